@@ -1,6 +1,6 @@
 """Multi-label learning by nearest neighbors.
 
-The public names stand in the stub beside this file and load on first use, so that
+The public names are in the stub beside this file and load on first use, so that
 ``import nearlabel`` costs next to nothing.
 """
 

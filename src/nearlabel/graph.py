@@ -1,4 +1,4 @@
-"""The neighbor graph: what a search finds, and all that the methods read."""
+"""The neighbor graph: the result of a search and the input of the methods."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from nearlabel.common.journal import save_tree
 from nearlabel.common.mapped_arrays import checked
 from nearlabel.common.validation import check_choice, check_integer, check_real
 
-_MOST_ROWS = 2**48  # of sparse matrices that this package reads, too
+_MOST_ROWS = 2**48  # also the limit for sparse matrices that this package reads
 _ROWS_AT_ONCE = 65536  # rows checked or converted together, so that temporaries stay small
 
 
 @dataclass(frozen=True)
 class Recall:
-    """How much of the true neighbors a search has found, as measured on some rows.
+    """The share of the true neighbors that a search finds, measured on some rows.
 
-    Counted by distance: a neighbor counts as found where it is as near as the k-th nearest row is.
+    Decided by distance: a neighbor counts as found if it is as near as the k-th nearest row.
     So rows at equal distance may stand in for each other.
     """
 
@@ -31,8 +31,8 @@ class Recall:
     standard_error: float  # of this mean
     rows: int  # how many rows, drawn at random, were compared with an exact search
     k: int  # neighbors of each row that were compared
-    # Where these rows are from: "graph", or "base" rows, each searched as if it were a query, which
-    # stand in for queries that may be few.
+    # The source of these rows: "graph", or "base" rows, each searched as if it were a query, in
+    # place of queries, which may be few.
     sample: str = "graph"
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Recall:
 class NeighborGraph:
     """The k nearest base rows of each query row, nearest first.
 
-    Rows are sorted by (distance, index); no row holds a neighbor twice. A smaller k is a slice, so
+    Rows are sorted by (distance, index); no row has a neighbor twice. A smaller k is a slice, so
     one search serves every k up to its own: see `head`.
 
     Parameters
@@ -56,7 +56,7 @@ class NeighborGraph:
     n_base : int
         Number of rows that were searched, up to 2**48.
     recall : Recall, optional
-        For an approximate search, how much it finds. An exact graph has none: nothing was measured.
+        The measured recall of an approximate search; None for an exact one.
 
     Examples
     --------
@@ -99,14 +99,14 @@ class NeighborGraph:
     def unchecked(
         cls, indices: Array, distances: Array, n_base: int, recall: Recall | None = None
     ) -> NeighborGraph:
-        """Make a graph of arrays that are known to hold its contract, without looking at them."""
+        """Make a graph from arrays known to be valid, without checking them."""
         graph = cls.__new__(cls)
         graph.indices, graph.distances, graph.n_base = indices, distances, n_base
         graph.recall = recall
         return graph
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the graph to one file of arrays; `nearlabel.load` reads it."""
+        """Write the graph to a file that `nearlabel.load` reads."""
         save_tree(path, self._tree())
 
     def _tree(self) -> dict[str, Any]:
@@ -150,9 +150,9 @@ class NeighborGraph:
         return self.unchecked(self.indices[rows], self.distances[rows], self.n_base, self.recall)
 
     def without(self, left_out: Array) -> NeighborGraph:
-        """The graph of one neighbor less, where row i does not hold the base row left_out[i].
+        """The graph with one neighbor less, in which row i does not have the base row left_out[i].
 
-        A row that did not hold it anyway loses its last neighbor.
+        A row that did not have it anyway loses its last neighbor.
         """
         kept = self.indices != left_out[:, None]
         kept[kept.all(axis=1), -1] = False
@@ -178,8 +178,8 @@ class NeighborGraph:
         Returns
         -------
         csr_array of float, shape (n, n_base)
-            Distances, in each row sorted from near to far; a distance of zero is stored. Accepted
-            by scikit-learn's estimators with ``metric="precomputed"``.
+            Distances, sorted from near to far within each row; zeros are stored explicitly.
+            Accepted by scikit-learn's estimators with ``metric="precomputed"``.
         """
         n, k = self.indices.shape
         indptr = np.arange(0, n * k + 1, k)
@@ -197,15 +197,15 @@ class NeighborGraph:
         matrix : sparse matrix of float, shape (n, n_base)
             Stored entries are distances, zeros included, in any order.
         k : int, optional
-            Neighbors to keep of each row; by default as many as the shortest row has.
+            Neighbors to keep per row; by default as many as the shortest row has.
         drop_diagonal : bool, optional
-            Whether an entry on the diagonal is a row's distance to itself and left out. By default
-            so for a square graph.
+            Whether entries on the diagonal are distances of rows to themselves and dropped. By
+            default True for a square graph.
 
         Notes
         -----
-        Equal distances are put in the order of the rows. Which of several rows at one distance made
-        it into the graph was decided where the graph was made.
+        Neighbors at equal distance are sorted by row number. Which of several rows at the same
+        distance are in the graph was decided when the graph was made.
         """
         if not sparse.issparse(matrix) or matrix.ndim != 2:
             raise TypeError(f"matrix must be a 2-d sparse matrix; got {type(matrix).__name__}")
@@ -222,8 +222,8 @@ class NeighborGraph:
         k = shortest if k is None else check_integer(k, "k", low=1)
         if shortest < max(k, 1):
             raise ValueError(
-                f"row {lengths.argmin()} of the graph holds {shortest} neighbors"
-                f"{' beside itself' if drop_diagonal else ''}; at least {max(k, 1)} are needed"
+                f"row {lengths.argmin()} of the graph has {shortest} neighbors"
+                f"{' besides itself' if drop_diagonal else ''}; at least {max(k, 1)} are required"
             )
         order = np.lexsort((column, distance, row))
         first = np.cumsum(lengths) - lengths
@@ -245,7 +245,7 @@ def as_self_graph(graph: Any) -> NeighborGraph:
             f"got {len(found)} rows over {found.n_base}"
         )
     if found.has_self():
-        raise ValueError("graph holds a row as its own neighbor; each row must be left out")
+        raise ValueError("graph has a row as its own neighbor; leave each row out of its neighbors")
     return found
 
 
@@ -269,7 +269,7 @@ def _as_graph(graph: Any, *, drop_diagonal: bool) -> NeighborGraph:
 
 
 def stored_recall(tree: Mapping[str, Any]) -> Recall:
-    """What a file says of a recall; an error where it makes no sense."""
+    """The recall stored in a file; an error if it is not valid."""
     return Recall(
         check_real(tree["value"], "recall", low=0, high=1),
         check_real(tree["standard_error"], "standard_error", low=0),
@@ -280,7 +280,7 @@ def stored_recall(tree: Mapping[str, Any]) -> Recall:
 
 
 def _check_rows(indices: Array, distances: Array, n_base: int) -> None:
-    """Refuse rows that break the contract; the message names the first one."""
+    """Raise an error for invalid rows; the message names the first one."""
     for start in range(0, len(indices), _ROWS_AT_ONCE):
         index = indices[start : start + _ROWS_AT_ONCE]
         distance = distances[start : start + _ROWS_AT_ONCE]
@@ -290,9 +290,9 @@ def _check_rows(indices: Array, distances: Array, n_base: int) -> None:
         for wrong, what in (
             ((index < 0) | (index >= n_base), f"an index outside 0 to {n_base - 1}"),
             (~(distance >= 0) | np.isinf(distance), "a distance that is negative or not finite"),
-            (ordered[:, 1:] == ordered[:, :-1], "one neighbor twice"),
+            (ordered[:, 1:] == ordered[:, :-1], "a neighbor twice"),
             (~rising, "neighbors that are not sorted by (distance, index)"),
         ):
             bad = wrong.any(axis=1)
             if bad.any():
-                raise ValueError(f"row {start + int(bad.argmax())} of the graph holds {what}")
+                raise ValueError(f"row {start + int(bad.argmax())} of the graph has {what}")

@@ -146,7 +146,7 @@ def test_equal_rows_do_not_tell_each_others_labels():
         left_out, new = model.left_out_scores(), model.label_scores(X[200:])
         gains.append(precision(Y[:200], left_out) - precision(Y[200:], new))
         sure.append(np.abs(new.toarray() - 0.5).mean())
-    assert "no learned distance: too many training rows are equal" in model.summary()
+    assert "no learned distance: too many training rows are duplicates" in model.summary()
     assert np.mean(gains) < 0.05  # .25 if every row teaches the weights
     assert np.mean(sure) < 0.15  # .25
 
@@ -286,9 +286,9 @@ def test_probabilities_are_calibrated():
     ("parameters", "message"),
     [
         ({"readings": nl.MLkNN()}, "readings must be a list of methods; got MLkNN"),
-        ({"readings": [nl.BalancedkNN()]}, "readings must be methods of nearlabel that read a"),
-        ({"readings": ["MLkNN"]}, "readings must be methods of nearlabel that read a"),
-        ({"readings": [nl.MLkNN(41)]}, "asks for 41 neighbors, and there are n_neighbors=40"),
+        ({"readings": [nl.BalancedkNN()]}, "readings must be nearlabel methods that read a"),
+        ({"readings": ["MLkNN"]}, "readings must be nearlabel methods that read a"),
+        ({"readings": [nl.MLkNN(41)]}, "needs 41 neighbors, more than n_neighbors=40"),
         ({"objective": "f1"}, "objective must be one of"),
         ({"ridge": 1}, "ridge must be"),
         ({"metric": "precomputed"}, "needs the vectors themselves"),

@@ -38,7 +38,7 @@ def test_from_a_table_to_answers(ask, fail, here, tmp_path, name):
     assert "keeps no items" in fail("retrieve", model, "new.csv")
     assert "keeps no items" in fail("verify", model)
     assert "--search: " in fail("rank", model, "new.csv", "--search", "exact")
-    assert "does not change once it is made" in fail("add", model, "songs.csv")
+    assert "cannot be changed" in fail("add", model, "songs.csv")
 
 
 def test_what_they_do_not_know_is_refused(fail, here, tmp_path):

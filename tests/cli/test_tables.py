@@ -239,7 +239,7 @@ def test_what_is_refused_offers_options(folder, ask, fail):
         ("a,b\n1,\n", "got '' (the cell is empty)"),
         ("a,b\n1,2\n1,?\n", "got '?'"),
         ("a,b\n1,2\n1,w\n", "got 'w'"),
-        ("a,b,labels,tags\n1,2,p,q\n", "looks like labels, too"),
+        ("a,b,labels,tags\n1,2,p,q\n", "also looks like labels"),
         ("a,b\n" + "".join(f"{row},w{row}\n" for row in range(200)), "cannot be a category"),
     ],
 )

@@ -140,7 +140,7 @@ def test_pages_that_never_arrived(model):
     put(path, bytes(HEAD))  # its head did not arrive
     assert read_changes(model, digest) == []
     put(path, bytes(HEAD) + whole[HEAD:])  # that is no crash: there were records
-    with pytest.raises(FileError, match="not a journal"):
+    with pytest.raises(FileError, match="not a nearlabel journal"):
         read_changes(model, digest)
 
 
@@ -223,7 +223,7 @@ def test_one_writer_at_a_time(model):
         journal.append({"number": 0})
         with pytest.raises(BlockingIOError, match=re.escape(str(journal.path))):
             opened(model)
-        with pytest.raises(BlockingIOError, match="journal=True.*not closed"):
+        with pytest.raises(BlockingIOError, match="journal=True.*still open"):
             save_tree(model, {"x": 2})
         assert read_stored(model).tree == {"x": 1}
     with opened(model) as journal:
@@ -298,7 +298,7 @@ def test_a_journal_of_another_file(written):
     model, _ = written
     write_tree(model, {"x": 2})
     for use in (read, opened):
-        with pytest.raises(FileError, match=r"journal belongs to another model file"):
+        with pytest.raises(FileError, match=r"journal belongs to a different model file"):
             use(model)
     assert numbers(read_changes(model, read_digest_of_head(model))) == [0, 1, 2]
 
@@ -310,7 +310,7 @@ def read_digest_of_head(model):
 def test_a_file_that_is_no_journal_is_left_alone(model):
     path = journal_path(model)
     path.write_text("dear diary")
-    with pytest.raises(FileError, match="not a journal"):
+    with pytest.raises(FileError, match="not a nearlabel journal"):
         save_tree(model, {"x": 2})
     assert path.read_text() == "dear diary"
     assert read_stored(model).tree == {"x": 1}

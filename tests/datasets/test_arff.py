@@ -195,7 +195,7 @@ OUTSIDE = """<!DOCTYPE labels [<!ENTITY a SYSTEM "file:///etc/passwd">]>
         (LAUGHS, "line 2: .*document type"),
         (OUTSIDE, "line 1: .*document type"),
         ("<labels><label nam='x'/></labels>", "line 1: .*<label>.*name"),
-        ("<labels><tag name='x'/></labels>", "line 1: <labels>.*<label>.*<tag>"),
+        ("<labels><tag name='x'/></labels>", "line 1: expected <labels>.*<label>.*<tag>"),
         ("<labels><label name='x'/>", "line 1: .*XML.*no elem"),
         ("<labels><label name='x'/><label name='x'/></labels>", "'x'.* twice"),
         ("<labels>&nbsp;</labels>", "XML.*undefined entity"),

@@ -91,7 +91,7 @@ def test_json_rows_may_leave_out_what_is_missing(put):
     assert data.X["text"].to_list() == ["5", ""]
     assert data.X["word"].to_list() == ["a", None]
     assert data.X["x"].is_nan().to_list() == [False, True]
-    with pytest.raises(DataError, match="'text'.*not in all"):
+    with pytest.raises(DataError, match="same keys.*'text'"):
         nl.datasets.load(path, text=["text"])
 
 

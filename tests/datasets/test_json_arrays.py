@@ -59,8 +59,8 @@ def test_a_data_folder_may_hold_other_json_files(put, monkeypatch, tmp_path):
         ('[{"x": 1, "tags": "a"}][', r"'\['"),
         ('[5, {"x": 1, "tags": "a"}]', "'5"),
         ('["x"]', """'"'"""),
-        ("[[1]]", r"JSON object expected.*'\[1\]'"),
-        ('[{"x": ]}]', "JSON object expected"),
+        ("[[1]]", r"expected a JSON object.*'\[1\]'"),
+        ('[{"x": ]}]', "expected a JSON object"),
         ('[{"x": 1, "tags": "a"},\n\n{"x": "", "tags": "a"}]', "line 3: .*'x'"),
         ("[" * 100_000, "array of objects"),
         ('[{"x": "' + r"\"" * 40_000 + "\n", "line 1: .*closing quote"),  # not once per quote

@@ -67,7 +67,7 @@ def test_options_and_features_of_nested_json_lines(put):
         ('{"x": 1, "tags": "a"}\n{"x": 1, "x": 2, "tags": "a"}\n', "line 2: .*'x'.*twice"),
         ('{"features": {"a": 1, "a": 2}}\n', "line 1: .*'a'.*twice"),
         ('{"features": [1, "2"]}\n', "line 1: .*features.*'2'"),
-        ('{"features": [1]}\n{"features": [1, 2]}\n', "line 2: 1.*features.*2"),
+        ('{"features": [1]}\n{"features": [1, 2]}\n', "line 2: expected 1.*features.*2"),
         ('{"features": [1]}\n{"features": {"a": 1}}\n', "line 2: .*features"),
         ('{"features": [1], "labels": []}\n{"features": [1]}\n', "all rows.*labels"),
         ('{"features": {}}\n', "no row .*feature"),

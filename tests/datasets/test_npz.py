@@ -50,7 +50,7 @@ def test_what_is_broken(folder):
     with pytest.raises(DataError, match=r"toy.npz: .*'Y_.*missing"):
         nl.datasets.load("toy")
     np.savez(folder / "pickle.npz", X=np.array([{}], dtype=object))
-    with pytest.raises(DataError, match="pickle.npz: .*Object arrays cannot be loaded"):
+    with pytest.raises(DataError, match="pickle.npz: .*object arrays cannot be loaded"):
         nl.datasets.load("pickle")
 
 

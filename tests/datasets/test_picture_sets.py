@@ -104,7 +104,7 @@ def test_nothing_is_overwritten_unless_asked(tmp_path):
         (["/a.jpg", "b.jpg"], "/a.jpg"),
         (["..", "b.jpg"], r"'\.\.'"),
         (["b.jpg", "b.jpg"], "b.jpg.* twice"),
-        (["b.jpg"], "must be 2, .* got 1"),
+        (["b.jpg"], "one entry per picture, 2; got 1"),
     ],
 )
 def test_save_writes_files_of_its_folder_alone(names, said, tmp_path):

@@ -115,7 +115,7 @@ def test_the_single_file_holds_both_parts(load, original):
 
 @pytest.mark.parametrize("name", ["birds", "corel16k002", "genbase", "slashdot", "yahoo_arts"])
 @pytest.mark.parametrize("suffix", [".arff", ".csv", ".jsonl", ".txt"])
-@pytest.mark.filterwarnings("ignore:the format .* has no place for")
+@pytest.mark.filterwarnings("ignore:the format .* cannot store")
 def test_round_trips_of_real_sets(load, tmp_path: Path, name, suffix):
     data = load(name)
     data = data.rows(np.arange(0, len(data), 7)) if len(data) > 1000 else data

@@ -63,7 +63,7 @@ def test_the_repositorys_own_split_file(put):
         ("4 5 3", "4 0 3", r"line 1: .*1.*1.*2147483647.*4, 0, 3"),
         ("4 5 3", "4 5 9999999999", r"line 1: .*1.*1.*2147483647"),
         ("4 5 3", "5 5 3", r"line 5: .*5 rows.* 4$"),
-        ("4 5 3", "3 5 3", r"line 5: .*3 rows.*one more"),
+        ("4 5 3", "3 5 3", r"line 5: .*3 rows.*are more"),
         ("4:-2", "5:-2", r"line 2: .*features.*0.*4.*5"),
         ("4:-2", "-1:-2", r"line 2: .*'-1'"),
         ("4:-2", "0:-2", r"line 2: .*feature .*twice"),

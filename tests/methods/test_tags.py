@@ -104,9 +104,9 @@ def test_metrics_of_tags():
     for name in ("hamming_loss", "macro_f1", "jaccard"):
         value = getattr(nl.metrics, name)(TAGS, decided, label_names=NAMES)
         assert value == expected[name]
-    with pytest.raises(ValueError, match=r"Y holds tags.*label_names="):
+    with pytest.raises(ValueError, match=r"Y contains tags.*label_names="):
         nl.metrics.hamming_loss(TAGS, decided)
-    with pytest.raises(ValueError, match=r"Y holds tags.*label_names="):
+    with pytest.raises(ValueError, match=r"Y contains tags.*label_names="):
         nl.metrics.one_error(TAGS, scores.toarray())
     with pytest.warns(UserWarning, match=r"\bY\b.*tags.*: 'fog'$"):
         nl.metrics.one_error([*TAGS[:-1], ["fog"]], scores)
@@ -256,7 +256,7 @@ def test_columns_of_labels_are_found_by_name(frame):
     for other in (frame(Y, columns=[*names[:4], "fog"]), Y[:, :3]):
         with pytest.raises(ValueError, match=r"\by\b.*column"):
             model.label_matrix(other)
-    with pytest.raises(ValueError, match=r"\bY\b.*label_names, 2; got 5"):
+    with pytest.raises(ValueError, match=r"\bY\b.*per label name, 2; got 5"):
         nl.metrics.hamming_loss(Y, Y, label_names=["a", "b"])
 
 
@@ -269,10 +269,10 @@ def test_what_has_no_order_is_refused():
             with pytest.raises(TypeError, match="label_names"):
                 nl.MLkNN(5).fit(MADE.X, y, label_names=names)
     for names in ([1.0, 2.0], [True, "a"], ["a", None]):
-        with pytest.raises(TypeError, match="label_names.*texts or integers"):
+        with pytest.raises(TypeError, match="label_names.*strings or integers"):
             nl.MLkNN(5).fit(MADE.X, TAGS, label_names=names)
 
 
 def test_metrics_do_not_guess_a_separator():
-    with pytest.raises(ValueError, match=r"\bY\b.*texts.*split"):
+    with pytest.raises(ValueError, match=r"\bY\b.*strings.*split"):
         nl.metrics.hamming_loss(["a;b", "b", "c"], ["a", "b", "c"], label_names=["a", "b", "c"])

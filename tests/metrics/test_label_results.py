@@ -108,7 +108,7 @@ def test_what_is_not_given_is_not_computed():
         ({}, "scores.*predicted"),
         ({"scores": scores[:2]}, r"Y and scores.*\(3, 3\).*\(2, 3\)"),
         ({"predicted": Y[:, :2]}, r"Y and predicted.*\(3, 3\).*\(3, 2\)"),
-        ({"scores": scores, "label_names": ["a"]}, r"label_names, 1; got 3"),
+        ({"scores": scores, "label_names": ["a"]}, r"per label name, 1; got 3"),
     ):
         with pytest.raises(ValueError, match=message):
             nl.metrics.per_label(Y, **arguments)

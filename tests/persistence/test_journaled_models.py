@@ -97,7 +97,7 @@ def test_another_model_takes_the_place_of_one_with_a_journal(path, replayed, mad
     model = nl.load(path, journal=True)
     learner(model)._journal.append({"number": 0})
     other = nl.BRkNN(n_neighbors=3).fit(made.X, made.Y)
-    with pytest.raises(BlockingIOError, match="journal=True.*not closed"):
+    with pytest.raises(BlockingIOError, match="journal=True.*still open"):
         other.save(path)
     learner(model)._journal.close()
     other.save(path)

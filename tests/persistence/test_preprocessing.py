@@ -283,7 +283,7 @@ def need(library):
         scaler = StandardScaler().set_output(transform=library.__name__)
         make_column_transformer((scaler, ["b"])).fit_transform(frame)
     except (ValueError, AttributeError):
-        pytest.skip(f"scikit-learn {sklearn.__version__} does not know {library.__name__}")
+        pytest.skip(f"scikit-learn {sklearn.__version__} does not support {library.__name__}")
 
 
 def preprocessing(select, missing=np.nan):
@@ -406,7 +406,7 @@ UNCOMMON = namedtuple("Uncommon", ["low", "high"])
 @pytest.mark.parametrize(
     ("transformer", "X", "named"),
     [
-        (CountVectorizer(vocabulary=["sea", "\ud800"]), TEXTS, r"half a character.*\\ud800"),
+        (CountVectorizer(vocabulary=["sea", "\ud800"]), TEXTS, r"unpaired surrogate.*\\ud800"),
         (ColumnTransformer([("a", "drop", [0])]), WHOLE, "ColumnTransformer.*drops all"),
         (PCA(1, tol=np.longdouble(0)), NUMBERS, "PCA's tol=.*longdouble"),
         (MinMaxScaler(feature_range=UNCOMMON(0, 1)), NUMBERS, "MinMaxScaler.*'Uncommon'"),
@@ -467,11 +467,11 @@ def test_nesting_has_an_end(tmp_path):
     nl.save(nested(8), tmp_path / "file")
     again = nl.load(tmp_path / "file")
     np.testing.assert_array_equal(again.transform(NUMBERS), nested(8).transform(NUMBERS))
-    with pytest.raises(ValueError, match="8 deep"):
+    with pytest.raises(ValueError, match="8 levels deep"):
         nl.save(nested(9), tmp_path / "file")
     tree, _ = read_tree(tmp_path / "file")
     write_tree(tmp_path / "file", {"class": "Pipeline", "steps": [["a", tree]]})
-    with pytest.raises(nl.FileError, match="8 deep"):
+    with pytest.raises(nl.FileError, match="8 levels deep"):
         nl.load(tmp_path / "file")
 
 

@@ -1,1 +1,1 @@
-"""What is learned from labels on top of the methods: ridge scores, and a distance from them."""
+"""Blends of methods with ridge regressions of the labels, and a distance learned from these."""

@@ -1,4 +1,4 @@
-"""Several readings of two graphs in one blend."""
+"""A blend of several methods on two neighbor graphs."""
 
 from __future__ import annotations
 
@@ -35,72 +35,71 @@ from nearlabel.methods.positiveknn import PositivekNN
 from nearlabel.search import VectorStore
 from nearlabel.search.exact.equal_rows import equal_rows
 
-_PAIRS = 2**20  # of rows and labels, that weights and cuts are learned from
-_SHOWN = 5  # readings of a summary
+_PAIRS = 2**20  # (row, label) pairs that weights and cuts are learned from
+_SHOWN = 5  # readings in a summary
 
 
 @dataclass(repr=False, eq=False)
 class BlendedNeighbors(NeighborClassifier):
-    """Several methods on two graphs, and ridge regressions, in one blend.
+    """A blend of several methods on two neighbor graphs with ridge regressions and a forest.
 
-    The neighbors of a row are searched twice: among the vectors, and by a distance learned from the
-    labels (`LabelSpace`). Several methods read each of the two graphs; two ridge regressions,
-    linear and on an RBF kernel, predict the labels without neighbors; and a forest finds neighbors
-    of its own, the rows in the same leaves. What all of them say of the training rows, each left
-    out, is the input of one logistic regression over all pairs of a row and a label [1]_. So the
-    weight of each reading is learned, and its scores are calibrated probabilities. Labels with many
-    examples have weights of their own, held near those of all.
+    The neighbors of a row are searched twice: by the distance of the vectors, and by a distance
+    learned from the labels (`LabelSpace`). Several methods read each of the two graphs; two ridge
+    regressions, linear and on an RBF kernel, predict the labels without neighbors; and a forest has
+    its own neighbors, the rows in the same leaves. The leave-one-out scores of all these readings
+    are the inputs of one logistic regression over all (row, label) pairs [1]_. So the weight of
+    each reading is learned, and the scores are calibrated probabilities. Labels with many examples
+    get their own weights, shrunk towards the common ones.
 
     Parameters
     ----------
     n_neighbors : int, default=40
         Neighbors of a row in each graph; no reading may ask for more.
     readings : list of estimators, optional
-        Methods of nearlabel, each with its own number of neighbors, which read both graphs. By
+        nearlabel's methods, each with its own number of neighbors, which read both graphs. By
         default ML-kNN with 10 and 30 neighbors, BRkNN weighted by distance with 30, and PositivekNN
-        with 40. An empty list leaves the regressions.
+        with 40. With an empty list, only the regressions remain.
     learn_distance : bool, default=True
-        Whether there is a graph by a learned distance.
+        Whether to use a second graph, with a learned distance.
     ridge : bool, default=True
-        Whether the scores of the regressions are inputs, too.
+        Whether to use the scores of the ridge regressions.
     forest : bool or "auto", default="auto"
-        Whether a forest of extremely randomized trees is a reading, too; "auto": with at most
-        30,000 rows.
+        Whether to use a forest of extremely randomized trees; "auto": with at most 30,000 rows.
     others : list of scikit-learn classifiers, optional
-        Further readings, such as `ExtraTreesClassifier()` or a pipeline; those for one label go
-        into a `OneVsRestClassifier`. Each is fitted five times: to all rows, and for each of four
-        folds to the rest, which gives its scores of training rows. At most 2,000 labels. A blend
-        with others has no model file.
+        Further readings, such as `ExtraTreesClassifier()` or a pipeline; wrap those for one label
+        in a `OneVsRestClassifier`. Each is fitted five times: to all rows, and for each of four
+        folds to the other rows, to score the training rows. At most 2,000 labels. A blend with
+        others cannot be saved to a model file.
     objective : {"hamming", "micro_f1", "macro_f1", "cardinality"}, default="hamming"
-        What `predict` is good for. "hamming": labels of probability 1/2 and more. "micro_f1" and
-        "macro_f1": cuts learned from the left-out probabilities; for micro F1 one for all labels
-        unless cuts of their own are better on rows that they were not learned from.
-        "cardinality": as many of the most probable labels as the probabilities add up to.
+        The metric that `predict` optimizes. "hamming": predict labels with probability 1/2 or more.
+        "micro_f1" and "macro_f1": cuts learned from the leave-one-out probabilities; for micro F1
+        one cut for all labels unless cuts per label are better on held-out rows. "cardinality":
+        predict as many of the most probable labels as the probabilities add up to.
     random_state : int, RandomState or None, default=0
-        Seed of the rows that choices are made by where there are many.
+        Seed for sampling the rows that choices are based on if there are many.
     metric, search, n_jobs
         As in `MLkNN`. The learned distance is Euclidean.
 
     Attributes
     ----------
     weights_ : dict
-        The weight of each reading, standardized: what one standard deviation of it adds to the log
+        The standardized weight of each reading: what one standard deviation of it adds to the log
         odds of a label.
     label_space_ : LabelSpace or None
-        The learned distance, and what was chosen for it.
+        The learned distance, and its chosen parameters.
     cuts_ : ndarray, shape (1,) or (q,)
-        Probabilities at which labels are predicted.
+        Probabilities from which labels are predicted.
     n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
     Notes
     -----
-    Scaling goes before, in a pipeline: it decides more than any method. With up to 2,000 labels all
-    of them are scored for each row; with more, those that some neighbor carries, and the others by
-    their frequency. A change of the training rows makes it learn again at the next query. Where an
-    eighth of the rows or more are equal to others, as with a few binary features, no distance is
-    learned, and the weights are learned from one row of each kind: left-out scores of equal rows
-    tell each other's labels.
+    Scale the features first, in a pipeline: it matters more than the method. With up to 2,000
+    labels all of them are scored for each row; with more, those that some neighbor has, and the
+    others by their frequency. After a change of the training rows it learns again at the next
+    query. If an eighth of the rows or more are duplicates, as with a few binary features, no
+    distance is learned, and the weights are learned from one row of each kind: leave-one-out scores
+    of duplicates reveal each other's labels.
 
     References
     ----------
@@ -139,7 +138,7 @@ class BlendedNeighbors(NeighborClassifier):
 
     @property
     def needs(self) -> Needs:  # type: ignore[override]
-        """What it asks for: room for a score of every label where there are not too many."""
+        """What it needs: room for a score of every label, unless there are too many."""
         items = vars(self).get("_items")
         are_few = items is None or items.labels.shape[1] <= DENSE_LABELS
         return Needs(vectors=True, dense_scores=are_few or not self._readings())
@@ -159,11 +158,11 @@ class BlendedNeighbors(NeighborClassifier):
 
     @property
     def cuts_(self) -> Any:
-        """Probabilities at which labels are predicted."""
+        """Probabilities from which labels are predicted."""
         return self._decision.cuts
 
     def summary(self) -> str:
-        """What was learned, in a few lines: the distance, the weights and the decision."""
+        """A summary in a few lines: the distance, the weights and the decision."""
         check_is_fitted(self)
         space, lines = self._blend.space, []
         if space is not None:
@@ -173,7 +172,7 @@ class BlendedNeighbors(NeighborClassifier):
                 f"{space.metric_}{joined}"
             )
         elif self.learn_distance and self._blend.plain:
-            lines.append("no learned distance: too many training rows are equal to others")
+            lines.append("no learned distance: too many training rows are duplicates")
         weights = sorted(self.weights_.items(), key=lambda one: -abs(one[1]))
         shown = ", ".join(f"{name} {weight:+.2f}" for name, weight in weights[:_SHOWN])
         lines.append(f"strongest readings: {shown}")
@@ -191,13 +190,13 @@ class BlendedNeighbors(NeighborClassifier):
             is_method = isinstance(one, NeighborClassifier) and one.needs.graph
             if not is_method or hasattr(one, "estimator") or isinstance(one, BlendedNeighbors):
                 raise TypeError(
-                    "readings must be methods of nearlabel that read a neighbor graph, such as "
+                    "readings must be nearlabel methods that read a neighbor graph, such as "
                     f"MLkNN(10); got {one!r}"
                 )
             one.check_parameters()
             if one.n_neighbors is None or one.n_neighbors > (self.n_neighbors or 0):
                 raise ValueError(
-                    f"readings: {one!r} asks for {one.n_neighbors} neighbors, and there are "
+                    f"readings: {one!r} needs {one.n_neighbors} neighbors, more than "
                     f"n_neighbors={self.n_neighbors}"
                 )
         check_choice(self.objective, "objective", OBJECTIVES)
@@ -209,7 +208,7 @@ class BlendedNeighbors(NeighborClassifier):
         seed_of(self.random_state)
 
     def _readings(self) -> list[Any]:
-        """The methods; the usual ones with as many neighbors as there are."""
+        """The methods; the default ones with at most n_neighbors neighbors."""
         if self.readings is None:
             few, some, many = (min(k, self.n_neighbors or k) for k in (10, 30, 40))
             counted = [MLkNN(k) for k in sorted({few, some})]
@@ -219,10 +218,10 @@ class BlendedNeighbors(NeighborClassifier):
         return list(self.readings)
 
     def _others(self, q: int) -> list[Any]:
-        """The classifiers, where there are not too many labels for them."""
+        """The classifiers, or an error if there are too many labels for them."""
         others = check_others(self.others)
         if others and q > DENSE_LABELS:
-            raise ValueError(f"others: at most {DENSE_LABELS} labels; got {q}")
+            raise ValueError(f"others supports at most {DENSE_LABELS} labels; got {q}")
         return others
 
     def _learn(self, seen: Training) -> None:
@@ -233,7 +232,7 @@ class BlendedNeighbors(NeighborClassifier):
         plain = [self._reading(one, self._items, seen) for one in readings]
         blend = LearnedBlend(plain, totals=label_totals(Y), n=n)
         near = regression = None
-        copies = equal_rows(X)  # None where they are few
+        copies = equal_rows(X)  # None if there are few
         if self.learn_distance and readings and copies is None:
             blend.space = LabelSpace(random_state=seed, n_jobs=self.n_jobs)
             Z, regression = blend.space.left_out_rows(X, Y)
@@ -247,8 +246,8 @@ class BlendedNeighbors(NeighborClassifier):
         if n <= MOST_ROWS if isinstance(self.forest, str) else self.forest:
             blend.forest = VotingForest.fit(X, Y, seed, seen.n_jobs)
         blend.others = [OtherReading.fit(one, X, Y) for one in others]
-        # What the others of several equal rows say differs by the label of the one that is left
-        # out: side by side, such rows would tell each other's labels.
+        # Leave-one-out scores of equal rows differ only by the labels of the row left out: learned
+        # from together, such rows would reveal each other's labels.
         rows = np.arange(n) if copies is None else np.sort(copies.copies[copies.starts[:-1]])
         most = max(1, _PAIRS // (q if blend.is_dense else TOUCHED_LABELS))
         rows = rows[drawn_rows(len(rows), most, seed)]
@@ -276,7 +275,7 @@ class BlendedNeighbors(NeighborClassifier):
         return inner
 
     def _unlearned(self, estimator: Any, items: Items, k: int) -> Any:
-        """A copy of a method that has items and has learned nothing from them yet."""
+        """A copy of a method with items, from which it has not learned yet."""
         inner = clone(estimator)
         kept = vars(self).keys() & FittedModel.__annotations__.keys()
         vars(inner).update({name: vars(self)[name] for name in kept})
@@ -301,7 +300,7 @@ class BlendedNeighbors(NeighborClassifier):
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         blend, parts = self._blend, []
-        among = np.searchsorted(self._items.places, rows)  # the learned rows have no empty places
+        among = np.searchsorted(self._items.places, rows)  # the learned rows have no gaps
         for run in blend.runs(len(graph)):
             some, own = graph.rows(run.start, run.stop), self._labels[rows[run]]
             said = blend.said_left_out(some, X[run], rows[run], among[run], own)

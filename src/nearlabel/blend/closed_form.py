@@ -21,11 +21,11 @@ _KEPT_CELLS = 2**25  # of an array of rows x axes: 256 MiB
 
 
 class ClosedForm:
-    """Ridge regressions of Y on features of X; the penalty is given when scores are asked for.
+    """Ridge regressions of Y on features of X; the penalty is given when scores are computed.
 
     With Zc = U diag(sqrt e) Vᵀ the centered features and λ the penalty, B = Zc V and C = Bᵀ Y give
-    the fitted values B (e + λ)⁻¹ C + mean(Y). No root of e is divided by, so small e do no harm.
-    The penalty is λ = alpha mean(e): the same λ for every row that is left out.
+    the fitted values B (e + λ)⁻¹ C + mean(Y). Nothing is divided by sqrt e, so small e do no harm.
+    The penalty is λ = alpha mean(e): the same λ whichever row is left out.
     """
 
     def __init__(self, X: Any, Y: Csr, features: Features, random_state: int) -> None:
@@ -47,7 +47,7 @@ class ClosedForm:
 
     @cached_property
     def _kept(self) -> Floats | None:
-        """B of all training rows, where that is not too large."""
+        """B of all training rows, if it is not too large."""
         n, r = self.X.shape[0], len(self.spectrum.values)
         if n * max(r, 1) > _KEPT_CELLS:
             return None
@@ -63,7 +63,7 @@ class ClosedForm:
     def _project(self, X: Any) -> Floats:
         if not isinstance(self.features, NystroemFeatures):
             return self.spectrum.coordinates(self.features.of(X))
-        # Whitened and turned to the axes by one product instead of two.
+        # Whitening and rotation to the axes in one product instead of two.
         kernel = self.features.kernel(X) @ self._whitened_axes
         return kernel - self.spectrum.mean @ self.spectrum.vectors
 
@@ -79,10 +79,10 @@ class ClosedForm:
         return found
 
     def shares(self, alpha: float, B: Floats) -> Shares:
-        """Leverages of training rows whose coordinates are B, and what follows from them.
+        """Leverages of training rows with coordinates B, and the factors that follow from them.
 
         y_i - (yc_i - fitted_i) / (1 - h_i) = (fitted_i + mean(Y)) / (1 - h_i) - h_i / (1 - h_i) y_i
-        where the fitted values are centered, too.
+        with centered fitted values.
         """
         return Shares.of(1 / self.X.shape[0] + B**2 @ self.shrinkage(alpha))
 
@@ -125,7 +125,7 @@ class ClosedForm:
         return RidgeScores(self.Y.shape, factor, self.cross, self.mean, *shares[1:], self.Y)
 
     def left_out_rows(self, alpha: float, B: Floats, own: Csr) -> Floats:
-        """Scores of a few training rows, each left out, dense: their coordinates are B."""
+        """Dense scores of a few training rows with coordinates B, each left out."""
         shares, n = self.shares(alpha, B), len(B)
         factor = B * self.shrinkage(alpha) * shares.of_mean[:, None]
         shape = (n, len(self.mean))
@@ -133,7 +133,7 @@ class ClosedForm:
         return scores.dense(slice(None))
 
     def weights(self, alpha: float) -> RidgeWeights:
-        """What gives the scores of new rows: V (e + λ)⁻¹ C, as two factors where that is less."""
+        """The weights for scores of new rows: V (e + λ)⁻¹ C, as two factors if that is smaller."""
         first: Floats = self.spectrum.vectors * self.shrinkage(alpha)
         loadings: Floats | None = self.cross
         if self.cross.shape[1] < self.cross.shape[0]:

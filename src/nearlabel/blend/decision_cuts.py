@@ -1,4 +1,4 @@
-"""Where a blend decides for a label: by cuts that are learned from left-out probabilities."""
+"""The decisions of a blend: cuts learned from leave-one-out probabilities."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from nearlabel.metrics import micro_f1
 
 OBJECTIVES = ("hamming", "micro_f1", "macro_f1", "cardinality")
 _FOLDS = 2
-_FEWEST_ROWS = 3  # that carry a label which gets a cut of its own
+_FEWEST_ROWS = 3  # with a label, for it to get its own cut
 _LEAST_F1 = 0.1  # of such a cut
 _LOWEST_CUT = _LEAST_F1 / 2  # the best cut is half the F1 that it reaches
 
 
 class Decision(NamedTuple):
-    """What is decided by probabilities.
+    """How labels are predicted from probabilities.
 
     Attributes
     ----------
     objective : {"hamming", "micro_f1", "macro_f1", "cardinality"}
     cuts : ndarray, shape (1,) or (q,)
-        Labels are predicted where they are reached. For "cardinality", as many of the most
-        probable labels are predicted as the probabilities add up to, instead.
+        Labels with at least these probabilities are predicted. For "cardinality", as many of the
+        most probable labels as the probabilities add up to are predicted instead.
     """
 
     objective: str
@@ -39,7 +39,7 @@ class Decision(NamedTuple):
             return labels_from(scores, self.cuts)
         touched, (defaults, group) = scores.touched(), scores.untouched()
         expected = np.asarray(touched.sum(axis=1), np.float64).ravel()
-        if len(defaults):  # of the labels that a row does not touch
+        if len(defaults):  # of the labels that no neighbor of a row has
             replaced = defaults[group[row_numbers(touched)], touched.indices]
             expected += defaults.sum(axis=1)[group]
             expected -= np.bincount(row_numbers(touched), replaced, minlength=scores.shape[0])
@@ -48,11 +48,11 @@ class Decision(NamedTuple):
 
 
 def learned_decision(scores: LabelScores, Y: Csr, objective: str) -> Decision:
-    """The cuts that are best for left-out probabilities of rows with labels Y.
+    """The best cuts for leave-one-out probabilities of rows with labels Y.
 
-    For micro F1, labels get cuts of their own only where these are better on rows that they were
-    not learned from; else one cut serves all. For macro F1, a label that few rows carry, or that
-    no cut finds, has the cut of all.
+    For micro F1, labels get their own cuts only if these are better on held-out rows; otherwise
+    they share one cut. For macro F1, a label that few rows have, or that no cut predicts well, gets
+    the shared cut.
     """
     if objective in ("hamming", "cardinality"):
         return Decision(objective, np.array([0.5]))
@@ -63,7 +63,7 @@ def learned_decision(scores: LabelScores, Y: Csr, objective: str) -> Decision:
 
 
 def _cut_of_all(scores: LabelScores, Y: Csr) -> float:
-    """The cut of the best micro F1, and the usual one where none finds anything."""
+    """The cut with the best micro F1, or the default one if no cut predicts anything right."""
     cut = micro_f1_cut(scores, Y)
     return max(cut, _LOWEST_CUT) if np.isfinite(cut) else 0.5
 
@@ -75,7 +75,7 @@ def _cuts_of_labels(scores: LabelScores, Y: Csr, otherwise: float) -> Floats:
 
 
 def _is_better_by_label(scores: LabelScores, Y: Csr) -> bool:
-    """Whether cuts of labels have the better micro F1 on rows that are held out."""
+    """Whether cuts per label have a better micro F1 on held-out rows."""
     n = scores.shape[0]
     if n < 2 * _FOLDS or scores.shape[1] == 1:
         return False

@@ -1,8 +1,8 @@
-"""What readings say about pairs of a row and a label, as columns of numbers.
+"""The inputs of a blend: one row per (row, label) pair, one column or more per reading.
 
-A reading is a method on one of two graphs, or a ridge regression. The columns of a method are log
-odds; those of a regression its scores and their roots, which tell small scores apart, and with many
-labels their log odds.
+A reading is a method on one of two graphs, or a ridge regression. A method's column is its log
+odds; a regression's columns are its scores and their roots, which separate small scores, and with
+many labels their log odds.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from nearlabel.blend.ridge_scores import RidgeScores
 from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, row_numbers
 from nearlabel.labels.scores import LabelScores
 
-_RIDGE_CHANCES = 1e-4, 0.99  # that scores of regressions are at least and at most as log odds
-_PRIOR_SHARE = 0.03  # of the labels' frequencies in the shares of votes, which may be 0 and 1
+_RIDGE_CHANCES = 1e-4, 0.99  # bounds of regression scores before they become log odds
+_PRIOR_SHARE = 0.03  # of the labels' frequencies mixed into shares of votes, which may be 0 and 1
 _FARTHEST = 15.0  # log odds
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of rows and labels: all of them, or those of labels that a neighbor carries.
+    """Pairs of rows and labels: all of them, or those with labels that a neighbor has.
 
     Attributes
     ----------
@@ -47,9 +47,9 @@ class Pairs:
 
     @classmethod
     def carried(cls, counts: Sequence[Csr]) -> Pairs:
-        """The pairs that some counts of the neighbors' labels have.
+        """The pairs in some counts of the neighbors' labels.
 
-        Not those that left-out scores touch: among these are all labels of the row itself.
+        Not those in leave-one-out scores, which include all labels of the row itself.
         """
         pattern = canonical_csr(sum(counts[1:], start=counts[0]))
         shape = int(pattern.shape[0]), int(pattern.shape[1])
@@ -64,13 +64,13 @@ class Pairs:
         return scores.toarray().ravel()
 
     def truth(self, Y: Csr) -> Array:
-        """Which of them Y has, shape (p,)."""
+        """Which of them are in Y, shape (p,)."""
         if self.is_all:
             return np.asarray(Y.toarray().ravel() == 1)
         return entries_at(Y, self.row, self.label)[0]
 
     def scores(self, values: Floats, defaults: Any) -> LabelScores:
-        """Scores of these pairs as label scores; defaults stand for the pairs that are missing."""
+        """Scores of these pairs as label scores, with defaults for the missing pairs."""
         if self.is_all:
             return LabelScores.from_dense(values.reshape(self.shape))
         ends = np.searchsorted(self.row, np.arange(self.shape[0] + 1))
@@ -79,16 +79,16 @@ class Pairs:
 
 
 def frequency_log_odds(totals: Array, n: int) -> Floats:
-    """Log odds of each label's share of n rows, half a row added to both sides."""
+    """Log odds of each label's share of n rows, with half a row added to both sides."""
     return np.asarray(np.log((totals + 0.5) / (n - totals + 0.5)))
 
 
 def reading_log_odds(model: Any, values: Floats, label: Array, frequency: Floats) -> Floats:
-    """What a method says about pairs, given its scores of them and the log odds of frequencies."""
+    """A method's column for pairs, given its scores of them and the log odds of frequencies."""
     chance = np.asarray(model._uncalibrated(values, label), np.float64)
     if not model.needs.counts:
         return share_log_odds(chance, frequency)
-    return _log_odds(chance)  # a method with tables has smoothed them
+    return _log_odds(chance)  # methods with tables have smoothed probabilities
 
 
 def share_log_odds(share: Floats, frequency: Floats) -> Floats:
@@ -102,10 +102,10 @@ def _log_odds(chance: Floats) -> Floats:
 
 
 def ridge_columns(values: Floats, *, log_odds: bool) -> list[Floats]:
-    """The columns of a regression's scores; their log odds where wanted.
+    """The columns of a regression: scores, their roots, and their log odds if requested.
 
-    With many labels, nearly all scores are next to 0, and weights that suit these let the greatest
-    fall behind: beside log odds of the methods, roots grow too slowly.
+    With many labels, nearly all scores are close to 0, and weights that suit them rank the greatest
+    too low: compared with the log odds of the methods, roots grow too slowly.
     """
     found = [np.clip(values, -1, 2), np.sqrt(np.clip(values, 0, 2))]
     if log_odds:

@@ -1,4 +1,4 @@
-"""Learned coordinates joined with plain features, and which of the ways to do so is best."""
+"""Learned coordinates joined with plain features, and how good a way to join them is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Joining(NamedTuple):
     Attributes
     ----------
     learned, plain : float
-        Factors of the two parts; without the plain part where its factor is 0.
+        Factors of the two parts; with a factor of 0 the plain part is left out.
     metric : {"euclidean", "cosine"}
         "cosine": rows get length 1, so that Euclidean distances rank as cosine distances do.
     """
@@ -36,12 +36,12 @@ class Joining(NamedTuple):
 
     @classmethod
     def of(cls, weight: float, scales: tuple[float, float], metric: str) -> Joining:
-        """Parts of which each has mean squared distance 1, times `weight` and 1 - `weight`."""
+        """Both parts scaled to mean squared distance 1, times `weight` and 1 - `weight`."""
         learned, plain = scales
         return cls(math.sqrt(weight) * learned, math.sqrt(1 - weight) * plain, metric)
 
     def rows(self, L: Floats, X: Any) -> Any:
-        """Joined rows: an array, or a ``csr_array`` where X is sparse and a part of them."""
+        """Joined rows: an array, or a ``csr_array`` if they include a sparse X."""
         joined: Any = L * self.learned
         if self.plain:
             plain = X.astype(L.dtype) * self.plain
@@ -54,7 +54,7 @@ class Joining(NamedTuple):
 
 
 def unit_scale(rows: Any) -> float:
-    """The factor by which the mean squared distance between different rows becomes 1."""
+    """The factor that scales the mean squared distance between different rows to 1."""
     n = rows.shape[0]
     if sparse.issparse(rows):
         mean = np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel() / n
@@ -73,9 +73,9 @@ def unit_scale(rows: Any) -> float:
 
 
 def left_out_quality(rows: Any, Y: Csr, n_jobs: int | None) -> float:
-    """Average precision of ML-kNN, k = 30, for rows each left out of its own neighbors.
+    """Leave-one-out average precision of ML-kNN with k = 30.
 
-    The squared error, negative, where there is one label and so nothing to rank.
+    With a single label, where there is nothing to rank, the negative squared error.
     """
     n, q = Y.shape
     k = min(_NEIGHBORS, n - 1)
@@ -85,4 +85,4 @@ def left_out_quality(rows: Any, Y: Csr, n_jobs: int | None) -> float:
     if q == 1:
         return -float(np.mean((scores.toarray() - Y.toarray()) ** 2))
     value = Ranking(Y, scores).average_precision()
-    return 0.0 if np.isnan(value) else value  # no row says anything
+    return 0.0 if np.isnan(value) else value  # nan: no row can be ranked

@@ -1,6 +1,6 @@
-"""Features that a ridge regression is fitted to: the vectors themselves, or those of a kernel.
+"""Features for ridge regression: the vectors themselves, or Nystroem features of a kernel.
 
-Both kinds give the features of training rows in runs, so that no array of all rows is made.
+Both kinds compute the features of training rows in runs, so that no array has all rows.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from nearlabel.common.arrays import Array, Floats
 
 _SMALLEST_EIGENVALUE = 1e-9  # of the landmarks' kernel, relative to the largest
 _LANDMARKS_OF_THE_MEDIAN = 300
-_CELLS_IN_CACHE = 2**20  # of a kernel that is gone through several times: 8 MiB
+_CELLS_IN_CACHE = 2**20  # of a kernel that is read several times: 8 MiB
 
 
 @dataclass(frozen=True)
 class LinearFeatures:
-    """The vectors themselves: dense rows as float64, sparse rows as they are."""
+    """The vectors themselves: dense rows as float64, sparse rows unchanged."""
 
     width: int
 
@@ -55,7 +55,7 @@ class NystroemFeatures:
 
     @classmethod
     def of_landmarks(cls, landmarks: Any, gamma: float) -> NystroemFeatures:
-        """Features of given landmarks; directions with next to no eigenvalue are dropped."""
+        """Features of given landmarks; directions with tiny eigenvalues are dropped."""
         landmarks = landmarks.astype(np.float64)
         kernel = rbf_kernel(landmarks, landmarks, gamma)
         values, vectors = np.linalg.eigh((kernel + kernel.T) / 2)
@@ -69,7 +69,7 @@ class NystroemFeatures:
 
     @property
     def width(self) -> int:
-        """How many features there are."""
+        """The number of features."""
         return int(self.whitening.shape[1])
 
     def of(self, X: Any) -> Floats:
@@ -77,7 +77,7 @@ class NystroemFeatures:
         return self.kernel(X) @ self.whitening
 
     def kernel(self, X: Any, out: Floats | None = None) -> Floats:
-        """The kernel of some vectors and the landmarks, where wanted in an array that is there."""
+        """The kernel of some vectors and the landmarks, optionally in an existing array."""
         return rbf_kernel(X, self.landmarks, self.gamma, out)
 
 
@@ -85,12 +85,12 @@ Features = LinearFeatures | NystroemFeatures
 
 
 def squared_distances(X: Any, others: Any) -> Floats:
-    """Squared Euclidean distances of the rows of two matrices, both dense or both sparse."""
+    """Squared Euclidean distances between the rows of two matrices, both dense or both sparse."""
     if sparse.issparse(X):
         product = np.asarray((X @ others.T).todense(), np.float64)
         lengths = [np.asarray((part * part).sum(axis=1)).ravel() for part in (X, others)]
     else:
-        center = others.mean(axis=0)  # far from the origin, differences would be lost in rounding
+        center = others.mean(axis=0)  # far from the origin, differences would be lost to rounding
         X, others = X - center, others - center
         product = X @ others.T
         lengths = [np.einsum("ij,ij->i", part, part) for part in (X, others)]
@@ -113,7 +113,7 @@ def rbf_kernel(X: Any, landmarks: Any, gamma: float, out: Floats | None = None) 
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed that a random_state is, or one that it draws."""
+    """The seed given as random_state, or one drawn from it."""
     if isinstance(random_state, bool) or not isinstance(random_state, numbers.Integral):
         random_state = check_random_state(random_state).randint(2**31 - 1)
     check_random_state(random_state)
@@ -121,14 +121,14 @@ def seed_of(random_state: Any) -> int:
 
 
 def drawn_rows(n: int, most: int, random_state: Any) -> Array:
-    """At most `most` of n rows in their order, drawn by seed where there are more."""
+    """At most `most` of n rows, in order, drawn by seed if there are more."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.RandomState(random_state).choice(n, most, replace=False))
 
 
 def median_squared_distance(landmarks: Any) -> float:
-    """The median squared distance between different rows; 1 where all are equal."""
+    """The median squared distance between different rows; 1 if all are equal."""
     some = landmarks[:_LANDMARKS_OF_THE_MEDIAN].astype(np.float64)
     distances = squared_distances(some, some)[np.triu_indices(some.shape[0], 1)]
     distances = distances[distances > 0]

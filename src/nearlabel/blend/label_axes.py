@@ -1,8 +1,8 @@
-"""Coordinates from ridge scores: a row's expected labels on at most a few principal axes.
+"""Coordinates from ridge scores: a row's expected labels on a few principal axes.
 
-Distances between rows of scores with columns l scaled by S_l are distances by W S² Wᵀ, W the
-weights of the regression: for a linear one a Mahalanobis distance. So a few axes are enough,
-however many labels there are.
+With columns l scaled by S_l, distances between rows of scores are those of the matrix W S² Wᵀ,
+where W are the weights of the regression: Mahalanobis distances for a linear one. So a few axes
+suffice, however many labels there are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SMALLEST = 1e-12  # variance along an axis, relative to the greatest
 
 
 def label_scales(mean: Floats, spread: float) -> Floats:
-    """(p (1 - p))^(-spread / 2) of each label's share p; 0 for a label of no row or of all."""
+    """(p (1 - p))^(-spread / 2) for each label's share p; 0 for a label of no row or all rows."""
     variance = mean * (1 - mean)
     varies = variance > 0
     return np.where(varies, np.where(varies, variance, 1.0) ** (-spread / 2), 0.0)
@@ -33,9 +33,9 @@ class LabelAxes:
     ----------
     form, alpha : the regression and its penalty
     spread : float
-        To what power labels are scaled by their spread.
+        The exponent with which labels are scaled by their spread.
     n_components : int
-        Axes at most. Where there are no more labels than that, the axes are the labels.
+        Maximum number of axes. If there are no more labels than that, the axes are the labels.
     """
 
     def __init__(self, form: ClosedForm, alpha: float, spread: float, n_components: int) -> None:
@@ -44,7 +44,7 @@ class LabelAxes:
         if len(scales) <= n_components:
             self._loadings, self._of_labels = form.cross * scales, np.diag(scales)
         else:
-            # The scores' own variance is diag(w) G diag(w), G = C S² Cᵀ: nothing is q x q.
+            # The variance of the scores is diag(w) G diag(w), G = C S² Cᵀ: nothing is q x q.
             w = np.sqrt(form.spectrum.values) * form.shrinkage(alpha)
             gram = np.zeros((len(w), len(w)))
             for labels in row_blocks(len(scales), len(w)):
@@ -61,7 +61,7 @@ class LabelAxes:
 
     @property
     def projection(self) -> Projection:
-        """What gives the coordinates of new rows."""
+        """The projection for coordinates of new rows."""
         form = self._form
         weights = (form.spectrum.vectors * form.shrinkage(self._alpha)) @ self._loadings
         return form.projection(weights, self._offset)
@@ -69,8 +69,8 @@ class LabelAxes:
     def left_out(self, kind: Any = np.float64) -> Floats:
         """Coordinates of the training rows, each by a regression fitted to the others.
 
-        All else stays: the axes, and the labels' means, which are only added. The mean of all other
-        rows would tell a row's own labels: it is lower for each label that the row carries.
+        The axes and the labels' means, which are only added, stay the same. The mean of all other
+        rows would reveal a row's own labels: it is lower for each label that the row has.
         """
         form, n = self._form, self._form.X.shape[0]
         loadings = form.shrinkage(self._alpha)[:, None] * self._loadings

@@ -28,15 +28,15 @@ from nearlabel.common.validation import (
 class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Vectors whose Euclidean distances are learned from the labels.
 
-    A ridge regression predicts all labels of a row. Rows whose predictions are alike are close,
+    A ridge regression predicts all labels of a row. Rows with similar predictions are close,
     whatever their features: for a linear regression this is a Mahalanobis distance. The predictions
-    are joined with the features themselves, and any method searches its neighbors among the rows.
+    are joined with the features, and any method can search for neighbors among the resulting rows.
 
-    `fit_transform` gives the training rows **left out**: each by a regression fitted to the others,
-    in closed form. `transform` gives new rows. So ``fit(X, Y).transform(X)`` differs from
-    ``fit_transform(X, Y)``, as with scikit-learn's `TargetEncoder`: a row that its own labels went
-    into would look closer to rows with these labels than a new row does. In a pipeline, methods are
-    fitted to the left-out rows.
+    `fit_transform` returns the training rows **left out**: each by a regression fitted to the
+    others, in closed form. `transform` returns new rows. So ``fit(X, Y).transform(X)`` differs from
+    ``fit_transform(X, Y)``, as with scikit-learn's `TargetEncoder`: a row that the regression was
+    fitted to would look closer to rows with its labels than a new row does. In a pipeline, methods
+    are fitted to the left-out rows.
 
     Parameters
     ----------
@@ -44,23 +44,24 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Regression on the features, or on Nystroem features of an RBF kernel with up to 2,000
         landmarks. "auto": whichever predicts the left-out rows better.
     weight : "auto" or float, default="auto"
-        Share of the predictions in the squared distance, above 0 and up to 1; the features have the
-        rest. Both parts are scaled to mean squared distance 1 between training rows. "auto": 0.5 or
-        1.
+        Share of the predictions in the squared distance, above 0 and up to 1; the rest is the share
+        of the features. Both parts are scaled to mean squared distance 1 between training rows.
+        "auto": 0.5 or 1.
     metric : {"auto", "euclidean", "cosine"}, default="auto"
-        "cosine": rows are scaled to length 1, which makes Euclidean neighbors those by cosine.
+        "cosine": rows are scaled to length 1, so that Euclidean neighbors are those by cosine.
     spread : "auto" or float, default=0.5
-        Predictions of a label that a share p of the rows carries are multiplied by
-        (p (1 - p))^(-spread / 2): 0 for none, 1 for equal weights of all labels. "auto": 0 or 0.5.
+        Predictions of a label that a share p of the rows has are multiplied by
+        (p (1 - p))^(-spread / 2): 0 for no scaling, 1 for equal weights of all labels. "auto": 0 or
+        0.5.
     n_components : int, default=128
-        Where there are more labels than that, their predictions on so many principal axes.
+        If there are more labels than that, their predictions on that many principal axes are used.
     alpha : "auto" or float, default="auto"
         Penalty of the regression, relative to the mean eigenvalue of the features; above 0.
     random_state : int, RandomState or None, default=0
-        Seed of the landmarks, and of the rows that choices are made by where there are many.
+        Seed for the landmarks, and for sampling the rows that choices are based on if there are
+        many.
     n_jobs : int, optional
-        Threads of the searches by which weight, metric and spread are chosen. The result is the
-        same.
+        Threads of the searches that choose weight, metric and spread. The result is the same.
 
     Attributes
     ----------
@@ -68,19 +69,19 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     gamma_ : float or None
         Of the RBF kernel exp(-gamma ||x - y||²).
     kernel_scores_ : dict
-        Each kernel that was tried, with the average precision of its left-out predictions (with
-        the negative squared error where there is one label, or very many).
+        Each kernel that was tried, with the average precision of its leave-one-out predictions
+        (with one label or very many, the negative squared error).
     candidates_ : list of dict
-        Combinations of spread, weight and metric, each with the score of ML-kNN, k = 30, on the
-        training rows, left out: average precision (negative squared error where there is one
-        label). Empty where nothing was left to choose.
+        Combinations of spread, weight and metric, each with the leave-one-out score of ML-kNN with
+        k = 30 on the training rows: average precision (with one label, the negative squared error).
+        Empty if there was nothing to choose.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Notes
     -----
-    Sparse features stay sparse, and so do rows of which they are a part. Nothing as large as rows x
-    labels or labels x labels is computed. Where rows and features are both more than 3,000, the
-    regression uses their 1,000 principal axes.
+    Sparse features stay sparse, and so do rows that include them. Nothing as large as rows x labels
+    or labels x labels is computed. If rows and features are both more than 3,000, the regression
+    uses their 1,000 principal axes.
 
     References
     ----------
@@ -128,7 +129,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ----------
         X : array-like, sparse matrix or DataFrame, shape (n, d)
         y : labels of n rows
-            A 0/1 matrix, tags or two classes, as the methods take them; 1-d with more classes, too.
+            A 0/1 matrix, tags or two classes, as for the methods; also 1-d with more classes.
 
         Returns
         -------
@@ -138,7 +139,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self
 
     def fit_transform(self, X: Any, y: Any) -> Any:
-        """Learn the distance, and give the training rows, each left out.
+        """Learn the distance, and return the training rows, each left out.
 
         Parameters
         ----------
@@ -146,17 +147,17 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Returns
         -------
-        ndarray, or csr_array where X is sparse and a part of it, shape (n, n_features_out)
+        ndarray, or csr_array if it includes a sparse X, shape (n, n_features_out)
         """
         return self.left_out_rows(X, y)[0]
 
     def left_out_rows(self, X: Any, y: Any) -> tuple[Any, LabelRidge]:
-        """What `fit_transform` gives, and the regression that it comes from."""
+        """The result of `fit_transform`, and the regression that it comes from."""
         X, coordinates, ridge = self._learn(X, y)
         return self._joining.rows(coordinates, X), ridge
 
     def transform(self, X: Any) -> Any:
-        """Give new rows.
+        """Transform new rows.
 
         Parameters
         ----------
@@ -164,7 +165,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Returns
         -------
-        ndarray, or csr_array where X is sparse and a part of it, shape (m, n_features_out)
+        ndarray, or csr_array if it includes a sparse X, shape (m, n_features_out)
         """
         check_is_fitted(self)
         X = checked_vectors(partial(validate_data, self, reset=False), X, "X")
@@ -178,7 +179,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def gamma_(self) -> float | None:
-        """Of the RBF kernel exp(-gamma ||x - y||²); None for a linear one."""
+        """gamma of the RBF kernel exp(-gamma ||x - y||²); None for a linear one."""
         check_is_fitted(self)
         return self._projection.gamma
 
@@ -188,7 +189,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return len(self._projection.offset) + int(plain)
 
     def _learn(self, X: Any, y: Any) -> tuple[Any, Floats, LabelRidge]:
-        """Learn from training rows: these, checked, their left-out coordinates, the regression."""
+        """Fit; returns the checked rows, their left-out coordinates, and the regression."""
         options = self._options()
         n_components = check_integer(self.n_components, "n_components", low=1)
         n_jobs = check_n_jobs(self.n_jobs)
@@ -197,7 +198,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = checked_vectors(partial(validate_data, self), X, "X")
         check_same_length(X=X.shape[0], y=Y.shape[0])
         if X.shape[0] < 2:
-            raise ValueError("X has 1 sample; rows can be left out of at least 2")
+            raise ValueError("X has 1 sample; at least 2 are required to leave one out")
         ridge.fit(X, Y)
         chosen = ChosenSpace.of(ridge, X, Y, options, n_components, n_jobs)
         self.spread_, self.weight_, self.metric_, self.candidates_ = chosen[:4]
@@ -234,7 +235,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
 
 def _label_matrix(y: Any) -> Csr:
-    """Labels as the methods read them; of a 1-d y with more than two classes, one for each."""
+    """Labels as for the methods; for a 1-d y with more than two classes, one label per class."""
     column = y if getattr(y, "ndim", None) == 1 else None
     if column is not None and type_of_target(column, input_name="y") == "multiclass":
         classes, codes = np.unique(np.asarray(column), return_inverse=True)

@@ -1,4 +1,4 @@
-"""What a blend has learned: methods on two graphs, regressions, and the weights of each."""
+"""The fitted state of a blend: methods on two graphs, regressions, and their weights."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.items import Items
 
-DENSE_LABELS = 2_000  # up to so many labels, every one of them is scored for every row
-TOUCHED_LABELS = 300  # of a row, about, where there are more
+DENSE_LABELS = 2_000  # up to this number, every label is scored for every row
+TOUCHED_LABELS = 300  # about how many labels of a row are scored if there are more
 _CELLS_AT_ONCE = 2**22
 
 
 class Said(NamedTuple):
     """The scores of some rows by all readings, in the order of the columns, and their neighbors.
 
-    With the labels of the rows where these are training rows that are left out.
+    For training rows that are left out, also the labels of the rows.
     """
 
     methods: list[LabelScores]
@@ -50,28 +50,28 @@ class Said(NamedTuple):
 
 @dataclass(eq=False)
 class LearnedBlend:
-    """All that a blend has learned but for the plain items.
+    """Everything that a blend has learned, except the plain items.
 
     Attributes
     ----------
     plain, learned : list of estimators
-        Methods that have learned from the graph of the vectors, and from that of the learned rows.
+        Methods fitted to the graph of the vectors, and to that of the learned rows.
     space : LabelSpace or None
-        What makes learned rows.
+        The transformer that makes learned rows.
     rows : Items or None
         The learned training rows, each left out, and the search among them.
     regressions : dict of RidgeWeights
         By kernel.
     forest : VotingForest or None
     others : list of OtherReading
-        Classifiers that know no neighbors.
+        Classifiers without neighbors.
     logistic : CrossFitted or None
-        The weights; None while they are not known.
+        The weights; None until they are learned.
     missed : float
-        How often a row carries a label that none of its neighbors does, as a share of how often
-        the labels' frequencies say so. Only with many labels, where those are not looked at.
+        How often a row has a label that none of its neighbors has, relative to how often the
+        labels' frequencies predict that. Only with many labels, where such labels are not scored.
     totals : ndarray of int, shape (q,)
-        How many training rows carry each label.
+        How many training rows have each label.
     n : int
         Training rows.
     """
@@ -100,7 +100,7 @@ class LearnedBlend:
 
     @property
     def names(self) -> list[str]:
-        """The columns, in words, each once."""
+        """The unique names of the columns."""
         names = _numbered([_name(one) for one in self.plain])
         names += [f"learned {name}" for name in names[: len(self.learned)]]
         for kernel in self.regressions:
@@ -111,7 +111,7 @@ class LearnedBlend:
         return [*names, "frequency"] if self.is_dense else names
 
     def said(self, graph: NeighborGraph, X: Any) -> Said:
-        """What all readings say of new rows, whose plain neighbors are known."""
+        """The scores of all readings for new rows, whose plain neighbors are given."""
         methods = [one._scores(graph.head(one.n_neighbors_), X) for one in self.plain]
         graphs = [(graph, one._labels) for one in self.plain[:1]]
         if self.learned:
@@ -134,13 +134,13 @@ class LearnedBlend:
         own: Csr,
         near: NeighborGraph | None = None,
     ) -> Said:
-        """What all readings say of training rows, each left out.
+        """The scores of all readings for training rows, each left out.
 
         Parameters
         ----------
         graph, X : their plain neighbors and vectors
         places : ndarray of int
-            Their places among the plain items.
+            Their positions among the plain items.
         rows : ndarray of int
             Their numbers among the learned rows, which have no gaps.
         own : csr_array
@@ -171,13 +171,13 @@ class LearnedBlend:
         return max(int(one.n_neighbors_) for one in self.learned)
 
     def pairs(self, said: Said, n: int) -> Pairs:
-        """The pairs of n rows and labels that are looked at."""
+        """The pairs of n rows and labels that are scored."""
         if self.is_dense:
             return Pairs.every(n, self.q)
         return Pairs.carried([neighbor_counts(*one) for one in said.graphs])
 
     def columns(self, said: Said, pairs: Pairs) -> Floats:
-        """What all readings say of pairs, shape (p, f)."""
+        """The columns of all readings for pairs, shape (p, f)."""
         frequency = self._frequency(said, pairs)
         found = [
             reading_log_odds(model, pairs.of(scores), pairs.label, frequency)
@@ -189,15 +189,15 @@ class LearnedBlend:
         for other, values in zip(self.others, said.others, strict=True):
             told = values[pairs.row, pairs.label]
             found.append(other.column(told, frequency))
-        # With many labels, one weight of the frequency suits the rare ones, which are most of the
-        # pairs, and puts frequent labels too low, which are most of the first ranks.
+        # With many labels, a single weight of the frequency fits the rare labels, which make up
+        # most pairs, and ranks the frequent ones, which belong on the first ranks, too low.
         return np.column_stack([*found, frequency] if self.is_dense else found)
 
     def _frequency(self, said: Said, pairs: Pairs) -> Floats:
         """Log odds of the labels' shares of the training rows, without a row that is left out.
 
-        Tables and regressions leave it out. Beside them, a share of all rows would tell its labels:
-        only for these are the two different.
+        Tables and regressions leave it out, too. Next to them, the share of all rows would reveal
+        the row's labels: the two differ only for these.
         """
         totals, n = self.totals[pairs.label], self.n
         if said.own is not None:
@@ -205,9 +205,9 @@ class LearnedBlend:
         return frequency_log_odds(totals, n)
 
     def blended(self, said: Said, n: int, rows: Array | None = None) -> LabelScores:
-        """Probabilities of all labels of n rows, by what all readings say of them.
+        """Probabilities of all labels of n rows, from the scores of all readings.
 
-        With the numbers of training rows, by weights that were learned without these.
+        Given the numbers of training rows, by weights learned without these rows.
         """
         pairs = self.pairs(said, n)
         return self.probabilities(pairs, self.columns(said, pairs), rows)
@@ -215,7 +215,7 @@ class LearnedBlend:
     def probabilities(
         self, pairs: Pairs, columns: Floats, rows: Array | None = None
     ) -> LabelScores:
-        """`blended`, by what is known about pairs."""
+        """`blended`, from the columns of pairs."""
         assert self.logistic is not None
         if rows is None:
             odds = self.logistic.whole.log_odds(columns, pairs.label)
@@ -225,11 +225,11 @@ class LearnedBlend:
 
     @cached_property
     def _defaults(self) -> DefaultScores:
-        """Probabilities of labels that no neighbor carries."""
+        """Probabilities of labels that no neighbor has."""
         return DefaultScores((self.missed * self.totals / self.n)[None])
 
     def missed_share(self, pairs: Pairs, truth: Array, own: Csr) -> float:
-        """`missed` of rows with the labels `own`, of which pairs are looked at."""
+        """`missed` for rows with the labels `own`, given the pairs that are scored."""
         if pairs.is_all:
             return 1.0
         share = self.totals / self.n
@@ -245,7 +245,7 @@ class LearnedBlend:
 
 
 def _numbered(names: list[str]) -> list[str]:
-    """Names that occur once each."""
+    """The names, made unique."""
     return [
         f"{name} ({names[:place].count(name) + 1})" if name in names[:place] else name
         for place, name in enumerate(names)

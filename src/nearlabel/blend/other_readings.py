@@ -1,4 +1,4 @@
-"""Classifiers of scikit-learn as readings of a blend, by cross-fitted scores."""
+"""scikit-learn classifiers as readings of a blend, with cross-fitted scores."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from nearlabel.metrics.scorers import estimator_scores
 
 @dataclass(eq=False)
 class OtherReading:
-    """A classifier that was fitted to all rows, and what it says of rows that it has not seen.
+    """A classifier fitted to all rows, and its out-of-fold scores.
 
     Attributes
     ----------
     name : str
-        In words.
+        Its name.
     model : estimator
         For new rows.
     left_out : ndarray of float32, shape (n, q)
-        For row i, by a classifier that was fitted to the rows of the other folds: row i is in the
-        fold i modulo their number, as in `CrossFitted`.
+        Scores of row i by a classifier fitted to the other folds: row i is in the fold i modulo
+        their number, as in `CrossFitted`.
     is_probability : bool
-        Whether these are probabilities; else they are decision values.
+        Whether these are probabilities; otherwise they are decision values.
     """
 
     name: str
@@ -39,10 +39,10 @@ class OtherReading:
 
     @classmethod
     def fit(cls, estimator: Any, X: Any, Y: Csr) -> Self:
-        """Fit to all rows, and to the rows of all folds but one, for each of them."""
+        """Fit to all rows, and for each fold to all rows of the others."""
         labels = Y.toarray().astype(
             np.int64
-        )  # int8 is not enough for scikit-learn: it counts labels
+        )  # scikit-learn counts labels in this type, which int8 would overflow
         left_out = np.empty(labels.shape, np.float32)
         fold = np.arange(len(labels)) % FOLDS
         for one in np.unique(fold):
@@ -85,8 +85,8 @@ def _fitted(estimator: Any, X: Any, labels: Array) -> Any:
     except (ValueError, TypeError) as error:
         why = one_line(str(error))
         raise ValueError(
-            f"others: {_name(estimator)} cannot learn {labels.shape[1]} labels together: {why}; "
-            "one for a single label works as OneVsRestClassifier(…)"
+            f"others: {_name(estimator)} cannot be fitted to {labels.shape[1]} labels: {why}; "
+            "wrap a classifier for a single label in OneVsRestClassifier(…)"
         ) from error
 
 
@@ -100,14 +100,14 @@ def _scores(model: Any, X: Any, q: int) -> Floats:
         scores = scores[:, 1:]
     if scores.shape != (X.shape[0], q) or not np.isfinite(scores).all():
         raise ValueError(
-            f"others: {_name(model)} must give one finite score for each of {q} labels; "
+            f"others: {_name(model)} must return one finite score for each of {q} labels; "
             f"got shape {scores.shape}"
         )
     return scores
 
 
 def _name(estimator: Any) -> str:
-    """The class, for a pipeline that of its last step; for a wrapper with what it wraps."""
+    """The class name, for a pipeline that of its last step; for a wrapper with what it wraps."""
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
     wrapped = last.get_params(deep=False).get("estimator") if hasattr(last, "get_params") else None
     name = type(last).__name__

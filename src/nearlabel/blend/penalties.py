@@ -1,4 +1,4 @@
-"""The penalty of a ridge regression, chosen by its left-out scores."""
+"""The penalty of a ridge regression, chosen by its leave-one-out scores."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from nearlabel.labels.scores import DenseScores
 from nearlabel.metrics.ranking import Ranking
 
 _CELLS = 2**22  # scores that are ranked for each penalty
-_FEWEST_ROWS = 500  # below, average precision would say little
+_FEWEST_ROWS = 500  # with fewer, average precision would be unreliable
 _MOST_ROWS, _ROWS_OF_ERRORS = 20_000, 2_000
 
 
 class Choice(NamedTuple):
-    """A penalty, and by what it was chosen.
+    """A penalty, and the criterion by which it was chosen.
 
     Attributes
     ----------
     alpha : float
     criterion : {"average_precision", "squared_error"}
     value : float
-        Greater is better: an error is negative.
+        Greater is better: errors are negated.
     """
 
     alpha: float
@@ -35,10 +35,10 @@ class Choice(NamedTuple):
 
 
 def best_penalty(form: ClosedForm, alphas: Sequence[float], random_state: int) -> Choice:
-    """The penalty whose left-out scores are best; of several, the first.
+    """The penalty with the best leave-one-out scores; the first among equal ones.
 
-    By average precision, or by the squared error (PRESS; Allen, 1974) where there are so many
-    labels that few rows could be ranked, or no row has one label and lacks another.
+    By average precision, or by the squared error (PRESS; Allen, 1974) if there are so many labels
+    that few rows could be ranked, or if every row has no label or all of them.
     """
     n, q = form.Y.shape
     ranked = min(n, _CELLS // q, _MOST_ROWS)
@@ -64,7 +64,7 @@ def _best(alphas: Sequence[float], criterion: str, values: list[float]) -> Choic
 def squared_errors(
     form: ClosedForm, alphas: Sequence[float], rows: np.ndarray, truth: Csr
 ) -> list[float]:
-    """Mean squared left-out errors of rows over all labels, without a rows x labels matrix.
+    """Mean squared leave-one-out errors over all labels, without a rows x labels matrix.
 
     With a = (e + λ)⁻¹ B_i, ||yc_i - a C||² = ||yc_i||² - 2 a · C yc_i + a · C Cᵀ a.
     """

@@ -1,8 +1,8 @@
-"""Logistic regression over pairs of a row and a label: one for all labels, and parts of their own.
+"""Logistic regression over (row, label) pairs, with common weights and deviations per label.
 
-A label with few examples says little about how far readings can be trusted; all labels together
-say it well. So the weights are those of all labels, and a label departs from them as far as its
-own pairs demand against a penalty.
+A label with few examples says little about how much to trust each reading; all labels together say
+it well. So labels share their weights, and a label deviates from them as far as its own pairs
+justify against a penalty.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from scipy.special import expit
 
 from nearlabel.common.arrays import Array, Floats
 
-_PENALTIES = (1.0, 10.0, 100.0)  # of the weights of all labels, by the folds
-_FEW_PAIRS = 20_000  # up to so many, they are compared; else it is the first
-_FEWEST_ROWS = 30  # for such a comparison; with fewer, it is the last
+_PENALTIES = (1.0, 10.0, 100.0)  # of the common weights, chosen by cross-validation
+_FEW_PAIRS = 20_000  # up to this number they are compared; with more, the first is used
+_FEWEST_ROWS = 30  # for such a comparison; with fewer, the last is used
 _MOST_STEPS, _SMALLEST_STEP = 30, 1e-9
-_FREE = 1e-6  # a penalty that only matters where all pairs have the same answer
+_FREE = 1e-6  # a penalty that only matters if all pairs have the same answer
 FOLDS = 4
-_FEWEST_EXAMPLES = 10  # of a label that gets weights of its own
-STRENGTHS = (300.0, 30.0)  # penalties of departing from all labels; without any, nothing departs
+_FEWEST_EXAMPLES = 10  # of a label, for it to get its own weights
+STRENGTHS = (300.0, 30.0)  # penalties on deviations from the common weights; else no deviations
 
 
 class PooledLogistic(NamedTuple):
-    """Log odds of pairs as weighted sums of what is known about them.
+    """Log odds of pairs as weighted sums of their columns.
 
     Attributes
     ----------
     mean, scale : ndarray, shape (f,)
-        By which columns are standardized.
+        For standardizing the columns.
     weights : ndarray, shape (f + 1,)
-        Of all labels; the last is the intercept.
+        Common to all labels; the last is the intercept.
     own : ndarray, shape (q, f + 1), or None
-        What each label adds to them.
+        The deviation of each label from them.
     """
 
     mean: Floats
@@ -48,7 +48,7 @@ class PooledLogistic(NamedTuple):
         return np.asarray(self.parts(columns, label).sum(axis=1))
 
     def parts(self, columns: Floats, label: Array) -> Floats:
-        """What each column adds to the log odds, and at last the intercept, shape (p, f + 1)."""
+        """What each column adds to the log odds, with the intercept last, shape (p, f + 1)."""
         weights = self.weights if self.own is None else self.weights + self.own[label]
         scaled: Floats = np.empty((len(columns), len(self.weights)))
         np.divide(columns - self.mean, self.scale, out=scaled[:, :-1])
@@ -58,7 +58,7 @@ class PooledLogistic(NamedTuple):
 
 
 class CrossFitted(NamedTuple):
-    """A regression of all rows, and for each fold of the rows one of the other folds.
+    """A regression on all rows, and for each fold one on the other folds.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class CrossFitted(NamedTuple):
     folds : tuple of PooledLogistic
         Row i is in the fold i modulo their number.
     strength : float
-        The penalty of labels' own weights; infinite where they have none.
+        The penalty of labels' own weights; infinite if they have none.
     """
 
     whole: PooledLogistic
@@ -84,13 +84,13 @@ class CrossFitted(NamedTuple):
         ----------
         columns : ndarray, shape (p, f)
         truth : ndarray of bool, shape (p,)
-            Whether the row carries the label.
+            Whether the row has the label.
         row, label : ndarray of int, shape (p,)
         q : int
             Labels.
         own : bool
-            Whether labels may have weights of their own. If so, the folds say how strong the
-            penalty is, or that there is nothing to gain.
+            Whether labels may have their own weights. If so, cross-validation chooses the penalty,
+            or no deviations at all.
         """
         mean, scale = columns.mean(axis=0), columns.std(axis=0)
         scale[scale == 0] = 1.0
@@ -113,7 +113,7 @@ class CrossFitted(NamedTuple):
         return cls(PooledLogistic(mean, scale, weights, parts), tuple(fitted[chosen]), chosen)
 
     def left_out_log_odds(self, columns: Floats, row: Array, label: Array) -> Floats:
-        """Log odds of pairs of training rows, each by the regression of the other folds."""
+        """Log odds of pairs of training rows, each by the regression on the other folds."""
         odds, fold = np.empty(len(columns)), row % len(self.folds)
         for place, one in enumerate(self.folds):
             held = np.flatnonzero(fold == place)
@@ -122,7 +122,7 @@ class CrossFitted(NamedTuple):
 
 
 def _best_penalty(Z: Floats, truth: Array, row: Array) -> float:
-    """The penalty of the least loss in the folds; with many pairs it hardly matters."""
+    """The penalty with the least cross-validated loss; with many pairs it hardly matters."""
     if len(truth) > _FEW_PAIRS:
         return _PENALTIES[0]
     if len(np.unique(row)) < _FEWEST_ROWS:
@@ -140,13 +140,13 @@ def _best_penalty(Z: Floats, truth: Array, row: Array) -> float:
 def _newton(
     Z: Floats, truth: Array, start: Floats, penalty: float, *, is_pooled: bool = False
 ) -> Floats:
-    """Weights of the least logistic loss + penalty / 2 ||w - start||², by Newton's method.
+    """Weights that minimize logistic loss + penalty / 2 ||w - start||², by Newton's method.
 
-    The intercept of all labels is all but free; that of a label is held like the others.
+    The common intercept is hardly penalized; that of a label is penalized like its weights.
     """
     w, held = start.copy(), np.full(len(start), penalty)
     if is_pooled:
-        if truth.all() or not truth.any():  # no weights are the best: ever greater ones are better
+        if truth.all() or not truth.any():  # no minimum: greater and greater weights are better
             yes = np.count_nonzero(truth)
             w[-1] = np.log((yes + 0.5) / (len(truth) - yes + 0.5))
             return w
@@ -159,7 +159,7 @@ def _newton(
         curve[np.diag_indices_from(curve)] += held
         step = np.linalg.solve(curve, slope)
         size, before = 1.0, loss + 0.5 * float(held @ (w - start) ** 2)
-        while True:  # a whole step hardly ever goes too far
+        while True:  # a full step is hardly ever too long
             tried = w - size * step
             loss = _loss(Z @ tried, truth)
             if loss + 0.5 * float(held @ (tried - start) ** 2) <= before or size < 1e-4:
@@ -172,12 +172,12 @@ def _newton(
 
 
 def _loss(odds: Floats, truth: Array) -> float:
-    """Minus the log likelihood."""
+    """The negative log-likelihood."""
     return float(np.logaddexp(0, np.where(truth, -odds, odds)).sum())
 
 
 def _pairs_of_labels(truth: Array, label: Array, q: int) -> Iterator[tuple[int, Array]]:
-    """Labels that enough of the pairs speak for and against, and their pairs."""
+    """Labels with enough positive and negative pairs, and these pairs."""
     order = np.argsort(label, kind="stable")
     ends = np.cumsum(np.bincount(label, minlength=q))
     yes = np.bincount(label[truth], minlength=q)
@@ -190,7 +190,7 @@ def _pairs_of_labels(truth: Array, label: Array, q: int) -> Iterator[tuple[int, 
 def _own_parts(
     Z: Floats, truth: Array, label: Array, q: int, weights: Floats, strength: float
 ) -> Floats | None:
-    """What each label adds to the weights of all, shape (q, f + 1); None for no departure."""
+    """The deviation of each label from the common weights, shape (q, f + 1); None for none."""
     if np.isinf(strength):
         return None
     parts = np.zeros((q, len(weights)))

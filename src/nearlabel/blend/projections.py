@@ -1,4 +1,4 @@
-"""Learned coordinates of new rows, from their features or from a kernel of them."""
+"""Learned coordinates of new rows, from their features or a kernel."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Projection(NamedTuple):
         return found
 
     def tree(self) -> dict[str, Any]:
-        """What files have of it."""
+        """The stored form."""
         landmarks = self.landmarks
         if sparse.issparse(landmarks):
             landmarks = csr_tree(landmarks)
@@ -59,15 +59,15 @@ class Projection(NamedTuple):
 
     @classmethod
     def from_tree(cls, tree: Mapping[str, Any], d: int) -> Projection:
-        """That of a file; a ValueError or the like where it makes no sense."""
+        """From the stored form; a ValueError or the like if it is not valid."""
         weights = finite_array(tree["weights"], "weights", 2)
         offset = finite_array(tree["offset"], "offset", 1)
         if offset.shape != weights.shape[1:]:
-            raise ValueError("its offset is not that of its weights")
+            raise ValueError("its offset does not match its weights")
         if tree["gamma"] is None:
             center = finite_array(tree["center"], "center", 1)
             if center.shape != (d,) or len(weights) != d:
-                raise ValueError("its center and its weights are not those of its features")
+                raise ValueError("its center and its weights do not match its features")
             return cls(center, weights, offset)
         landmarks = tree["landmarks"]
         if isinstance(landmarks, Mapping):
@@ -76,7 +76,7 @@ class Projection(NamedTuple):
         else:
             finite_array(landmarks, "landmarks", 2)
         if landmarks.shape != (len(weights), d):
-            raise ValueError("its landmarks are not those of its weights and features")
+            raise ValueError("its landmarks do not match its weights and features")
         gamma = check_real(tree["gamma"], "gamma", low=0)
         return cls(np.empty(0), weights, offset, landmarks, gamma)
 
@@ -85,12 +85,12 @@ def finite_array(array: Any, key: str, ndim: int) -> Floats:
     """An array of a file, of finite float64."""
     found: Floats = stored_array(array, key, "f", ndim)
     if found.dtype != np.float64 or not all_finite(found):
-        raise ValueError(f"its {key} hold a number that cannot be")
+        raise ValueError(f"its {key} must be finite")
     return found
 
 
 def _in_form_of(others: Any, X: Any) -> Any:
-    """Rows as an array where others are, else as a ``csr_array``."""
+    """Rows as an array if others are one, otherwise as a ``csr_array``."""
     if sparse.issparse(others):
         return X if sparse.issparse(X) else sparse.csr_array(X)
     return X.toarray() if sparse.issparse(X) else X

@@ -1,10 +1,10 @@
-"""Ridge regression of all labels at once, left out in closed form.
+"""Ridge regression of all labels at once, with leave-one-out scores in closed form.
 
     ridge = LabelRidge(kernel="rbf").fit(X, Y)   # X: checked vectors; Y: csr_array of ones
     ridge.left_out_scores()                      # RidgeScores of the training rows, each left out
     ridge.scores(X_new)                          # RidgeScores of new rows
 
-Both are the same kind of number: what a model that has not seen the row expects of its labels.
+Both are the same kind of number: what a model that has not seen the row predicts for its labels.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ALPHAS = tuple(float(alpha) for alpha in np.logspace(2, -4, 13))
 _LANDMARKS, _LANDMARKS_OF_GAMMA, _FEWEST_LANDMARKS = 2_000, 300, 64
 _GAMMAS = (0.25, 1.0, 4.0)  # over the median squared distance
 _ROWS_OF_GAMMA = 10_000
-_KERNEL_WORK = 6 * 10**10  # rows x landmarks²: fewer landmarks from 15,000 rows on
+_KERNEL_WORK = 6 * 10**10  # rows x landmarks²: fewer landmarks for more than 15,000 rows
 
 
 @dataclass
@@ -42,22 +42,23 @@ class LabelRidge:
 
     The labels' means are not penalized. With Zc = U diag(sqrt e) Vᵀ the centered features and
     λ = alpha mean(e), the fitted values are U f Uᵀ Yc with f = e / (e + λ), and h_i = 1 / n +
-    Σ_j U_ij² f_j is the leverage of row i. Left out, its scores are y_i - (yc_i - fitted_i) /
+    Σ_j U_ij² f_j is the leverage of row i. Its leave-one-out scores are y_i - (yc_i - fitted_i) /
     (1 - h_i): exactly those of a ridge regression fitted to the other rows with the same λ, and for
-    an RBF kernel with the same features. alpha and the width of the kernel are chosen by these.
+    an RBF kernel with the same features. They are used to choose alpha and the kernel width.
 
     Sums are in float64 whatever the type of X. Sparse X and Y stay sparse, and no array has as many
-    cells as rows x labels. Where rows and features are both more than 3,000, only the 1,000 leading
+    cells as rows x labels. If rows and features are both more than 3,000, only the 1,000 leading
     axes are used (`spectrum_of`): scores and leverages are then those of X projected on these.
 
     Parameters
     ----------
     kernel : {"linear", "rbf", "auto"}
-        "auto": whichever has the better left-out scores.
+        "auto": whichever has the better leave-one-out scores.
     alpha : float or "auto"
-        The penalty, relative to the mean eigenvalue: above 0.
+        The penalty, relative to the mean eigenvalue; above 0.
     random_state : int
-        Seed of the landmarks, and of the rows that choices are made by where there are many.
+        Seed for the landmarks, and for sampling the rows that choices are based on if there are
+        many.
 
     Attributes
     ----------
@@ -66,11 +67,11 @@ class LabelRidge:
     form_ : ClosedForm
         The regression for any penalty.
     choice_ : Choice
-        The penalty, the criterion that it was chosen by, and its value for the left-out scores.
+        The penalty, the criterion by which it was chosen, and its leave-one-out value.
     values_ : dict
         That value for each kernel that was tried.
     tried_ : dict
-        The regression and its penalty by each of them.
+        The regression and its penalty for each of them.
     """
 
     kernel: str = "auto"
@@ -90,7 +91,7 @@ class LabelRidge:
         """
         kernels = KERNELS if self.kernel == "auto" else (self.kernel,)
         self.tried_ = tried = {}
-        with one_blas_thread:  # the order of sums, and so the last bits, stay the same
+        with one_blas_thread:  # the order of sums, and so the rounding, stays the same
             for kernel in kernels:
                 tried[kernel] = self._linear(X, Y) if kernel == "linear" else self._rbf(X, Y)
         self.values_ = {kernel: choice.value for kernel, (_, choice) in tried.items()}
@@ -100,26 +101,26 @@ class LabelRidge:
         return self
 
     def left_out_scores(self, kernel: str | None = None) -> RidgeScores:
-        """Scores of the training rows, each left out; by the better kernel if None is named."""
+        """Scores of the training rows, each left out; by the better kernel by default."""
         form, choice = self.tried_[kernel or self.kernel_]
         with one_blas_thread:
             return form.left_out_scores(choice.alpha)
 
     def weights(self, kernel: str | None = None) -> RidgeWeights:
-        """What is needed for the scores of new rows."""
+        """The weights for scores of new rows."""
         form, choice = self.tried_[kernel or self.kernel_]
         with one_blas_thread:
             return form.weights(choice.alpha)
 
     def scores(self, X: Any) -> RidgeScores:
-        """Scores of new rows: checked vectors in the form that `fit` was given."""
+        """Scores of new rows: checked vectors in the same form as in `fit`."""
         return self.weights().scores(X)
 
     def _linear(self, X: Any, Y: Csr) -> tuple[ClosedForm, Choice]:
         return self._fitted(X, Y, LinearFeatures(X.shape[1]))
 
     def _rbf(self, X: Any, Y: Csr) -> tuple[ClosedForm, Choice]:
-        """With the width that is best on a few landmarks."""
+        """With the kernel width that is best for a few landmarks."""
         n, q = Y.shape
         most = min(_LANDMARKS, LABEL_CELLS // q, math.isqrt(_KERNEL_WORK // n))
         most = max(_FEWEST_LANDMARKS, most)

@@ -1,4 +1,4 @@
-"""Ridge scores of many rows and labels: a product of low rank and a sparse part, never n x q."""
+"""Ridge scores of many rows and labels: a low-rank product and a sparse part, never n x q."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEAST_REST = 1e-12  # of 1 - leverage, against rounding
 
 
 class Shares(NamedTuple):
-    """What left-out scores take of the labels' means and of the rows' own labels, shape (n,)."""
+    """Coefficients of the labels' means and the rows' own labels in left-out scores, shape (n,)."""
 
     leverage: Floats
     of_mean: Floats
@@ -30,7 +30,7 @@ class Shares(NamedTuple):
         return cls(leverage, 1 / rest, leverage / rest)
 
     def without_mean(self, n: int) -> Floats:
-        """What scores take of the rows' own labels where the means are those of all n rows: t.
+        """The coefficient t of the rows' own labels if the means are those of all n rows.
 
         (fitted_i + mean) / (1 - h) - h / (1 - h) y_i, less the mean of the others, (n mean - y_i) /
         (n - 1), is fitted_i / (1 - h) - t (y_i - mean) with t = (n h - 1) / (n - 1) / (1 - h).
@@ -49,14 +49,14 @@ class RidgeScores:
     ----------
     shape : (n, q)
     rows : callable
-        Gives the factor of some rows, an array of row numbers, as an array of shape (m, r).
+        Returns the factors of some rows, given by number, as an array of shape (m, r).
     loadings : ndarray, shape (r, q), or None
-        None: the factors are the labels'.
+        None: the factors are the labels.
     mean : ndarray, shape (q,)
-        The share of the training rows that carry each label.
+        The share of the training rows with each label.
     of_mean, of_own : ndarray, shape (n,)
     own : csr_array, shape (n, q), or None
-        The labels of the rows themselves, where they are training rows.
+        The labels of the rows themselves, if they are training rows.
     """
 
     shape: tuple[int, int]
@@ -81,12 +81,12 @@ class RidgeScores:
         return np.asarray(scores)
 
     def at(self, row: Array, label: Array) -> Floats:
-        """The scores of pairs of a row and a label, each an array of shape (p,)."""
+        """The scores of (row, label) pairs, each an array of shape (p,)."""
         row, label = np.asarray(row, np.intp), np.asarray(label, np.intp)
         scores = self.of_mean[row] * self.mean[label]
         if self.own is not None:
             scores -= self.of_own[row] * entries_at(self.own, row, label)[0]
-        order = np.argsort(row, kind="stable")  # each row's factor is computed once
+        order = np.argsort(row, kind="stable")  # each row's factors are computed once
         rank = self.shape[1] if self.loadings is None else len(self.loadings)
         step = max(1, _CELLS_AT_ONCE // max(1, rank))
         for start in range(0, len(order), step):
@@ -108,9 +108,9 @@ class RidgeWeights(NamedTuple):
     projection : Projection
         Factors of a row, less their mean, shape (m, r).
     loadings : ndarray, shape (r, q), or None
-        What the factors mean for each label; None where they are the labels'.
+        The loadings of the factors for each label; None if the factors are the labels.
     mean : ndarray, shape (q,)
-        The share of the training rows that carry each label.
+        The share of the training rows with each label.
     leverage : ndarray, shape (n,)
         Of each training row.
     """
@@ -128,26 +128,26 @@ class RidgeWeights(NamedTuple):
         return RidgeScores((n, q), factor.__getitem__, self.loadings, self.mean, ones, zeros)
 
     def left_out_scores(self, X: Any, rows: Array, own: Csr) -> RidgeScores:
-        """Scores of training rows, each left out: their vectors, numbers and own labels."""
+        """Scores of training rows, each left out, given their vectors, numbers and labels."""
         shares = Shares.of(self.leverage[rows])
         factor = self.projection.coordinates(X) * shares.of_mean[:, None]
         parts = factor.__getitem__, self.loadings, self.mean, *shares[1:], own
         return RidgeScores((len(rows), len(self.mean)), *parts)
 
     def tree(self) -> dict[str, Any]:
-        """What files have of it."""
+        """The stored form."""
         return {**self._asdict(), "projection": self.projection.tree()}
 
     @classmethod
     def from_tree(cls, tree: Mapping[str, Any], n: int, q: int, d: int) -> RidgeWeights:
-        """That of a file; a ValueError or the like where it makes no sense."""
+        """From the stored form; a ValueError or the like if it is not valid."""
         projection = Projection.from_tree(tree["projection"], d)
         r, loadings = len(projection.offset), tree["loadings"]
         if loadings is not None:
             finite_array(loadings, "loadings", 2)
         if (r if loadings is None else loadings.shape) != (q if loadings is None else (r, q)):
-            raise ValueError("its loadings are not those of its labels")
+            raise ValueError("its loadings do not match its labels")
         mean, leverage = (finite_array(tree[key], key, 1) for key in ("mean", "leverage"))
         if mean.shape != (q,) or leverage.shape != (n,) or not (leverage < 1 + 1e-9).all():
-            raise ValueError("its leverages are not those of its rows")
+            raise ValueError("its leverages do not match its rows")
         return cls(projection, loadings, mean, leverage)

@@ -1,4 +1,4 @@
-"""What `LabelSpace` chooses: which regression, and how its predictions become a distance."""
+"""The choices of `LabelSpace`: the regression, and how its predictions become a distance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nearlabel.common.threads import one_blas_thread
 from nearlabel.common.validation import ArgumentError, check_choice, check_real
 
 _SPREADS, _WEIGHTS = (0.5, 0.0), (0.5, 1.0)  # what "auto" chooses from
-_ROWS = 4_000  # that candidates are compared on
+_ROWS = 4_000  # on which candidates are compared
 
 
 class SpaceOptions(NamedTuple):
@@ -30,7 +30,7 @@ class SpaceOptions(NamedTuple):
 
     @classmethod
     def of(cls, spread: Any, weight: Any, metric: Any) -> SpaceOptions:
-        """Those that parameters of `LabelSpace` leave; of a wrong one, an error."""
+        """The options that the parameters of `LabelSpace` leave; an error for an invalid one."""
         spreads: tuple[float, ...] = _SPREADS
         weights: tuple[float, ...] = _WEIGHTS
         metrics: tuple[str, ...] = METRICS
@@ -44,13 +44,13 @@ class SpaceOptions(NamedTuple):
 
 
 class ChosenSpace(NamedTuple):
-    """The best of some options, and what came out for each.
+    """The best of some options, and the score of each.
 
     Attributes
     ----------
     spread, weight, metric : what was chosen
     candidates : list of dict
-        All combinations, with their scores; empty where there is only one.
+        All combinations, with their scores; empty if there is only one.
     projection : Projection
         Learned coordinates of new rows.
     joining : Joining
@@ -77,7 +77,7 @@ class ChosenSpace(NamedTuple):
         n_components: int,
         n_jobs: int | None,
     ) -> ChosenSpace:
-        """The option with the best score of ML-kNN on left-out rows, by a fitted regression."""
+        """The option with the best leave-one-out score of ML-kNN, given a fitted regression."""
         kind, alpha, spreads = float_type(X), ridge.choice_.alpha, options.spreads
         with one_blas_thread:
             axes = {one: LabelAxes(ridge.form_, alpha, one, n_components) for one in spreads}
@@ -93,7 +93,7 @@ class ChosenSpace(NamedTuple):
                 some = joining.rows(learned[spread][rows], X[rows])
                 one["score"] = left_out_quality(some, Y[rows], n_jobs)
             candidates.append(one)
-        best = max(candidates, key=lambda one: one.get("score", 0))  # of several, the first
+        best = max(candidates, key=lambda one: one.get("score", 0))  # the first of equal ones
         spread, weight, metric = (best[key] for key in ("spread", "weight", "metric"))
         return cls(
             *(spread, weight, metric),
@@ -105,14 +105,14 @@ class ChosenSpace(NamedTuple):
 
 
 def checked_ridge(kernel: Any, alpha: Any, random_state: Any) -> LabelRidge:
-    """The regression that parameters of `LabelSpace` ask for; of a wrong one, an error."""
+    """The regression for the parameters of `LabelSpace`; an error for an invalid one."""
     kernel = check_choice(kernel, "kernel", ("auto", *KERNELS))
     alpha = "auto" if _is_auto(alpha) else _above_0(alpha, "alpha", 1e9)
     return LabelRidge(kernel, alpha, seed_of(random_state))
 
 
 def float_type(X: Any) -> Any:
-    """The type of learned coordinates: that of the features where these are small floats."""
+    """The type of learned coordinates: that of the features if these are small floats."""
     return np.float32 if X.dtype in (np.float16, np.float32) else np.float64
 
 

@@ -1,4 +1,4 @@
-"""Principal axes of centered features: what a ridge regression with any penalty is made of."""
+"""Principal axes of centered features, from which ridge regressions with any penalty follow."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from scipy import linalg, sparse
 from nearlabel.blend.kernel_features import Features
 from nearlabel.common.arrays import Floats
 
-_WIDEST = 3_000  # rows or features, whichever are fewer, that are decomposed as a whole
+_WIDEST = 3_000  # rows or features, whichever are fewer, for a full decomposition
 _TRUNCATED_RANK = 1_000
 _CELLS = 2**26  # numbers in an array of axes: 512 MiB
-_CELLS_AT_ONCE = 2**21  # 16 MiB: larger arrays are given back to the system every time
+_CELLS_AT_ONCE = 2**21  # 16 MiB: larger arrays would be returned to the system every time
 _FEWEST_AXES = 64
 _SMALLEST = 1e-14  # eigenvalues, relative to the largest
 _ITERATIONS, _OVERSAMPLING = 4, 32
@@ -44,7 +44,7 @@ class Spectrum(NamedTuple):
 
 
 def row_blocks(n: int, width: int) -> Iterator[slice]:
-    """Runs of n rows of which `width` numbers each are held together."""
+    """Runs of n rows for which arrays with `width` numbers per row fit into memory."""
     step = max(256, _CELLS_AT_ONCE // max(width, 1))
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
@@ -52,9 +52,9 @@ def row_blocks(n: int, width: int) -> Iterator[slice]:
 def spectrum_of(X: Any, features: Features, most: int, random_state: Any) -> Spectrum:
     """Decompose the features of training rows.
 
-    From ZcᵀZc or ZcZcᵀ, whichever is smaller, where it has at most 3,000 rows. Otherwise, and where
-    there is no room for all axes, the 1,000 leading axes or fewer by subspace iteration with a
-    seeded start (Halko, Martinsson and Tropp, 2011): what lies outside them counts as zero.
+    From ZcᵀZc or ZcZcᵀ, whichever is smaller, if it has at most 3,000 rows. Otherwise, or if there
+    is no room for all axes, the 1,000 leading axes or fewer by subspace iteration with a seeded
+    start (Halko, Martinsson and Tropp, 2011): what is outside of them is treated as zero.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def spectrum_of(X: Any, features: Features, most: int, random_state: Any) -> Spe
     most : int
         How many axes there is room for.
     random_state : int
-        Seed of the truncated form.
+        Seed of the truncated decomposition.
     """
     n, d = X.shape[0], features.width
     most = max(_FEWEST_AXES, min(most, _CELLS // d))
@@ -73,14 +73,14 @@ def spectrum_of(X: Any, features: Features, most: int, random_state: Any) -> Spe
 
 
 def _primal(X: Any, features: Features, d: int) -> Spectrum:
-    """From ZcᵀZc, added up in runs of rows."""
+    """From ZcᵀZc, summed over runs of rows."""
     n = X.shape[0]
     if sparse.issparse(X) and features.is_linear:
         Z: Any = features.of(X)
         mean = _mean(Z)
         gram = (Z.T @ Z).toarray() - n * np.outer(mean, mean)
     else:
-        # About a point near the mean nothing is lost by cancellation, and one pass is enough.
+        # Relative to a point near the mean nothing is lost by cancellation, so one pass suffices.
         near = _dense(features.of(X[: min(n, 1024)])).mean(axis=0)
         gram, total = np.zeros((d, d)), np.zeros(d)
         for rows in row_blocks(n, max(d, X.shape[1])):
@@ -93,7 +93,7 @@ def _primal(X: Any, features: Features, d: int) -> Spectrum:
 
 
 def spectrum_of_gram(mean: Floats, gram: Floats) -> Spectrum:
-    """The spectrum of features of which the mean and ZcᵀZc are known."""
+    """The spectrum of features with known mean and ZcᵀZc."""
     values, vectors = np.linalg.eigh(gram)
     kept = _kept(values)
     return Spectrum(mean, values[kept], np.ascontiguousarray(vectors[:, kept]))
@@ -120,7 +120,7 @@ def _dual(X: Any, features: Features, d: int) -> Spectrum:
 
 
 def _axes(Z: Any, mean: Floats, left: Floats) -> Floats:
-    """Zcᵀ times a matrix of as many rows."""
+    """Zcᵀ times a matrix with the same number of rows."""
     if sparse.issparse(Z):
         return np.asarray(Z.T @ left) - np.outer(mean, left.sum(axis=0))
     axes = np.empty((Z.shape[1], left.shape[1]))
@@ -130,7 +130,7 @@ def _axes(Z: Any, mean: Floats, left: Floats) -> Floats:
 
 
 def _truncated(X: Any, features: Features, rank: int, random_state: Any) -> Spectrum:
-    """The leading axes by subspace iteration on the side of the rows or features that are fewer."""
+    """The leading axes by subspace iteration over rows or features, whichever are fewer."""
     n, d = X.shape[0], features.width
     is_sparse = sparse.issparse(X) and features.is_linear
     blocks = [slice(0, n)] if is_sparse else list(row_blocks(n, max(d, X.shape[1])))
@@ -147,7 +147,7 @@ def _truncated(X: Any, features: Features, rank: int, random_state: Any) -> Spec
         return sum(found, np.zeros((d, width)))
 
     start = np.random.RandomState(random_state).standard_normal((min(n, d), width))
-    if d < n:  # nothing has as many rows as X
+    if d < n:  # no array has as many rows as X
         axes = _orthonormal(start)
         for _ in range(_ITERATIONS):
             moved = np.zeros((d, width))
@@ -173,7 +173,7 @@ def _orthonormal(matrix: Floats) -> Floats:
 
 
 def _kept(values: Floats) -> Any:
-    """The places of eigenvalues, given in ascending order, that are not zero; greatest first."""
+    """The indices of nonzero eigenvalues, given in ascending order; greatest first."""
     count = int(np.count_nonzero(values > max(values[-1], 0) * _SMALLEST))
     return np.arange(len(values))[::-1][:count]
 

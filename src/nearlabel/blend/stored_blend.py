@@ -1,4 +1,4 @@
-"""What a blend has learned, as it stands in model files."""
+"""The fitted state of a blend in model files."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class StoredBlend(Field):
         blend = LearnedBlend(plain, totals=items.totals, n=n)
         space = None if tree["space"] is None else LabelSpace._from_tree(tree["space"], 0)
         if (rows is None) != (space is None):
-            raise ValueError("it has a learned distance without rows, or rows without a distance")
+            raise ValueError("it has a learned distance without rows, or the reverse")
         if rows is not None and space is not None:
             pairs = zip(readings, tree["learned"], strict=True)
             blend.learned = [_read(model, *one, rows) for one in pairs]
             blend.rows, blend.space = rows, space
             if (space.n_features_in_, space._n_features_out) != (d, rows.vectors.shape[1]):
-                raise ValueError("its learned rows are not those of its features")
+                raise ValueError("its learned rows do not match its features")
         blend.regressions = {
             check_choice(kernel, "kernel", KERNELS): RidgeWeights.from_tree(one, n, q, d)
             for kernel, one in tree["regressions"].items()
@@ -72,13 +72,13 @@ class StoredBlend(Field):
             strength = check_real(tree["strength"], "strength", low=0)
         blend.missed = check_real(tree["missed"], "missed", low=0, high=1)
         if not folds:
-            raise ValueError("it has no weights of left-out rows")
+            raise ValueError("it has no cross-fitted weights")
         blend.logistic = CrossFitted(whole, tuple(folds), strength)
         setattr(model, self.attribute, blend)
 
 
 class StoredDecision(Field):
-    """Where labels are predicted."""
+    """The decision of a blend."""
 
     def write(self, model: Any, learned: dict[str, Any]) -> None:
         learned[self.key] = getattr(model, self.attribute)._asdict()
@@ -87,7 +87,7 @@ class StoredDecision(Field):
         tree = learned[self.key]
         cuts = finite_array(tree["cuts"], "cuts", 1)
         if len(cuts) not in (1, sizes["q"]):
-            raise ValueError("its cuts are not those of its labels")
+            raise ValueError("its cuts do not match its labels")
         objective = check_choice(tree["objective"], "objective", OBJECTIVES)
         setattr(model, self.attribute, Decision(objective, cuts))
 
@@ -109,7 +109,7 @@ def _logistic(tree: Mapping[str, Any], columns: int, q: int) -> PooledLogistic:
     if own is not None:
         finite_array(own, "own", 2)
         if own.shape != (q, columns + 1):
-            raise ValueError("its weights are not those of its labels")
+            raise ValueError("its weights do not match its labels")
     if not len(mean) == len(scale) == len(weights) - 1 == columns or not (scale > 0).all():
-        raise ValueError("its weights are not those of its readings")
+        raise ValueError("its weights do not match its readings")
     return PooledLogistic(mean, scale, weights, own)

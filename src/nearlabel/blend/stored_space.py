@@ -1,4 +1,4 @@
-"""What files have of a `LabelSpace`."""
+"""A fitted `LabelSpace` in model files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHOSEN = ("kernel", "alpha", "spread", "weight", "metric")
 
 
 def tree_of(space: Any) -> dict[str, Any]:
-    """A fitted one as plain values and arrays."""
+    """A fitted `LabelSpace` as plain values and arrays."""
     parameters = space.get_params()
     del parameters["n_jobs"]  # of the machine, not of the model
     if not isinstance(space.random_state, numbers.Integral):
@@ -37,7 +37,7 @@ def tree_of(space: Any) -> dict[str, Any]:
 
 
 def filled(kind: Any, tree: Mapping[str, Any]) -> Any:
-    """That of a file, of the class `kind`; a ValueError or the like where it makes no sense."""
+    """From the stored form, of the class `kind`; a ValueError or the like if it is not valid."""
     tree = checked_tree(tree)
     made, chosen = kind(**tree["parameters"]), kind(**tree["chosen"])
     made._options()

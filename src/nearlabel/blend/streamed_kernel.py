@@ -1,9 +1,9 @@
-"""Kernel features of so many rows that they are computed again instead of kept.
+"""Kernel features of so many rows that they are recomputed instead of kept.
 
 Computing them takes most of the time of a regression. With K the kernel of rows and landmarks and R
-the whitening, ZcᵀZc is Rᵀ KcᵀKc R and ZcᵀY is Rᵀ KcᵀY: both are sums over rows of K, which one pass
-adds up, and no row is whitened. What is lost by whitening the sums instead is about 1e-10 for each
-row, far below the least penalty.
+the whitening, ZcᵀZc is Rᵀ KcᵀKc R and ZcᵀY is Rᵀ KcᵀY: both are sums over rows of K, which take one
+pass, and no row is whitened. Whitening the sums instead loses about 1e-10 per row, far below the
+smallest penalty.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from nearlabel.blend.spectra import Spectrum, spectrum_of_gram
 from nearlabel.common.arrays import Csr, Floats
 from nearlabel.labels.counts import label_totals
 
-_CELLS_OF_A_RUN = 2**24  # of the kernel: all labels are gone through for every run
+_CELLS_OF_A_RUN = 2**24  # of the kernel: every run visits all labels
 
 
 def one_pass(X: Any, Y: Csr, features: NystroemFeatures) -> tuple[Spectrum, Floats]:
     """The spectrum of the rows' features, and C = Bᵀ Y of their coordinates B, shape (r, q)."""
     (n, q), m = Y.shape, features.landmarks.shape[0]
-    # About a point near the mean nothing is lost by cancellation.
+    # Relative to a point near the mean nothing is lost by cancellation.
     near = features.kernel(X[: min(n, 1024)]).mean(axis=0)
     gram, total, cross = np.zeros((m, m)), np.zeros(m), np.zeros((q, m))
     room = np.empty((min(n, max(256, _CELLS_OF_A_RUN // m)), m))
@@ -50,7 +50,7 @@ def add_by_label(sums: Floats, Y: Csr, values: Floats) -> None:
     labels, place = np.unique(Y.indices, return_inverse=True)
     if 2 * len(labels) > len(sums):
         sums += Y.T @ values
-    else:  # all of them would be gone through for every run of rows
+    else:  # a sparse product would visit all of them for every run of rows
         some = sparse.csr_array((Y.data, place, Y.indptr), shape=(Y.shape[0], len(labels)))
         sums[labels] += some.T @ values
 
@@ -58,7 +58,7 @@ def add_by_label(sums: Floats, Y: Csr, values: Floats) -> None:
 class KernelLeverage(NamedTuple):
     """Leverages, less 1 / n, as squared lengths ||T k - t||² of rows k of the kernel.
 
-    T is the triangular factor of the axes, whose product takes half as long as that of the axes.
+    T is a triangular factor of the axes; multiplying by it takes half as long.
     """
 
     triangle: Floats
@@ -66,7 +66,7 @@ class KernelLeverage(NamedTuple):
 
     @classmethod
     def of(cls, axes: Floats, mean: Floats, shrinkage: Floats) -> KernelLeverage:
-        """From coordinates K axes - mean, of which each has its (e + λ)⁻¹."""
+        """From coordinates K axes - mean, each with its factor (e + λ)⁻¹."""
         m, r = axes.shape
         root = np.sqrt(shrinkage)
         turned, part = np.linalg.qr((axes * root).T)

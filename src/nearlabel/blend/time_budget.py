@@ -1,4 +1,4 @@
-"""How much of a blend can be learned in a given time."""
+"""How much of a blend can be fitted in a given time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nearlabel.common.arrays import Csr
 from nearlabel.common.validation import check_real
 from nearlabel.methods.mlknn import MLkNN
 
-_FEW_ROWS = 1_000  # are learned from in a second or two, whatever the budget is
-_SHARE = 32  # a plan is tried on one in so many rows, and on twice as many
+_FEW_ROWS = 1_000  # take a second or two, so the budget does not matter
+_SHARE = 32  # a plan is tried on one row in 32, and on twice as many
 _FEWEST_TRIED = 250
 _NEIGHBORS = 10  # of ML-kNN alone
 
-# From the best to the fastest: what is left of a blend, and the parameters that say so.
+# From the best to the fastest: what remains of a blend, and its parameters.
 _PLANS: dict[str, dict[str, Any]] = {
     "the whole blend": {},
     "the blend without a forest": {"forest": False},
@@ -43,7 +43,7 @@ class Planned(NamedTuple):
     model : BlendedNeighbors
         Unfitted.
     told : str
-        Why, in words; empty where nothing had to be left out.
+        The reason, as text; empty if nothing had to be left out.
     """
 
     model: BlendedNeighbors
@@ -61,10 +61,10 @@ def check_time_budget(seconds: Any) -> float | None:
 
 
 def planned(model: BlendedNeighbors, X: Any, Y: Csr, seconds: float | None) -> Planned:
-    """The most of a blend that can be learned from rows in so many seconds.
+    """The largest part of a blend that can be fitted to the rows in that many seconds.
 
-    Each plan is tried on a sample of the rows, or on two, and its time follows from theirs. The
-    last plan is taken in any case. Times depend on the machine: with a budget, so may the result.
+    Each plan is tried on one or two samples of the rows, from which its time is extrapolated. The
+    last plan is used in any case. Times depend on the machine, and with a budget so may the result.
     """
     n, start = Y.shape[0], time.monotonic()
     if seconds is None or n <= _FEW_ROWS:
@@ -85,8 +85,8 @@ def planned(model: BlendedNeighbors, X: Any, Y: Csr, seconds: float | None) -> P
 def _expected_seconds(model: BlendedNeighbors, X: Any, Y: Csr, left: float) -> float:
     """About how long a fit to all rows takes.
 
-    It grows at least as the rows do, and at most as their square: where one sample leaves no doubt,
-    there is no second one.
+    It grows at least linearly and at most quadratically with the rows: if one sample leaves no
+    doubt, there is no second one.
     """
     n = Y.shape[0]
     few = max(_FEWEST_TRIED, n // _SHARE)
@@ -99,7 +99,7 @@ def _expected_seconds(model: BlendedNeighbors, X: Any, Y: Csr, left: float) -> f
 
 
 def _seconds(model: BlendedNeighbors, X: Any, Y: Csr, count: int) -> float:
-    """How long a fit to so many rows takes."""
+    """How long a fit to that many rows takes."""
     rows = drawn_rows(Y.shape[0], count, seed_of(model.random_state))
     start = time.monotonic()
     with warnings.catch_warnings():

@@ -1,7 +1,7 @@
-"""Trees whose leaves hold training rows: those in the leaf of a row vote for its labels.
+"""A forest in which the training rows in a row's leaves vote for its labels.
 
-A forest is a method of neighbors, too: its neighbors are the rows in the same leaves, which trees
-find by the features that matter for the labels [1]_.
+A forest is a neighbor method, too: its neighbors are the rows in the same leaves, found by the
+features that matter for the labels [1]_.
 
 References
 ----------
@@ -26,25 +26,25 @@ from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
 from nearlabel.labels.scores import LabelScores
 from nearlabel.metrics import average_precision
 
-MOST_ROWS = 30_000  # of a forest: more would take longer than all the rest of a blend
+MOST_ROWS = 30_000  # of a forest: with more, it would take longer than the rest of a blend
 _TREES, _FEWEST_TREES = 150, 50
-_ROWS_OF_ALL_TREES = 5_000  # with more of them, there are fewer trees
-_PILOT_TREES = 30  # by which the number of features at a node is chosen
+_ROWS_OF_ALL_TREES = 5_000  # with more rows, there are fewer trees
+_PILOT_TREES = 30  # to choose the number of features per node
 _SHARE_OF_FEATURES, _MOST_FEATURES = 0.2, 500
-_TARGETS = 32  # more labels than so many are mixed at random into so many sums [3]_
+_TARGETS = 32  # more labels than that are combined into this many random sums [3]_
 _MOST_DENSE_CELLS = 2**26
 _CELLS_AT_ONCE = 2**22
 
 
 class GrownTree(NamedTuple):
-    """A tree, and where it has the training rows.
+    """A tree, and the leaves of the training rows.
 
     Attributes
     ----------
     feature : ndarray of int32, shape (nodes,)
-        The feature that a node looks at; -1 in a leaf.
+        The feature that a node splits on; -1 in a leaf.
     threshold : ndarray of float64, shape (nodes,)
-        Rows with no more of it go to the first child.
+        Rows with a value up to it go to the first child.
     children : ndarray of int32, shape (nodes, 2)
     leaf : ndarray of int32, shape (n,)
         Of each training row.
@@ -59,22 +59,22 @@ class GrownTree(NamedTuple):
     drawn: Array
 
     def check(self, d: int) -> None:
-        """Raise a ValueError where it is no tree over d features."""
+        """Raise a ValueError unless it is a valid tree over d features."""
         nodes, kinds = len(self.feature), "".join(array.dtype.kind for array in self)
         shapes = self.feature.shape == self.threshold.shape == (nodes,)
         if kinds != "ifiiu" or not shapes:
-            raise ValueError("its trees are not made of the numbers that trees have")
+            raise ValueError("the arrays of its trees have wrong types or shapes")
         inner, leaf = self.feature >= 0, self.leaf
         below = self.children[inner]
-        # Children come after their parent, so that every way ends.
+        # Children come after their parent, so that every path ends.
         after = below > np.flatnonzero(inner)[:, None]
         is_whole = nodes > 0 and self.children.shape == (nodes, 2) and after.all()
         ends = is_whole and (below < nodes).all() and np.isfinite(self.threshold).all()
         if not (ends and (self.feature < d).all() and (leaf >= 0).all() and (leaf < nodes).all()):
-            raise ValueError("its trees are not those of its features and rows")
+            raise ValueError("its trees do not match its features and rows")
 
     def leaves(self, X: Array) -> Array:
-        """The leaf of each row of X, which are float32."""
+        """The leaf of each row of X, which is float32."""
         node = np.zeros(len(X), np.int32)
         going = np.flatnonzero(self.feature[node] >= 0)
         while len(going):
@@ -87,7 +87,7 @@ class GrownTree(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class VotingForest:
-    """Extremely randomized trees [2]_, each grown on rows drawn by bootstrap.
+    """Extremely randomized trees [2]_, each grown on a bootstrap sample.
 
     Attributes
     ----------
@@ -103,14 +103,14 @@ class VotingForest:
     def fit(cls, X: Any, Y: Csr, seed: int, n_jobs: int | None = None) -> Self:
         """Grow trees on rows with labels Y.
 
-        A node tries a fifth of the features or their root, whichever gives the better average
-        precision on the rows that some first trees have not seen.
+        A node tries a fifth of the features or the square root of their number, whichever gives the
+        better out-of-bag average precision with a few first trees.
         """
         n, d = X.shape
         if sparse.issparse(X) and n * d > _MOST_DENSE_CELLS:
             X = sparse.csc_array(with_data(X, _single(X.data)))
             X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-        else:  # trees grow several times as fast on dense rows
+        else:  # trees grow several times faster on dense rows
             X = _single(X.toarray() if sparse.issparse(X) else X)
         targets = _targets(Y, seed)
         count = min(_TREES, max(_FEWEST_TREES, _TREES * _ROWS_OF_ALL_TREES // n))
@@ -134,12 +134,12 @@ class VotingForest:
         return self._votes(found, np.ones(found.shape, bool))
 
     def left_out_scores(self, rows: Array) -> LabelScores:
-        """The same of training rows, by the trees that have not seen them."""
+        """The same for training rows, by the trees that have not seen them."""
         leaves = np.stack([tree.leaf[rows] for tree in self.trees])
         return self._votes(leaves, np.stack([tree.drawn[rows] == 0 for tree in self.trees]))
 
     def _votes(self, leaves: Array, asked: Array) -> LabelScores:
-        """Votes of the rows in leaves, given of each row (T, m), by the trees that are asked."""
+        """Votes of the rows in the given leaves (T, m) of each row, by the selected trees."""
         count, m = leaves.shape
         share = 1.0 / np.maximum(asked.sum(axis=0), 1)
         nodes = leaves + self._first_nodes[:, None]
@@ -154,13 +154,13 @@ class VotingForest:
 
     @cached_property
     def _first_nodes(self) -> Array:
-        """The place of each tree's nodes among those of all."""
+        """The offset of each tree's nodes among the nodes of all trees."""
         sizes = np.array([len(tree.feature) for tree in self.trees], np.int64)
         return np.asarray(np.cumsum(sizes) - sizes)
 
     @cached_property
     def _members(self) -> Csr:
-        """Shares of the training rows in each node's vote, shape (nodes, n)."""
+        """The share of each training row in a node's vote, shape (nodes, n)."""
         nodes, rows, drawn = [], [], []
         for first, tree in zip(self._first_nodes, self.trees, strict=True):
             voting = np.flatnonzero(tree.drawn)
@@ -173,7 +173,7 @@ class VotingForest:
         return sparse.csr_array((weight / total[node], (node, row)), shape=shape)
 
     def tree(self) -> dict[str, Any]:
-        """What files have of it."""
+        """The stored form."""
         joined = {
             name: np.concatenate([getattr(one, name) for one in self.trees])
             for name in GrownTree._fields
@@ -182,7 +182,7 @@ class VotingForest:
 
     @classmethod
     def from_tree(cls, tree: Mapping[str, Any], labels: Csr, d: int) -> Self:
-        """That of a file; a ValueError or the like where it makes no sense."""
+        """From the stored form; a ValueError or the like if it is not valid."""
         n, ends = labels.shape[0], np.cumsum(tree["nodes"])
         parts: dict[str, list[Array]] = {
             name: np.split(tree[name], ends[:-1]) for name in ("feature", "threshold", "children")
@@ -199,7 +199,7 @@ class VotingForest:
 
 
 class _Growing(NamedTuple):
-    """What trees are grown on."""
+    """The data that trees are grown on."""
 
     X: Any
     targets: Any
@@ -207,7 +207,7 @@ class _Growing(NamedTuple):
     n_jobs: int | None
 
     def trees(self, features: int, numbers: Sequence[int]) -> tuple[GrownTree, ...]:
-        """Trees of these numbers, whose nodes try so many features."""
+        """Trees with these numbers, whose nodes try that many features."""
         from joblib import Parallel, delayed
 
         grow = delayed(self._tree)
@@ -235,7 +235,7 @@ class _Growing(NamedTuple):
 
 
 def _targets(Y: Csr, seed: int) -> Array:
-    """What trees tell apart: the labels, or random sums of them where there are many."""
+    """The targets of the trees: the labels, or random sums of them if there are many."""
     q = Y.shape[1]
     if q <= _TARGETS:
         return np.asarray(Y.toarray(), np.float64)
@@ -244,7 +244,7 @@ def _targets(Y: Csr, seed: int) -> Array:
 
 
 def _single(X: Any) -> Array:
-    """Values as trees compare them: float32, the greatest of which stands for all beyond it."""
+    """Values as trees compare them: float32, clipped to its range."""
     most = np.finfo(np.float32).max
     if X.dtype != np.float32:
         X = np.clip(X, -most, most)

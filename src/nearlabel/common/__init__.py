@@ -1,1 +1,1 @@
-"""What every layer uses: arrays, the engine, threads, progress, checks and files."""
+"""Helpers for every layer: arrays, the engine, threads, progress, validation and files."""

@@ -1,4 +1,4 @@
-"""Names of array types, and what several layers need of sparse matrices."""
+"""Array types, and helpers for sparse matrices that several layers need."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Csr = Any  # scipy ships no types: a scipy.sparse.csr_array
 def canonical_csr(matrix: Any) -> Csr:
     """`matrix` as a ``csr_array`` with sorted rows and no duplicates.
 
-    Shares the memory of a CSR input that is so already; copies any other, so that the caller's
-    matrix stays as it was.
+    Shares the memory of a CSR input that is canonical already; copies any other, so that the
+    caller's matrix is never modified.
     """
     if isinstance(matrix, np.ndarray) and matrix.ndim == 2:
-        # As SciPy does it, but by one pass over booleans, which is far quicker.
+        # The same check as SciPy's, in one pass over booleans, which is far faster.
         n, width = matrix.shape
         place = np.flatnonzero(matrix != 0)
         indptr = np.searchsorted(place, np.arange(n + 1) * width)
@@ -34,7 +34,7 @@ def canonical_csr(matrix: Any) -> Csr:
 
 
 def csr_of_known(data: Array, indices: Array, indptr: Array, shape: tuple[int, ...]) -> Csr:
-    """A CSR matrix of arrays that are known to be canonical; with 32-bit indices where these do."""
+    """A CSR matrix from arrays known to be canonical; with 32-bit indices if they suffice."""
     small = max(int(indptr[-1]), *shape) <= np.iinfo(np.int32).max
     kind = np.int32 if small else np.int64  # SciPy would widen both to the wider one
     parts = (data, indices.astype(kind, copy=False), indptr.astype(kind, copy=False))
@@ -44,46 +44,46 @@ def csr_of_known(data: Array, indices: Array, indptr: Array, shape: tuple[int, .
 
 
 def csr_of_parts(data: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Csr:
-    """A CSR matrix of arrays from outside, or a ValueError where they make none.
+    """A CSR matrix from untrusted arrays, or a ValueError if they do not form one.
 
-    All is looked at before SciPy sees it: a wrong index would crash the interpreter.
+    Everything is checked before SciPy sees it: a wrong index would crash the interpreter.
     """
     rows, columns = shape
     are_sizes = isinstance(rows, int) and isinstance(columns, int)
     if not (are_sizes and 0 <= rows < 2**48 and 0 <= columns < 2**31):
-        raise ValueError(f"a sparse matrix cannot have the shape {shape}")
+        raise ValueError(f"shape {shape} is not valid for a sparse matrix")
     for name, part in (("indices", indices), ("indptr", indptr)):
         if part.ndim != 1 or part.dtype.kind not in "iu":
-            raise ValueError(f"{name} must be a list of integers; got {part.dtype}")
+            raise ValueError(f"{name} must be a 1-d array of integers; got {part.dtype}")
     if data.ndim != 1 or data.dtype.kind not in "biuf" or data.dtype.itemsize not in (1, 2, 4, 8):
-        raise ValueError(f"data must be a list of numbers; got {data.dtype}")
+        raise ValueError(f"data must be a 1-d array of numbers; got {data.dtype}")
     if data.dtype == np.float16 or not all(p.dtype.isnative for p in (data, indices, indptr)):
-        raise ValueError("SciPy has no sparse matrices of these types")
+        raise ValueError("SciPy does not support sparse matrices of these types")
     ends = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
     if not ends or np.any(indptr[1:] < indptr[:-1]):
-        raise ValueError("indptr must lead from 0 to the number of entries, and never back")
+        raise ValueError("indptr must rise from 0 to the number of entries and never decrease")
     if len(indices) and not 0 <= indices.min() <= indices.max() < columns:
         raise ValueError(f"indices must be from 0 to {columns - 1}")
     return sparse.csr_array((data, indices, indptr), shape=shape)
 
 
 def with_data(pattern: Csr, data: Array) -> Csr:
-    """A matrix that stores `data` where `pattern` stores its entries.
+    """A matrix with the sparsity pattern of `pattern` and the values `data`.
 
-    It shares their places with `pattern`: nothing may be sorted or removed in place.
+    It shares its index arrays with `pattern`: nothing may be sorted or removed in place.
     """
     return sparse.csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
 
 
 def kernel_array(array: Array, kind: Any) -> Array:
-    """An array of one type in plain memory, as compiled kernels take it; copied only if needed."""
+    """A contiguous array of the given type, as compiled kernels expect; copied only if needed."""
     return np.require(array, kind, ["C", "A"])
 
 
 def kernel_rows(matrix: Csr) -> tuple[Array, Array]:
-    """The indptr and the indices of a CSR matrix as compiled kernels take them.
+    """The indptr and the indices of a CSR matrix as compiled kernels expect them.
 
-    Both are of one type, int32 or int64; copied only where they are not so already.
+    Both have the same type, int32 or int64; copied only if needed.
     """
     types = {matrix.indptr.dtype, matrix.indices.dtype}
     kind = types.pop() if types in ({np.dtype(np.int32)}, {np.dtype(np.int64)}) else np.int64
@@ -96,20 +96,20 @@ def row_numbers(matrix: Csr) -> Array:
 
 
 def row_entries(matrix: Csr, row: int) -> list[tuple[int, Any]]:
-    """The columns and the values of what a row stores, as Python's own numbers."""
+    """The columns and the values of a row's stored entries, as Python numbers."""
     inside = slice(matrix.indptr[row], matrix.indptr[row + 1])
     return list(zip(matrix.indices[inside].tolist(), matrix.data[inside].tolist(), strict=True))
 
 
 def entries_at(matrix: Csr, row: Array, column: Array) -> tuple[Array, Array]:
-    """Look up pairs of a row and a column of a canonical CSR matrix.
+    """Look up (row, column) pairs in a canonical CSR matrix.
 
     Returns
     -------
     found : ndarray of bool
         Whether the matrix stores an entry there.
     value : ndarray
-        The stored entry; nothing to rely on where there is none.
+        The stored entry; undefined where there is none.
     """
     if not matrix.nnz:
         return np.zeros(len(row), bool), np.zeros(len(row), matrix.dtype)
@@ -121,7 +121,7 @@ def entries_at(matrix: Csr, row: Array, column: Array) -> tuple[Array, Array]:
 
 
 def runs(work: Array, limit: int) -> Iterator[slice]:
-    """Divide rows into runs whose work stays within `limit`; a row over it is a run alone."""
+    """Divide rows into runs whose work stays within `limit`; a row over it is its own run."""
     total = np.concatenate([[0], np.cumsum(work)])
     start = 0
     while start < len(work):

@@ -1,4 +1,4 @@
-"""The words that parameters accept, known without loading what they choose between.
+"""The strings that parameters accept, available without loading what they select.
 
 The command line shows them in its help, which imports neither NumPy nor SciPy.
 """

@@ -1,7 +1,7 @@
-"""Which engine computes: the compiled core, or NumPy where that could not be built.
+"""The engine in use: the compiled core, or NumPy where it could not be built.
 
-Both give the same results. ``NEARLABEL_ENGINE`` chooses one: "numpy", or "compiled" for an error
-where the compiled core is missing.
+Both give the same results. ``NEARLABEL_ENGINE`` selects one: "numpy", or "compiled", which raises
+an error if the compiled core is missing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ADVICE = (
 
 
 def core() -> Any:
-    """The compiled core, or None where NumPy computes; warns once if it is missing."""
+    """The compiled core, or None if NumPy is in use; warns once if the core is missing."""
     module, missing = _chosen()
     if missing:
         _warn_once(missing)
@@ -35,7 +35,7 @@ def core() -> Any:
 
 
 def engine_name() -> str:
-    """Which engine runs, for reports: what it was compiled to and by what, or why it is NumPy."""
+    """The engine in use, for reports: its instruction set and compiler, or why it is NumPy."""
     module, missing = _chosen()
     if module is not None:
         return f"compiled ({module.instruction_set()}, {module.COMPILER})"
@@ -44,7 +44,7 @@ def engine_name() -> str:
 
 @cache
 def _chosen() -> tuple[Any, str]:
-    """The compiled core or None, and why it is missing where NumPy was not chosen."""
+    """The compiled core or None, and why it is missing unless NumPy was requested."""
     choice = os.environ.get(_SETTING) or "auto"
     if choice not in _CHOICES:
         raise ValueError(f"{_SETTING} must be one of {', '.join(_CHOICES)}; got {choice!r}")
@@ -66,7 +66,7 @@ def _imported() -> Any:
     found = getattr(module, "VERSION", None)
     if found != CORE_VERSION:
         raise ImportError(
-            f"it is from another build: its version is {found}, and {CORE_VERSION} is needed"
+            f"it is from another build: its version is {found}, but {CORE_VERSION} is required"
         )
     return module
 

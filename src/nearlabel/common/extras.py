@@ -1,4 +1,4 @@
-"""Packages that only some installations have, imported when they are first needed."""
+"""Optional dependencies, imported when they are first needed."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 
 
 def extra_module(name: str, what: str, extra: str) -> Any:
-    """Import a module of an extra of this package.
+    """Import a module of an optional dependency.
 
     Parameters
     ----------
     name : str
         The module, "PIL.Image" for example.
     what : str
-        What needs it and by which name users know it: "GridMoments needs Pillow".
+        What needs the package, by the name that users know: "GridMoments needs Pillow".
     extra : str
         The extra of nearlabel that installs it.
 
     Raises
     ------
     ModuleNotFoundError
-        One sentence with the command, where it is not installed.
+        If it is not installed; the message is one sentence with the command that installs it.
     """
     try:
         return import_module(name)

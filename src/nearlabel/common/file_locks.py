@@ -1,4 +1,4 @@
-"""Locks on open files, by which one process at a time writes."""
+"""Locks on open files, so that only one process writes at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 if sys.platform == "win32":
     import msvcrt
 
-    _PLACE = 2**40  # a locked byte cannot be read: one that no file has
+    _PLACE = 2**40  # a locked byte cannot be read, so lock one beyond the end of any file
 
     def try_lock(file: FileIO) -> bool:
         """Whether this open file got the lock; it has it until it is closed."""

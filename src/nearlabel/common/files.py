@@ -2,8 +2,8 @@
 
 A file is a preamble of 64 bytes (mark, format version, lengths, checksum), a header in JSON, and
 the arrays one after the other, each at a multiple of 64 bytes, little-endian, in C order. The
-header has the checksums of each array, one for every MiB, and the preamble that of the header and
-of itself, so that no bit of a file can change unnoticed. Nothing in a file is ever executed: there
+header has the checksums of each array, one per MiB, and the preamble has that of itself and the
+header, so that no bit of a file can change unnoticed. Nothing in a file is ever executed: there
 is no pickle.
 """
 
@@ -32,7 +32,7 @@ from nearlabel.common.messages import one_line, plain_json
 
 FORMAT = 3
 
-# As in PNG: a transfer as text damages the line ends, and the first byte is not ASCII.
+# As in PNG: a transfer in text mode would damage the line ends, and the first byte is not ASCII.
 _MARK = b"\x89nearlabel\r\n\x1a\n"
 _LENGTHS = struct.Struct("<14sHQQ")  # mark, format version, bytes of the header, bytes in all
 _PREAMBLE = _LENGTHS.size + 32  # the checksum of the lengths and the header follows
@@ -45,29 +45,29 @@ _DTYPES = {
     np.dtype(name).newbyteorder("<").str: np.dtype(name).newbyteorder("<")
     for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 }
-# What a tree that makes no sense ends in.
+# Errors that reading an invalid tree raises.
 NONSENSE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
 
 class FileError(ValueError):
-    """A file that is not a whole, unaltered nearlabel file; says why."""
+    """A file is not a complete, unaltered nearlabel file; the message says why."""
 
     def __init__(self, message: str, path: Any = None) -> None:
         super().__init__(one_line(message if path is None else f"{path} {message}"))
         self.path = path
 
     def of(self, path: Any) -> FileError:
-        """The error with the name of its file, which it may have already."""
+        """The error with the name of its file, unless it has one already."""
         return FileError(str(self), path) if self.path is None else self
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Write a file under a temporary name; it takes the place of `path` when all is written.
+    """Write a file under a temporary name; it replaces `path` once it is complete.
 
-    After an error or an interrupt, `path` is as it was before; an error of a full disk names it.
-    A process that is killed leaves its temporary file behind; whoever writes `path` a day later
-    removes it.
+    After an error or an interrupt, `path` is unchanged; if the disk is full, the error names it.
+    A process that is killed leaves its temporary file behind; the next write to `path`, a day later
+    or more, removes it.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():  # a device or a pipe has nothing to replace
@@ -97,17 +97,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def remove_parts(path: str | os.PathLike[str], older_than: float = 0) -> None:
-    """Remove temporary files of `path` that have not been written to for so many seconds."""
+    """Remove temporary files of `path` that have not been written to for that many seconds."""
     target = Path(os.path.realpath(path))
     for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-        with suppress(OSError):  # another process was quicker, or may not be disturbed
+        with suppress(OSError):  # another process has removed it, or still has it open
             if time.time() - part.stat().st_mtime >= older_than:
                 part.unlink()
 
 
 def sync_folder(path: str | os.PathLike[str]) -> None:
-    """Have the disk keep that a file was made, renamed or removed, where the system can."""
-    with suppress(OSError):  # not every file system, and not every user, may ask for it
+    """Flush the creation, renaming or removal of a file to disk, if the system can."""
+    with suppress(OSError):  # not every file system supports it, nor is every user allowed to
         folder = os.open(Path(path).parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -116,9 +116,9 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
 
 
 def write_tree(path: str | os.PathLike[str], tree: Mapping[str, Any]) -> str:
-    """Write a tree of dicts, lists, numbers, texts, None and arrays of numbers to one file.
+    """Write a tree of dicts, lists, numbers, strings, None and numeric arrays to one file.
 
-    Returns the checksum of its header, which stands for the whole file.
+    Returns the checksum of its header, which covers the whole file.
     """
     with replacing(path) as file:
         return put_tree(file, tree)
@@ -151,7 +151,7 @@ def put_tree(file: BinaryIO, tree: Mapping[str, Any]) -> str:
 
 
 class StoredTree(NamedTuple):
-    """What a file holds, the version of its format, and the checksum that stands for all of it."""
+    """The content of a file, the version of its format, and the checksum that covers all of it."""
 
     tree: dict[str, Any]
     version: int
@@ -161,16 +161,16 @@ class StoredTree(NamedTuple):
 def read_stored(path: str | os.PathLike[str], *, mmap: bool = False) -> StoredTree:
     """Read a file of `write_tree`, checked to the last bit.
 
-    With `mmap`, an array of more than a block is a `MappedArray`: mapped into memory, read-only,
-    instead of read into it, and checked where it is touched. All the rest is checked at once. A
-    file that is foreign, cut off, altered, or of a newer format is a `FileError`.
+    With `mmap`, an array larger than a block is a `MappedArray`: mapped read-only instead of read
+    into memory, and checked block by block on first access. Everything else is checked at once. A
+    file that is foreign, truncated, altered, or of a newer format raises a `FileError`.
     """
     with Path(path).open("rb") as file:
         return get_tree(file, path, mmap=mmap)
 
 
 def get_tree(file: BinaryIO, path: Any, *, mmap: bool = False) -> StoredTree:
-    """Read a tree from an open file that has nothing else; errors name `path`."""
+    """Read a tree from an open file that contains nothing else; errors name `path`."""
     try:
         header, places, version, digest = _read_header(file)
         arrays = []
@@ -183,14 +183,14 @@ def get_tree(file: BinaryIO, path: Any, *, mmap: bool = False) -> StoredTree:
     except FileError as error:
         raise error.of(path) from None
     except (ValueError, RecursionError):
-        raise FileError("is damaged: its header makes no sense", path) from None
+        raise FileError("is damaged: its header is not valid", path) from None
     if not isinstance(tree, dict):
         raise FileError("is not a nearlabel file: its content is not a tree", path)
     return StoredTree(tree, version, digest)
 
 
 def stored_digest(path: str | os.PathLike[str]) -> str | None:
-    """The checksum in the preamble of a file, by which it is known; None where it has none."""
+    """The checksum in the preamble of a file, which identifies it; None if it has none."""
     with suppress(OSError), Path(path).open("rb") as file:
         start = file.read(_PREAMBLE)
         if start.startswith(_MARK) and len(start) == _PREAMBLE:
@@ -199,7 +199,7 @@ def stored_digest(path: str | os.PathLike[str]) -> str | None:
 
 
 def _without_arrays(node: Any, arrays: list[Array]) -> Any:
-    """The tree with the number of each array in its place; the arrays go to the list."""
+    """The tree with each array replaced by its number; the arrays are appended to the list."""
     if isinstance(node, np.ndarray):
         arrays.append(np.asarray(checked(node), order="C"))
         return {"array": len(arrays) - 1}
@@ -224,7 +224,7 @@ def _with_arrays(node: Any, arrays: list[Array]) -> Any:
 
 
 def _entry(array: Array) -> dict[str, Any]:
-    """What the header says of an array, with as many zeros as there will be digits."""
+    """The header's entry for an array, with zeros in place of the checksums' digits."""
     dtype = array.dtype.newbyteorder("<").str
     if dtype not in _DTYPES:
         raise TypeError(f"arrays of type {array.dtype} cannot be written")
@@ -249,7 +249,7 @@ def _json(value: Any) -> bytes:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as error:
         around = error.object[max(0, error.start - 20) : error.end + 20]
-        what = "a text holds half a character, which no file can keep"
+        what = "a string contains an unpaired surrogate and cannot be saved"
         raise ValueError(f"{what}: {around!r}") from None
 
 
@@ -274,11 +274,11 @@ def _places(start: int, entries: list[dict[str, Any]]) -> list[int]:
 def _read_header(file: BinaryIO) -> tuple[dict[str, Any], list[int], int, str]:
     start = file.read(_PREAMBLE)
     if not start.startswith(_MARK):
-        raise FileError("is not a nearlabel file: it begins with other bytes")
+        raise FileError("is not a nearlabel file: its first bytes are different")
     size = file.seek(0, os.SEEK_END)
     file.seek(len(start))
     if len(start) < _PREAMBLE:
-        raise FileError(f"is cut off: it has only {size} bytes")
+        raise FileError(f"is truncated: it has only {size} bytes")
     lengths, digest = start[: _LENGTHS.size], start[_LENGTHS.size :]
     _, version, header_size, file_size = _LENGTHS.unpack(lengths)
     if version > FORMAT:
@@ -287,7 +287,7 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], list[int], int, str]:
             "update nearlabel to read it"
         )
     if file_size != size:
-        raise FileError(f"is cut off or altered: it should have {file_size} bytes and has {size}")
+        raise FileError(f"is truncated or altered: expected {file_size} bytes; got {size}")
     text = file.read(min(header_size, size))
     if hashlib.sha256(lengths + text).digest() != digest:
         raise FileError("is altered: the checksum of its header does not match")
@@ -297,7 +297,7 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], list[int], int, str]:
         if version < 1 or places[-1] != size or "tree" not in header:
             raise ValueError
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise FileError("is damaged: its header makes no sense") from None
+        raise FileError("is damaged: its header is not valid") from None
     return header, places, version, digest.hex()
 
 
@@ -310,21 +310,21 @@ def _nbytes(entry: Any) -> int:
 
 
 class _Checks:
-    """The checksums of an array: one for each block, or before format 3 one for all of it."""
+    """The checksums of an array: one per block, or before format 3 one for the whole array."""
 
     def __init__(self, path: Any, entry: dict[str, Any], version: int) -> None:
         nbytes = _nbytes(entry)
         self.size = BLOCK if version >= 3 else max(nbytes, 1)
         self._path, self._sums, self._dtype = path, entry["sha256"], entry["dtype"]
         if len(self._sums) != _DIGITS * len(range(0, max(nbytes, 1), self.size)):
-            raise ValueError("there is not one checksum for each block")
+            raise ValueError("expected one checksum per block")
 
     def check(self, block: int, content: Array) -> None:
-        """Refuse the bytes of a block that are not as they were written."""
+        """Raise an error if the bytes of a block are not as written."""
         if _sha256(content) != self._sums[_DIGITS * block : _DIGITS * (block + 1)]:
             raise FileError("is altered: the checksum of an array does not match", self._path)
         if self._dtype == "|b1" and content.size and content.max() > 1:
-            raise FileError("is damaged: a truth value is neither 0 nor 1", self._path)
+            raise FileError("is damaged: a boolean is neither 0 nor 1", self._path)
 
 
 def _read_array(file: BinaryIO, entry: dict[str, Any], checks: _Checks, mmap: bool) -> Array:
@@ -338,19 +338,19 @@ def _read_array(file: BinaryIO, entry: dict[str, Any], checks: _Checks, mmap: bo
     for block, start in enumerate(range(0, max(nbytes, 1), checks.size)):
         part = content[start : start + checks.size]
         if file.readinto(part.data) != len(part):  # type: ignore[attr-defined]
-            raise FileError("is cut off")
+            raise FileError("is truncated")
         checks.check(block, part)
     return content.view(dtype).reshape(shape)
 
 
 def _check_gap(file: BinaryIO, place: int) -> None:
-    """Nothing but zeros is between two arrays."""
+    """Raise an error unless the padding between two arrays is all zeros."""
     if any(file.read(place - file.tell())):
-        raise FileError("is altered: there is something between its arrays")
+        raise FileError("is altered: the padding between its arrays is not zero")
 
 
 def csr_tree(matrix: Csr, *, only_ones: bool = False) -> dict[str, Any]:
-    """A sparse matrix as a tree; without its values where these are all ones."""
+    """A sparse matrix as a tree; without its values if they are all ones."""
     return {
         "shape": list(matrix.shape),
         "indptr": matrix.indptr,
@@ -360,7 +360,7 @@ def csr_tree(matrix: Csr, *, only_ones: bool = False) -> dict[str, Any]:
 
 
 def csr_from(tree: Any, what: str) -> Csr:
-    """A matrix of `csr_tree`, checked to the last index: a wrong one would crash later."""
+    """The matrix of a `csr_tree`, with every index checked: a wrong one would crash later."""
     try:
         rows, columns = tree["shape"]
         indices, data = tree["indices"], tree["data"]
@@ -368,7 +368,7 @@ def csr_from(tree: Any, what: str) -> Csr:
             data = np.ones(len(indices), np.int8)
         matrix = csr_of_parts(data, indices, tree["indptr"], (rows, columns))
         if not matrix.has_canonical_format:
-            raise ValueError("its columns are not in order")
+            raise ValueError("its column indices are not sorted")
     except NONSENSE:
         raise FileError(f"is damaged: its {what} are not a sparse matrix") from None
     return matrix

@@ -1,4 +1,4 @@
-"""Arrays to whose end rows are added, without a copy and without a change of what was there."""
+"""Arrays to which rows are appended without copying or changing what was there."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from nearlabel.common.arrays import Array
 
-_GROWTH = 8  # a buffer that is full grows by one part in so many, at least
+_GROWTH = 8  # a full buffer grows by at least 1/8
 
 
 class Grown:
-    """An array that never changes, and from which a longer one is made by adding rows.
+    """An immutable array, from which a longer one is made by appending rows.
 
-    The longer one shares the memory of the shorter, as long as there is room behind it that nobody
-    else has taken: who adds to an old state a second time gets a copy.
+    The longer array shares the memory of the shorter one while there is free room behind it:
+    appending to an old state a second time makes a copy.
 
     Examples
     --------
@@ -28,19 +28,19 @@ class Grown:
         self.array = array
         self._buffer = buffer
 
-    def __reduce__(self) -> Any:  # what is behind the array is nobody's business
+    def __reduce__(self) -> Any:  # without the spare memory behind the array
         return Grown, (self.array,)
 
     def __len__(self) -> int:
         return len(self.array)
 
     def added(self, rows: Array) -> Grown:
-        """The array with some rows more."""
+        """The array with further rows appended."""
         n, end = len(self.array), len(self.array) + len(rows)
         buffer = self._buffer
         if buffer is None or buffer.used != n or end > len(buffer.memory):
             room = max(end, n + n // _GROWTH + 1)
-            # Of zeros: what was freed before, a forgotten row perhaps, is not kept in there.
+            # Zeros, so that freed memory, perhaps with a forgotten row, is not kept in it.
             buffer = _Buffer(np.zeros((room, *self.array.shape[1:]), self.array.dtype))
             buffer.memory[:n] = self.array
         buffer.memory[n:end] = rows
@@ -49,7 +49,7 @@ class Grown:
 
 
 class _Buffer:
-    """Memory, and how much of it belongs to the longest array."""
+    """A buffer, and how much of it the longest array uses."""
 
     def __init__(self, memory: Array) -> None:
         self.memory = memory

@@ -1,8 +1,8 @@
-"""Changes of a model, kept in a journal beside its file until the file is written again.
+"""Changes to a model, kept in a journal beside its file until the file is rewritten.
 
-A change is on the disk when `append` returns. A journal belongs to one file, known by its digest.
-The file that is written with all changes has the digest of the one before it, so that a journal
-that outlives its file is known to be part of the new one.
+A change is on disk when `append` returns. A journal belongs to one file, identified by its digest.
+A rewritten file records the digest of its predecessor, so that a journal that outlives its file is
+recognized as contained in the new one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Journal:
     """The journal of a model file, open for one writer; others can read it meanwhile."""
 
     fold: Callable[[Any], None]
-    """Writes the file anew, of the model that is given and has all changes."""
+    """Rewrites the file from the given model, which has all changes."""
     _all: ClassVar[WeakSet[Journal]] = WeakSet()
 
     def __init__(self, path: Path) -> None:
@@ -62,20 +62,20 @@ class Journal:
     def create_or_open(
         cls, model_path: str | os.PathLike[str], digest: str, replaces: str | None = None
     ) -> Self:
-        """Open the journal of the model file with this digest, a new one where there is none.
+        """Open the journal of the model file with this digest; create it if there is none.
 
-        One of the file that this file `replaces` has become part of it, and is emptied. One of any
-        other file is a `FileError`, one that somebody else has open a `BlockingIOError`.
+        The journal of the file that this one `replaces` is contained in it, and is emptied. One of
+        any other file raises a `FileError`, one that another writer has open a `BlockingIOError`.
         """
         journal = cls(journal_path(model_path))
         try:
             if stored_digest(model_path) != digest:
-                raise FileError("was written anew while it was read", model_path)
+                raise FileError("was rewritten while it was being read", model_path)
             if _is_of(journal._head, journal.path, digest, replaces):
                 journal._cut_off_torn_record()
             else:
                 journal.restart(digest)
-                shutil.copymode(model_path, journal.path)  # who may read the one, reads the other
+                shutil.copymode(model_path, journal.path)  # both have the same readers
         except BaseException:
             journal.close()
             raise
@@ -83,7 +83,7 @@ class Journal:
 
     @property
     def digest(self) -> str | None:
-        """The digest of the model file that the changes belong to; None where there are none."""
+        """The digest of the model file that the changes belong to; None if there are none."""
         return digest_in(self._head)
 
     @property
@@ -97,7 +97,7 @@ class Journal:
         return self._file.closed
 
     def refuse_closed(self) -> None:
-        """Refuse a change where the journal is closed."""
+        """Raise an error if the journal is closed."""
         if self.closed:
             raise FileError(
                 "is closed, by close() or in the child of a fork; load the model again to change "
@@ -106,13 +106,13 @@ class Journal:
             )
 
     def append(self, *changes: Mapping[str, Any]) -> None:
-        """Write changes, each a tree. On return all of them are on the disk; on error, none is."""
+        """Write changes, each a tree. On return all of them are on disk; after an error, none."""
         if not changes:
             return
         self.refuse_closed()
         start = self._end
         if start < 0:
-            why = "could not be mended after an error; load the model again"
+            why = "could not be repaired after an error; load the model again"
             raise OSError(errno.EIO, why, str(self.path))
         if not is_file_of(self._file, self.path):
             raise FileError("was removed or replaced while it was open", self.path)
@@ -129,7 +129,7 @@ class Journal:
 
     @contextmanager
     def appended(self, is_made: Callable[[], bool], *changes: Mapping[str, Any]) -> Iterator[None]:
-        """Write changes that are then made; where an interrupt prevents that, take them back."""
+        """Write changes before they are applied; if an interrupt prevents that, remove them."""
         start = self._end
         try:
             self.append(*changes)
@@ -141,9 +141,9 @@ class Journal:
 
     @contextmanager
     def replaced(self, model_path: str | os.PathLike[str]) -> Iterator[None]:
-        """Write the model file anew, and `restart`; where only the first succeeds, refuse changes.
+        """Rewrite the model file and `restart`; if only the former succeeds, refuse changes.
 
-        They would belong to the file that is no more.
+        They would belong to a file that no longer exists.
         """
         before, end, self._end = stored_digest(model_path), self._end, -1
         try:
@@ -158,7 +158,7 @@ class Journal:
             yield from changes
 
     def restart(self, digest: str) -> None:
-        """Remove all changes: those to come belong to the file with this digest."""
+        """Remove all changes; later ones belong to the file with this digest."""
         self._cut(0)
         self._end = -1
         self._head = head_bytes(digest)
@@ -169,7 +169,7 @@ class Journal:
     def remove(self) -> None:
         """Remove the journal itself."""
         self._cut(0)
-        with suppress(PermissionError):  # Windows keeps open files; an empty one says nothing
+        with suppress(PermissionError):  # Windows keeps open files; an empty one does no harm
             self.path.unlink()
         sync_folder(self.path)
         self.close()
@@ -196,7 +196,7 @@ class Journal:
 
     @classmethod
     def close_all(cls) -> None:
-        """Close all journals: the child of a fork must not write where its parent does."""
+        """Close all journals: the child of a fork must not write to its parent's files."""
         for journal in cls._all:
             journal.close()
 
@@ -227,7 +227,7 @@ class Journal:
 def read_changes(
     model_path: str | os.PathLike[str], digest: str, replaces: str | None = None
 ) -> list[dict[str, Any]]:
-    """The changes in the journal of a model file, oldest first, while somebody may be writing."""
+    """The changes in the journal of a model file, oldest first; others may be writing to it."""
     path = journal_path(model_path)
     try:
         file = FileIO(path)
@@ -244,10 +244,11 @@ def read_changes(
 def save_tree(
     path: str | os.PathLike[str], tree: Mapping[str, Any], journal: Journal | None = None
 ) -> None:
-    """Write a model file with all that was changed; a journal beside it is done with.
+    """Write a model file with all changes, and empty the journal beside it.
 
-    The file names the one whose journal that was, so that a crash before it is emptied does no
-    harm. `journal` is that of the model, if it has one: it goes on where it is beside this file.
+    The new file names the one that the journal belonged to, so that a crash before the journal is
+    emptied does no harm. `journal` is the model's own, if any; it stays open if it is beside this
+    file.
     """
     beside = journal_path(path)
     is_own = journal is not None and journal.path == beside and not journal.closed
@@ -257,7 +258,7 @@ def save_tree(
     held = journal if journal is not None and is_own else Journal(beside)
     try:
         replaced = {} if held.digest is None else {"replaces": held.digest}
-        remove_parts(path)  # nobody else is writing
+        remove_parts(path)  # no other process is writing
         with held.replaced(path):
             digest = write_tree(path, {**tree, **replaced})
             if is_own:
@@ -270,14 +271,14 @@ def save_tree(
 
 
 def _locked(path: Path) -> FileIO:
-    """The journal at `path`, made if there is none, open for one writer."""
+    """The journal at `path`, created if there is none, open for one writer."""
     while True:
         file = FileIO(path, "r+", opener=_made_if_missing)
         if not try_lock(file):
             file.close()
             why = (
-                "another model was loaded from this file with journal=True, in this process or in "
-                "another, and is not closed yet"
+                "another model was loaded from this file with journal=True, in this process or "
+                "another one, and is still open"
             )
             raise BlockingIOError(errno.EAGAIN, why, str(path))
         if is_file_of(file, path):
@@ -290,12 +291,12 @@ def _made_if_missing(path: str, flags: int) -> int:
 
 
 def _is_of(head: bytes, path: Path, digest: str, replaces: str | None) -> bool:
-    """Whether a journal has changes of the file with this digest."""
+    """Whether a journal has changes to the file with this digest."""
     belongs_to = digest_in(head)
     if belongs_to not in (None, digest, replaces):
         raise FileError(
-            "belongs to another model file than the one beside it: bring that back, or remove the "
-            "journal and the changes in it",
+            "belongs to a different model file than the one beside it: restore that file, or "
+            "remove the journal and the changes in it",
             path,
         )
     return belongs_to == digest

@@ -1,13 +1,13 @@
-"""The bytes of a journal: its head, its records, and what a crash leaves of the last one.
+"""The bytes of a journal: its head, its records, and a last record torn by a crash.
 
 A journal is a head of 64 bytes (mark, version, the digest of the model file that it belongs to,
 checksum) and records one after the other: mark, length and their checksum in 32 bytes, a tree as
 `write_tree` writes it, and the sha256 of all that. The checksums cover the head and the place of
-the record, so that none can be left out, moved, or taken from another journal unnoticed.
+the record, so that none can be omitted, moved, or taken from another journal unnoticed.
 
-Each record is on the disk before the next one is written. So a crash leaves at most the last one
-incomplete: the file ends within it, or pages of it that never arrived read as zeros. It was not
-acknowledged, and is dropped with a warning. Anything else is damage, and refused.
+Each record is on disk before the next one is written. So a crash leaves at most the last one
+incomplete: the file ends within it, or pages that were never written read as zeros. It was not
+acknowledged, and is dropped with a warning. Anything else is damage, and raises an error.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ def head_bytes(digest: str) -> bytes:
 
 
 def digest_in(head: bytes) -> str | None:
-    """The digest of the model file that a journal belongs to; None where it has no head yet."""
+    """The digest of the model file that a journal belongs to; None if it has no head yet."""
     return _HEAD.unpack_from(head)[2].hex() if head else None
 
 
 def read_head(file: FileIO, path: Path) -> bytes:
-    """The head of a journal; empty where it has none yet, and so no records."""
+    """The head of a journal; empty if it has none yet, and so no records."""
     file.seek(0)
     head = file.read(HEAD_SIZE) or b""
     if not any(head) and file.seek(0, os.SEEK_END) <= HEAD_SIZE:
         return b""
     if not head.startswith(_MARK[: len(head)]):
-        raise FileError("is not a journal of nearlabel: it begins with other bytes", path)
+        raise FileError("is not a nearlabel journal: its first bytes are different", path)
     if len(head) < HEAD_SIZE:
         return b""
     version = _HEAD.unpack_from(head)[1]
@@ -70,7 +70,7 @@ def read_head(file: FileIO, path: Path) -> bytes:
 
 
 def record_bytes(head: bytes, place: int, changes: tuple[Mapping[str, Any], ...]) -> bytes:
-    """The bytes of a record that is written at `place`."""
+    """The bytes of a record to be written at `place`."""
     content = io.BytesIO()
     put_tree(content, {"changes": changes})
     tree = content.getvalue()
@@ -82,9 +82,9 @@ def record_bytes(head: bytes, place: int, changes: tuple[Mapping[str, Any], ...]
 def read_records(
     file: FileIO, path: Path, head: bytes, *, alone: bool = True
 ) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    """The end and the changes of each record of a journal, but for a torn last one.
+    """The end and the changes of each record of a journal, except a torn last one.
 
-    A reader is not `alone`: what looks torn may be what somebody is writing.
+    A reader is not `alone`: what looks torn may be a record that is being written.
     """
     place, size = HEAD_SIZE, file.seek(0, os.SEEK_END)
     while place < size:
@@ -102,23 +102,23 @@ def read_records(
         if is_last and not alone:
             if _has_writer(file):
                 return
-            alone, size = True, file.seek(0, os.SEEK_END)  # nobody can write while this is open
+            alone, size = True, file.seek(0, os.SEEK_END)  # no one can write while this is open
             continue
         if not is_last or not _is_torn(place, rest, length):
             raise FileError(f"is altered: the record at byte {place} is not as written", path)
         warnings.warn(
-            f"{path}: the last change was not written completely, and is dropped; its caller "
-            "never got a confirmation",
+            f"{path}: the last change was not written completely and is dropped; it was never "
+            "confirmed to its caller",
             stacklevel=4,
         )
         return
 
 
 def _is_torn(place: int, rest: bytes, length: int | None) -> bool:
-    """Whether the last bytes of a journal are what a crash leaves of a record of this length."""
+    """Whether the last bytes of a journal can be a record of this length torn by a crash."""
     if len(rest) < _START_SIZE:
         return True
-    if length is None:  # a start arrives as a whole or not at all
+    if length is None:  # the start of a record is written completely or not at all
         return not any(rest[:_START_SIZE])
     missing = _START_SIZE + length + _LONG - len(rest)
     pages = (rest[max(at, 0) : at + _PAGE] for at in range(-(place % _PAGE), len(rest), _PAGE))
@@ -126,7 +126,7 @@ def _is_torn(place: int, rest: bytes, length: int | None) -> bool:
 
 
 def _holds_record(head: bytes, place: int, rest: bytes) -> bool:
-    """Whether a record begins later in `rest`: then what is before it had been complete."""
+    """Whether a record begins later in `rest`: then the one before it had been complete."""
     at = rest.find(_RECORD_MARK, 1)
     while at > 0:
         if _length(head, place + at, rest[at : at + _START_SIZE]) is not None:
@@ -136,7 +136,7 @@ def _holds_record(head: bytes, place: int, rest: bytes) -> bool:
 
 
 def _length(head: bytes, place: int, start: bytes) -> int | None:
-    """The length of the tree in the record at `place`; None where these bytes start no record."""
+    """The length of the tree in the record at `place`; None if no record starts there."""
     if len(start) < _START_SIZE or start[_START.size :] != _sum(head, place, start[: _START.size]):
         return None
     mark, length = _START.unpack_from(start)
@@ -151,7 +151,7 @@ def _changes(tree: bytes, path: Path) -> list[dict[str, Any]]:
 
 
 def _bytes_at(file: FileIO, place: int, size: int) -> bytes:
-    """Bytes of a file, fewer where it ends."""
+    """Bytes of a file, fewer at its end."""
     file.seek(place)
     parts = []
     while size and (part := file.read(size)):

@@ -1,8 +1,8 @@
 """Packages whose public names load on first use.
 
-The names stand in the package's stub, ``__init__.pyi``, as ordinary imports: type checkers and
-editors read them there, and so does the package itself. A name is thus written down once. This
-module runs with every ``import nearlabel``, so it imports nothing that takes time to load.
+The names are ordinary imports in the package's stub, ``__init__.pyi``, which type checkers,
+editors and the package itself read; so each is written once. This module runs with every
+``import nearlabel``, so it imports nothing that takes time to load.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def public_names(file: str) -> dict[str, str]:
-    """Read the names of a package's stub, each with the module it comes from, in their order.
+    """Read the names in a package's stub, in order, each with the module it comes from.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def public_names(file: str) -> dict[str, str]:
 
 
 def lazy_attributes(package: str, file: str) -> tuple[Callable[[str], Any], list[str]]:
-    """Make the `__getattr__` and the `__all__` of a package from its stub."""
+    """Create the `__getattr__` and the `__all__` of a package from its stub."""
     names = public_names(file)
 
     def load(name: str) -> Any:

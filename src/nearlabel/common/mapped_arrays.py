@@ -1,4 +1,4 @@
-"""Arrays that stay in a file, mapped into memory, and are checked block by block when touched."""
+"""Arrays that stay in a file, mapped into memory, and are checked block by block on access."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from nearlabel.common.arrays import Array
 
 
 class BlockChecks(Protocol):
-    """What a file knows of the blocks of one of its arrays."""
+    """The checksums in a file for the blocks of one of its arrays."""
 
     size: int  # bytes of a block; the last one may be shorter
 
     def check(self, block: int, content: Array) -> None:
-        """Raise an error that names the file where the bytes of a block are not as written."""
+        """Raise an error that names the file if the bytes of a block are not as written."""
 
 
 class MappedArray(np.memmap[Any, Any]):
-    """An array in a file, of which each block is compared with its checksum at first touch.
+    """An array in a file, each block of which is compared with its checksum on first access.
 
-    Rows by index or slice, ufuncs and NumPy's functions give what has been checked, as plain
-    arrays. `np.asarray` and the methods of the array look at its memory without asking: whoever
-    needs these, or passes the array to a kernel, takes `checked()` of it.
+    Rows by index or slice, ufuncs and NumPy's functions return checked data as plain arrays.
+    `np.asarray` and the array's methods read its memory unchecked: to use these, or to pass the
+    array to a kernel, take its `checked()` form.
     """
 
-    _checks: BlockChecks | None = None  # what NumPy derives from a mapped array has none
-    _file: tuple[int, int]  # device and number of the file, whatever its name is now
+    _checks: BlockChecks | None = None  # arrays that NumPy derives from this one have none
+    _file: tuple[int, int]  # device and inode of the file, whatever its name is now
     _is_right: Array
 
     @classmethod
@@ -43,7 +43,7 @@ class MappedArray(np.memmap[Any, Any]):
         checks: BlockChecks,
         mode: Literal["r", "c"] = "r",
     ) -> Self:
-        """Map the bytes of an open file that begin at `place`: read-only, or as private ones."""
+        """Map the bytes of an open file that begin at `place`: read-only, or copy-on-write."""
         mapped: Any = np.memmap.__new__(cls, file, dtype, mode, place, shape)
         mapped._checks = checks
         mapped._file = _identity(file)
@@ -51,12 +51,12 @@ class MappedArray(np.memmap[Any, Any]):
         return cast(Self, mapped)
 
     def checked(self, start: int | None = None, stop: int | None = None) -> Array:
-        """The rows from `start` to before `stop` as a plain view, after a look at their blocks."""
+        """The rows from `start` to before `stop` as a plain view, after checking their blocks."""
         self._check_rows(*slice(start, stop).indices(len(self))[:2])
         return self.view(np.ndarray)[start:stop]
 
     def checked_rows(self, rows: Any) -> Array:
-        """Some rows, gathered, after a look at their blocks."""
+        """A copy of some rows, after checking their blocks."""
         gathered: Array = self.view(np.ndarray)[rows]
         if not self._is_right.all():
             rows = np.asarray(rows)
@@ -71,10 +71,10 @@ class MappedArray(np.memmap[Any, Any]):
         return gathered
 
     def private(self) -> Array:
-        """The array again, mapped so that it can be changed: the file stays as it is.
+        """The array mapped anew so that it can be changed, which does not change the file.
 
-        Rows must be `checked()` before they are written to. Where another file has the name of this
-        one by now, or it has none any more, it is a copy in memory.
+        Rows must be `checked()` before they are written to. If the file was replaced or removed
+        since, this is a copy in memory.
         """
         try:
             with Path(str(self.filename)).open("rb") as file:
@@ -89,7 +89,7 @@ class MappedArray(np.memmap[Any, Any]):
 
     def _known_checks(self) -> BlockChecks:
         if self._checks is None:
-            raise TypeError("a part of a mapped array cannot be checked: take checked() of it all")
+            raise TypeError("cannot check a part of a mapped array; call checked() on all of it")
         return self._checks
 
     def _check_rows(self, start: int, stop: int) -> None:
@@ -98,9 +98,9 @@ class MappedArray(np.memmap[Any, Any]):
             self._check(np.arange(start * row_bytes // size, -(-stop * row_bytes // size)))
 
     def _check(self, blocks: Array) -> None:
-        """Check blocks, but for those that were found right before.
+        """Check blocks, except those checked before.
 
-        Two threads that come to a block at one time both check it: neither waits for the other.
+        Two threads that reach a block at the same time both check it; neither waits.
         """
         checks, content = self._known_checks(), self.view(np.ndarray).reshape(-1).view(np.uint8)
         for block in blocks[~self._is_right[blocks]].tolist():
@@ -132,16 +132,16 @@ class MappedArray(np.memmap[Any, Any]):
         return self.checked().copy()
 
 
-_INNER = (dict, list, tuple, MappedArray)  # a list of a million names has none of them
+_INNER = (dict, list, tuple, MappedArray)  # a list of a million names contains none of these
 
 
 def checked(array: Array) -> Array:
-    """An array as a plain one, all of it checked; free for one that is not mapped."""
+    """An array as a plain one, completely checked; free for one that is not mapped."""
     return array.checked() if isinstance(array, MappedArray) else array
 
 
 def checked_rows(array: Array, rows: Any) -> Array:
-    """Some rows of an array; where it is mapped, after a look at the blocks that hold them."""
+    """Some rows of an array; if it is mapped, after checking their blocks."""
     found: Array = array.checked_rows(rows) if isinstance(array, MappedArray) else array[rows]
     return found
 
@@ -161,7 +161,7 @@ def _identity(file: BinaryIO) -> tuple[int, int]:
 
 
 def is_mapped(array: Array) -> bool:
-    """Whether an array is in a mapped file, of which every page is copied when it is written to."""
+    """Whether an array is mapped copy-on-write: a page is copied when it is written to."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return isinstance(array.base, mmap)

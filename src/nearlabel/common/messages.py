@@ -1,4 +1,4 @@
-"""Texts from outside: for messages, and as arrays of names."""
+"""Untrusted strings: in messages, and as arrays of names."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _MOST_BYTES = 2**28  # of an array of names
 
 
 def one_line(text: str, width: int = 400) -> str:
-    """A message as one line, without anything that controls a terminal, and not too long."""
+    """A message as one line, truncated, and without terminal control characters."""
     line = "".join(mark if mark.isprintable() else "?" for mark in text[: 4 * width])
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def shown(text: str, width: int = 40) -> str:
-    """A piece of a file for a message: quoted, and not too long."""
+    """Part of a file for a message: quoted and truncated."""
     quoted = repr(text[: width + 1])
     return quoted if len(quoted) <= width + 2 else quoted[: width + 1] + "…" + quoted[0]
 
 
 def plain_json(text: str | bytes) -> Any:
-    """The value of a JSON text; a ValueError for NaN and infinities, too, which JSON has not."""
+    """The value of a JSON text; a ValueError also for NaN and infinities, which JSON lacks."""
     return json.loads(text, parse_constant=_no_number)
 
 
@@ -37,18 +37,18 @@ def _no_number(name: str) -> float:
 
 
 def as_word(cell: Any) -> str:
-    """A number that is a category, as a table has it: 5, not 5.0; anything else as Python says."""
+    """A category as a table writes it: the number 5 as "5", not "5.0"; anything else by str."""
     whole = isinstance(cell, float) and cell.is_integer()
     return str(int(cell) if whole else cell)
 
 
 def text_array(names: Any) -> Array:
-    """Texts as an array, or a ValueError where it would not hold them as they are."""
+    """Strings as an array, or a ValueError if it would not keep them unchanged."""
     longest = ""
     for name in names:
         if not isinstance(name, str):
-            raise ValueError(f"a text expected; got {shown(repr(name))}")
-        # A NUL would end the text in an array; half of a surrogate pair cannot be encoded.
+            raise ValueError(f"expected a string; got {shown(repr(name))}")
+        # A NUL would end the string in an array; an unpaired surrogate cannot be encoded.
         if not name.isprintable() and any(m == "\0" or "\ud800" <= m <= "\udfff" for m in name):
             raise ValueError(f"{shown(name)} contains a NUL or an unpaired surrogate")
         longest = name if len(name) > len(longest) else longest
@@ -58,7 +58,7 @@ def text_array(names: Any) -> Array:
 
 
 def first_twice(names: Iterable[str]) -> str | None:
-    """The first name that was there before, if there is one."""
+    """The first name that occurs for a second time, if there is one."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -68,19 +68,19 @@ def first_twice(names: Iterable[str]) -> str | None:
 
 
 def _distinctive(name: str) -> str:
-    """A name without what others have as well: dashes before options, suffixes of files."""
+    """A name without the parts that many share: dashes of options, suffixes of files."""
     return Path(name.lower().lstrip("-")).stem
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message about a wrong word: the known one that is most like it, if one is."""
-    suffix = Path(word).suffix  # of two files the one with this
+    """The end of a message about an unknown name: the known one that is most similar, if any."""
+    suffix = Path(word).suffix  # of two files, prefer the one with this suffix
     names = {_distinctive(one): one for one in sorted(known, key=lambda n: n.endswith(suffix))}
     close = difflib.get_close_matches(_distinctive(word), names, 1)
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 
 def some(names: Sequence[Any]) -> str:
-    """The first three names or numbers and how many more, for a message."""
+    """The first three names or numbers and how many more there are, for a message."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(shown(one) if isinstance(one, str) else str(one) for one in names[:3]) + more

@@ -1,6 +1,6 @@
-"""Tables of HTML for notebooks: no script, no style sheet, nothing from elsewhere.
+"""HTML tables for notebooks: no script, no style sheet, no external resources.
 
-Colors are those of the page, so that a table reads well on light and on dark ones.
+Colors are inherited from the page, so that a table is legible on light and dark ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def table(
     more: int = 0,
     things: str = "rows",
 ) -> str:
-    """A table of cells that `cell` made; `more` says how many things are left out."""
+    """A table of cells made by `cell`; `more` is the number of things left out."""
     shown = "".join(f"<tr style='background:none'>{''.join(row)}</tr>" for row in rows)
     left_out = f"<div style='opacity:0.7'>{left_out_text(more, things)}</div>" if more else ""
     return (
@@ -40,14 +40,14 @@ def heading(content: Any, *, number: bool = False) -> str:
 
 
 def cell(content: Any, *, number: bool = False, span: int = 1, first: bool = False) -> str:
-    """A cell that spans some rows; `first` puts a line above it, where a group of rows begins."""
+    """A cell that spans some rows; `first` draws a line above it, at the start of a group."""
     style = f"border-top:{_LINE}" if first else ""
     text = escape(str(content)).replace("\n", "<br>")
     return _cell("td", text, number, style, f" rowspan='{span}'" * (span > 1))
 
 
 def words_and_numbers(pairs: Iterable[tuple[Any, str]], *, more: int = 0) -> str:
-    """A cell of words, each with a number behind it, which the page breaks between two."""
+    """A cell of words, each followed by a number; lines break only between such pairs."""
     shown = [
         f"<span style='white-space:nowrap;margin-right:1em'>{escape(str(word))} "
         f"<span style='opacity:0.7'>{escape(number)}</span></span>"
@@ -58,7 +58,7 @@ def words_and_numbers(pairs: Iterable[tuple[Any, str]], *, more: int = 0) -> str
 
 
 def left_out_text(more: int, things: str = "rows") -> str:
-    """What stands in the place of things that are left out."""
+    """The line shown in place of things that are left out."""
     return f"… {more:,} more {things.removesuffix('s') if more == 1 else things}"
 
 

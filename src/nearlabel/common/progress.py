@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Progress = Callable[[int, int], None]  # called with (rows done, rows in all)
+Progress = Callable[[int, int], None]  # called with (rows done, total rows)
 
 
 class Stages:
-    """Stages of work, done one after the other and reported as one.
+    """Stages of work, done one after the other and reported as a single one.
 
     Parameters
     ----------
     progress : callable or None
-        Called with (steps done, steps in all).
+        Called with (steps done, total steps).
     total : int
         Steps of all stages.
 
@@ -31,7 +31,7 @@ class Stages:
         self._progress, self._total, self._done = progress, total, 0
 
     def next(self, steps: int) -> Progress | None:
-        """Progress of the next stage, which takes `steps` steps and counts in units of its own."""
+        """Progress of the next stage, which takes `steps` steps and counts in its own units."""
         progress, total, before = self._progress, self._total, self._done
         self._done += steps
         if progress is None:

@@ -1,4 +1,4 @@
-"""Labels given as tags: what the rows of a table of tags are, and answers in the same form."""
+"""Labels given as tags: reading the tags of each row, and predictions in the same form."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from nearlabel.common.messages import one_line, shown
 
 SEPARATORS = (";", "|", ",")
 _ROWS = (list, tuple, set, frozenset, np.ndarray)
-_KINDS = "a tag must be a text or an integer"
+_KINDS = "a tag must be a string or an integer"
 _MOST_BITS = 1024
 _MOST_MARKS = 2**26  # of an array of texts
-_AS_TAGS = "for tags, give sets: [set(row) for row in y]"
-_AS_MATRIX = "for a 0/1 matrix, give rows of equal length that hold only the numbers 0 and 1"
+_AS_TAGS = "for tags, pass sets: [set(row) for row in y]"
+_AS_MATRIX = "for a 0/1 matrix, pass rows of equal length that contain only 0 and 1"
 
 
 class TagLists(list[Any]):
-    """Tags of many rows: a list whose array is one of rows, whatever their lengths.
+    """Tags of many rows: a list that becomes a 1-d array of rows, whatever their lengths.
 
-    scikit-learn's functions that put predictions together make arrays of them.
+    scikit-learn's functions that concatenate predictions convert them to arrays.
     """
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -37,11 +37,11 @@ class TagForm(NamedTuple):
     Attributes
     ----------
     row : type
-        list, tuple, set, frozenset or ndarray; str for texts with a separator.
+        list, tuple, set, frozenset or ndarray; str for strings with a separator.
     is_array : bool
         Whether the rows are in an array or a column of a table instead of a list.
     separator : str or None
-        What stands between the tags of a text.
+        The separator between the tags of a string.
     """
 
     row: type
@@ -50,11 +50,11 @@ class TagForm(NamedTuple):
 
     @classmethod
     def of_tree(cls, tree: Any) -> TagForm:
-        """The form that `tree` gave, or a ValueError."""
+        """The form that `tree` was made from, or a ValueError."""
         name, is_array, separator = tree
         row = next((kind for kind in (*_ROWS, str) if kind.__name__ == name), None)
         if row is None or type(is_array) is not bool or (row is str) == (separator is None):
-            raise ValueError("its labels are tags in an unknown form")
+            raise ValueError("the form of its tags is unknown")
         if separator is not None:
             _check_separator(separator)
         return cls(row, is_array, separator)
@@ -85,21 +85,21 @@ class Tags(NamedTuple):
     form: TagForm
 
     def names(self) -> Array:
-        """All tags, integers first, each kind in order."""
+        """All tags, integers first, each kind sorted."""
         tags = set(chain.from_iterable(self.rows))
         if not tags:
-            raise ValueError("y holds no tag at all: at least one row must carry one")
+            raise ValueError("y contains no tags: at least one row must have one")
         for tag in tags:
             _check_tag(tag)
         return tag_array(sorted(tags, key=lambda tag: (isinstance(tag, str), tag)))
 
     def matrix_of(self, names: Array) -> tuple[Csr, list[Any]]:
-        """The 0/1 matrix with one column for each of `names`; and tags that are none of these."""
+        """The 0/1 matrix with one column per name, and the tags that are not in `names`."""
         place = {tag: column for column, tag in enumerate(names.tolist())}
         return self.matrix(place, len(names))
 
     def matrix(self, place: Mapping[Any, int], q: int) -> tuple[Csr, list[Any]]:
-        """The 0/1 matrix of q columns, where tags have their places; and tags that have none."""
+        """The 0/1 matrix of q columns, with tags in their columns, and the tags without one."""
         tags = list(chain.from_iterable(self.rows))
         label = np.fromiter((place.get(tag, -1) for tag in tags), np.int32, len(tags))
         row = np.repeat(np.arange(len(self.rows)), list(map(len, self.rows)))
@@ -108,34 +108,34 @@ class Tags(NamedTuple):
         ones = np.ones(np.count_nonzero(known), np.int8)
         shape = (len(self.rows), q)
         matrix = canonical_csr(sparse.csr_array((ones, (row[known], label[known])), shape=shape))
-        matrix.data[:] = 1  # a tag that a row has twice was added up
+        matrix.data[:] = 1  # a tag that a row has twice was summed
         return matrix, unknown
 
 
 def _check_tag(tag: Any) -> None:
-    """Refuse what no file can hold."""
+    """Raise an error for a tag that cannot be saved."""
     if isinstance(tag, int):
         if tag.bit_length() > _MOST_BITS:
-            raise ValueError(f"a tag of y is an integer of more than {_MOST_BITS} bits")
+            raise ValueError(f"y contains a tag that is an integer of more than {_MOST_BITS} bits")
         return
     try:
         tag.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"a tag of y is no Unicode text: {shown(tag)}") from None
+        raise ValueError(f"y contains a tag with an unpaired surrogate: {shown(tag)}") from None
 
 
 def tag_array(tags: Sequence[Any]) -> Array:
-    """Tags as an array: of texts where it can hold them as they are, else of objects."""
+    """Tags as an array: of strings if it keeps them unchanged, else of objects."""
     tags = [_plain(tag) for tag in tags]
     if all(isinstance(tag, str) and not tag.endswith("\0") for tag in tags):
-        longest = max(map(len, tags), default=0)  # whose room each of them takes
+        longest = max(map(len, tags), default=0)  # each takes as much memory as the longest
         if longest < 200 or longest * len(tags) < _MOST_MARKS:
             return np.array(tags, dtype=np.str_)
     return _column(tags)
 
 
 def _plain(tag: Any) -> Any:
-    """A tag as a plain str or int, whatever subclass of these it is; others as they are."""
+    """A tag of any subclass of str or int as a plain one; anything else unchanged."""
     tag = tag.item() if isinstance(tag, np.generic) else tag
     if isinstance(tag, str):
         return str.__str__(tag)
@@ -145,47 +145,47 @@ def _plain(tag: Any) -> Any:
 def read_tags(
     y: Any, separator: str | None = None, name: str = "y", numbered: int | None = None
 ) -> Tags | None:
-    """The tags of y where it is a table of tags; None where it is something else.
+    """The tags of y if it holds the tags of each row; None if it is something else.
 
     Parameters
     ----------
     y : object
-        A list, array or column of lists, tuples, sets or arrays of tags, or of texts with a
-        separator; or an array of texts, shape (n, m). Tags are str or int.
+        A list, array or column of lists, tuples, sets or arrays of tags, or of strings with a
+        separator; or an array of strings, shape (n, m). Tags are str or int.
     separator : str, optional
-        What stands between the tags of a text.
+        The separator between the tags of a string.
     name : str, default="y"
-        What messages call y.
+        The name of y in messages.
     numbered : int, optional
-        How many labels there are, where some are known to be integers: lists of integers are tags
-        then, unless they may be the rows of a 0/1 matrix of so many columns.
+        The number of labels, if some are known to be integers: then lists of integers are tags
+        unless they can be the rows of a 0/1 matrix with that many columns.
 
     Raises
     ------
     ValueError
-        Where y could be read as tags and as something else as well.
+        If y is ambiguous: tags or something else.
     """
     rows = _listed(y)
     if rows is None:
         if separator is not None:
-            raise ValueError(f"separator={separator!r}: {name} must be a column of texts")
+            raise ValueError(f"separator={separator!r}: {name} must be a 1-d column of strings")
         return None
     is_array = not isinstance(y, list | tuple)
     first = next((row for row in rows if not is_gap(row)), None)
     if isinstance(first, str):
         return _read_texts(rows, separator, is_array, name)
     if separator is not None:
-        message = f"{name} must hold texts; got {_said(first)}"
+        message = f"{name} must contain strings; got {_said(first)}"
         raise ValueError(f"separator={separator!r}: {message}")
     if not isinstance(first, _ROWS):
         return None
     rows = [[] if is_gap(row) else row for row in rows]
     for at, row in enumerate(rows):
         if not isinstance(row, _ROWS) or (isinstance(row, np.ndarray) and row.ndim != 1):
-            message = f"the tags of each row; row {at} is {_said(row)}"
-            raise ValueError(f"{name} must hold {message}")
+            message = f"a list of tags per row; row {at} is {_said(row)}"
+            raise ValueError(f"{name} must contain {message}")
     listed = [_tags_of(row, at, name) for at, row in enumerate(rows)]
-    if None in listed:  # a row of floats or truth values
+    if None in listed:  # a row of floats or booleans
         _refuse_other_than_a_matrix(rows, listed.index(None), name)
         return None
     table: list[list[Any]] = [row for row in listed if row is not None]
@@ -199,17 +199,17 @@ def read_tags(
 
 
 def holds_texts(y: Any) -> bool:
-    """Whether y is a column of texts."""
+    """Whether y is a column of strings."""
     rows = _listed(y) or ()
     is_text = [isinstance(row, str) for row in rows]
     return any(is_text) and all(is_text[at] or is_gap(row) for at, row in enumerate(rows))
 
 
 def _listed(y: Any) -> list[Any] | None:
-    """The rows of y where it has one dimension, or the lists of texts of an array of two."""
+    """The rows of y if it is 1-d, or the lists of strings of a 2-d array."""
     if isinstance(y, Set | Mapping):
         kind = type(y).__name__
-        raise TypeError(f"y must be a list with one entry a row; got a {kind}, which has no order")
+        raise TypeError(f"y must be a list with one entry per row; got an unordered {kind}")
     if isinstance(y, list | tuple):
         return list(map(_as_row, y))
     if sparse.issparse(y):
@@ -232,7 +232,7 @@ def _listed(y: Any) -> list[Any] | None:
 
 
 def _as_row(row: Any) -> Any:
-    """A row of tags in a form that is known, if it is one: those of a polars column are columns."""
+    """A row of tags in a known form: polars gives the rows of a column of lists as Series."""
     if isinstance(row, (str, bytes, *_ROWS)):
         return row
     if hasattr(row, "to_list"):
@@ -241,7 +241,7 @@ def _as_row(row: Any) -> Any:
 
 
 def stacked_rows(y: Any) -> Any:
-    """A column of lists, which are no tags, as the matrix with these rows; else y as it is."""
+    """A column of lists that are not tags as the matrix with these rows; else y unchanged."""
     if len(getattr(y, "shape", ())) != 1:
         return y
     rows = _listed(y)
@@ -251,18 +251,20 @@ def stacked_rows(y: Any) -> Any:
 
 
 def _read_texts(rows: list[Any], separator: str | None, is_array: bool, name: str) -> Tags | None:
-    """Texts with tags between separators, or None where they are two classes."""
+    """Strings of tags with a separator, or None if they are two classes."""
     for at, row in enumerate(rows):
         if not (isinstance(row, str) or is_gap(row)):
             if separator is None and not isinstance(row, _ROWS):
                 return None  # classes of several types
-            raise ValueError(f"{name} must hold texts, as row 0 is one; row {at} is {_said(row)}")
+            raise ValueError(
+                f"{name} must contain only strings, like row 0; row {at} is {_said(row)}"
+            )
     texts = ["" if is_gap(row) else row for row in rows]
     written = next((text for text in texts if is_written_list(text)), None)
     if written is not None:
         raise ValueError(
-            f"{name} holds lists that were written out as texts, such as {shown(written)}: "
-            "ast.literal_eval makes lists of them again, [ast.literal_eval(row) for row in y]"
+            f"{name} contains lists that were converted to strings, such as {shown(written)}: "
+            "convert them back, [ast.literal_eval(row) for row in y]"
         )
     if separator is None:
         found = [mark for mark in SEPARATORS if any(mark in text for text in texts)]
@@ -270,9 +272,9 @@ def _read_texts(rows: list[Any], separator: str | None, is_array: bool, name: st
             return None
         if len(found) > 1 or len(set(texts)) < 3:
             raise ValueError(
-                f"{name} holds texts with {' and '.join(map(repr, found))}, which may be tags or "
-                f"the names of two classes: for tags, say what separates them, fit(…, "
-                f"separator={found[0]!r}); for classes, give 0 and 1"
+                f"{name} contains strings with {' and '.join(map(repr, found))}, which may be tags "
+                f"or the names of two classes: for tags, pass the separator, fit(…, "
+                f"separator={found[0]!r}); for classes, pass 0 and 1"
             )
         separator = found[0]
     _check_separator(separator)
@@ -282,7 +284,7 @@ def _read_texts(rows: list[Any], separator: str | None, is_array: bool, name: st
 
 
 def is_written_list(text: str) -> bool:
-    """Whether a text looks like a list of texts as Python or JSON writes it."""
+    """Whether a string looks like a list of strings in Python or JSON."""
     text = text.strip()
     is_empty = text in ("[]", "()", "set()")
     has_texts = "'" in text or '"' in text
@@ -291,27 +293,27 @@ def is_written_list(text: str) -> bool:
 
 def _check_separator(separator: Any) -> None:
     if not isinstance(separator, str) or not separator:
-        raise ValueError(f"separator must be a text such as ';'; got {separator!r}")
+        raise ValueError(f"separator must be a string such as ';'; got {separator!r}")
 
 
 def is_gap(value: Any) -> bool:
-    """Whether there is no value at all, as in an empty cell of a table, by any library's word."""
+    """Whether a value is missing, as in an empty cell of a table, in any library's notation."""
     if isinstance(value, float | np.floating):
         return bool(np.isnan(value))
     return value is None or type(value).__name__ in ("NAType", "NaTType")  # of pandas
 
 
 def _tags_of(row: Any, at: int, name: str) -> list[Any] | None:
-    """The tags of a row as plain objects; None where it holds numbers that cannot be tags."""
+    """The tags of a row as plain objects; None if it has numbers that cannot be tags."""
     row = row.tolist() if isinstance(row, np.ndarray) else row
     if set(map(type, row)) <= {str, int}:
-        return [tag for tag in row if tag != ""]  # as "".split(";") gives it: no tag
+        return [tag for tag in row if tag != ""]  # "".split(";") gives [""]: no tag
     tags = []
     for tag in row:
         plain = _plain(tag)
         if isinstance(plain, bool | float):
             if isinstance(plain, float) and np.isnan(plain):
-                raise ValueError(f"a tag of {name} is missing: row {at} has {_said(tag)}")
+                raise ValueError(f"{name} has a missing tag: row {at} has {_said(tag)}")
             return None
         if not isinstance(plain, str | int):
             raise ValueError(f"{_KINDS}; row {at} of {name} has {_said(tag)}")
@@ -321,7 +323,7 @@ def _tags_of(row: Any, at: int, name: str) -> list[Any] | None:
 
 
 def _refuse_other_than_a_matrix(rows: list[Any], odd: int, name: str) -> None:
-    """Refuse rows of which one has numbers that cannot be tags, unless all may be a matrix."""
+    """Raise an error if one row has numbers that cannot be tags, unless all can be a matrix."""
     has_texts = any(isinstance(tag, str) for row in rows for tag in row)
     if has_texts or len(set(map(len, rows))) > 1:
         wrong = next(tag for tag in rows[odd] if isinstance(tag, bool | float | np.generic))
@@ -329,25 +331,25 @@ def _refuse_other_than_a_matrix(rows: list[Any], odd: int, name: str) -> None:
 
 
 def _said(value: Any) -> str:
-    """A value in a message: quoted only where it is a text."""
+    """A value in a message: quoted only if it is a string."""
     return shown(value) if isinstance(value, str) else one_line(repr(value), 40)
 
 
 def _is_matrix(table: list[list[Any]], name: str) -> bool:
-    """Whether lists are the rows of a 0/1 matrix; a ValueError where they may be one, or tags."""
+    """Whether lists are the rows of a 0/1 matrix; a ValueError if they may be that or tags."""
     values = set(chain.from_iterable(table))
     same_length = len(set(map(len, table))) == 1
     if same_length and values and values <= {0, 1}:
         return True
     if values and values <= {0, 1, "0", "1"}:
         raise ValueError(
-            f"{name} holds rows of {_some(values)} that may be a 0/1 matrix or tags: {_AS_MATRIX}; "
-            f"{_AS_TAGS}"
+            f"{name} contains rows of {_some(values)} that may be a 0/1 matrix or tags: "
+            f"{_AS_MATRIX}; {_AS_TAGS}"
         )
     if same_length and values and not any(isinstance(tag, str) for tag in values):
         raise ValueError(
-            f"{name} holds rows of {len(table[0])} integers, such as {_some(values)}, that may be "
-            f"a matrix or tags: {_AS_MATRIX}; {_AS_TAGS}"
+            f"{name} contains rows of {len(table[0])} integers, such as {_some(values)}, that may "
+            f"be a matrix or tags: {_AS_MATRIX}; {_AS_TAGS}"
         )
     return False
 
@@ -357,7 +359,7 @@ def _some(values: Iterable[Any]) -> str:
 
 
 def _column(rows: Sequence[Any]) -> Array:
-    """Objects as an array of one dimension, whatever they are."""
+    """Any objects as a 1-d array."""
     column = np.empty(len(rows), object)
     for place, row in enumerate(rows):
         column[place] = row

@@ -1,4 +1,4 @@
-"""Work in runs of rows, by several threads, while BLAS keeps to one."""
+"""Work on runs of rows in several threads, while BLAS uses one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def run_blocks(work: Work, n: int, step: int, n_jobs: int, progress: Progress | 
 def run_slices(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progress | None) -> None:
     """Call `work` with each of some runs of rows, in `n_jobs` threads.
 
-    Work of many steps yields after each. An error or an interrupt ends all threads at their next
-    step, or at the end of the block that they work on.
+    Work in many steps yields after each. An error or an interrupt ends all threads at their next
+    step, or at the end of their current block.
     """
     n, done = sum([block.stop - block.start for block in blocks]), 0
     if n_jobs == 1 or len(blocks) <= 1:
@@ -58,18 +58,18 @@ def run_slices(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
 
 
 class _OneBlasThread:
-    """Holds BLAS to one thread while at least one search or the like needs that.
+    """Limits BLAS to one thread while at least one search or the like needs that.
 
-    The setting belongs to the process, and threadpoolctl lets only the thread that made it take it
-    back while that thread lives. Of several searches at once, the first need not be the last to
-    end; so a thread of its own makes the setting, waits for all, takes it back and is gone.
+    The setting belongs to the process, and threadpoolctl lets only the thread that made it restore
+    it while that thread lives. Of several concurrent searches, the first need not be the last to
+    end; so a dedicated thread makes the setting, waits for all of them, restores it and ends.
     """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all searches: in the child of a fork none of their threads lives."""
+        """Forget all searches: none of their threads exist in the child of a fork."""
         self._lock = Lock()
         self._searches = 0
         self._all_done = Event()
@@ -84,14 +84,14 @@ class _OneBlasThread:
                 try:
                     self._holder.start()
                     is_set.wait()
-                except BaseException:  # an interrupt: nothing else would end the holder
+                except BaseException:  # an interrupt: nothing else would end the holding thread
                     self._all_done.set()
                     raise
             self._searches += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            if not self._searches:  # a fork on the way: this search is the parent's
+            if not self._searches:  # forked meanwhile: this search is the parent's
                 return
             self._searches -= 1
             if not self._searches:
@@ -111,7 +111,7 @@ class _OneBlasThread:
 
 
 def _hold_own_blas() -> None:
-    """For the BLAS libraries whose number of threads belongs to the thread that calls them."""
+    """For BLAS libraries whose number of threads is set per calling thread."""
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(1, user_api="blas")
@@ -144,7 +144,7 @@ class ForkSafeLock:
 
     @contextmanager
     def held_once(self, why: str) -> Iterator[None]:
-        """Hold the lock; a RuntimeError says `why` not, where this thread holds it already."""
+        """Hold the lock; if this thread holds it already, raise a RuntimeError that says `why`."""
         if self._lock._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks
             raise RuntimeError(why)
         with self._lock:
@@ -152,7 +152,7 @@ class ForkSafeLock:
 
     @classmethod
     def free_all(cls) -> None:
-        """Free all locks, of whatever thread."""
+        """Free all locks, whichever thread holds them."""
         for lock in cls._all:
             lock._lock = RLock()
 

@@ -1,4 +1,4 @@
-"""Where nearlabel keeps what it can get or make again."""
+"""The folder for files that nearlabel can download or compute again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """The folder in the user's cache where nearlabel keeps what it can get again."""
+    """nearlabel's folder in the user's cache, for files that can be downloaded again."""
     if sys.platform == "win32":
         cache = os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":

@@ -1,8 +1,7 @@
-"""Checks of what comes from outside, and the messages of their errors.
+"""Validation of user input, and its error messages.
 
-Everything that a user hands in passes here once, at the border. Behind it arrays are trusted:
-vectors are a numeric array or a canonical ``csr_array``, labels are a canonical ``csr_array`` of
-ones.
+All input is validated here once. Afterwards arrays are trusted: vectors are a numeric array or a
+canonical ``csr_array``, labels are a canonical ``csr_array`` of ones.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from nearlabel.common.tag_lists import (
     tag_array,
 )
 
-_NUMBERS_AT_ONCE = 2**22  # that are looked at together
+_NUMBERS_AT_ONCE = 2**22  # numbers checked together
 
 
 class _AnyArgumentError(Exception):
-    """An error about one argument, with whose name the message begins."""
+    """An error about one argument; the message begins with its name."""
 
     def __init__(self, message: str, argument: str) -> None:
         super().__init__(message, argument)
@@ -45,11 +44,11 @@ class _AnyArgumentError(Exception):
 
 
 class ArgumentError(_AnyArgumentError, ValueError):
-    """A value that an argument does not accept."""
+    """An argument has an invalid value."""
 
 
 class ArgumentTypeError(_AnyArgumentError, TypeError):
-    """A value of a type that an argument does not accept."""
+    """An argument has an invalid type."""
 
 
 class UnsuitableDataError(ValueError):
@@ -57,27 +56,27 @@ class UnsuitableDataError(ValueError):
 
 
 class LabelClasses(list[Array]):
-    """The classes [0, 1] of each of q labels: scikit-learn's list of arrays for several outputs.
+    """The classes [0, 1] of each of q labels, as scikit-learn's list of arrays for multi-output.
 
-    It has a shape because scikit-learn's `cross_val_predict` asks for one where `predict_proba`
-    gives one array for all labels.
+    It has a shape because scikit-learn's `cross_val_predict` asks for one if `predict_proba`
+    returns a single array for all labels.
     """
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of labels and of classes of each."""
+        """Number of labels, and of classes per label."""
         return len(self), 2
 
 
 @dataclass(frozen=True)
 class Labels:
-    """What a user gave as y, and what is needed to answer in the same form."""
+    """The user's y as a matrix, and what is needed to predict in the same form."""
 
     matrix: Csr  # of int8, (n, q): row i has a one in the columns of its labels
-    classes: LabelClasses | Array  # [0, 1] for each column; the two classes where y was 1-d
-    names: Array | None  # of the columns, where y had names
+    classes: LabelClasses | Array  # [0, 1] for each column; the two classes if y was 1-d
+    names: Array | None  # of the columns, if y had names
     sparse: bool = False  # whether y was sparse; predictions then are, too
-    tags: TagForm | None = None  # how tags were given; predictions then are tags, too
+    tags: TagForm | None = None  # the form of tags, if y had tags; predictions then have it, too
 
 
 def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
@@ -117,7 +116,7 @@ def check_flag(value: Any, name: str) -> bool:
 
 
 def _wrong_value(value: Any, name: str, wanted: str) -> ArgumentError:
-    """An error for an argument; its name may be followed by what else it accepts."""
+    """An error about an argument; `name` may continue with what else is accepted."""
     return ArgumentError(f"{name} must be {wanted}; got {value}", name.split()[0])
 
 
@@ -127,7 +126,7 @@ def _wrong_type(value: Any, name: str, wanted: str) -> ArgumentTypeError:
 
 
 def check_n_jobs(n_jobs: int | None) -> int:
-    """Number of threads: None is one, -1 all cores that this process may use, -2 all but one."""
+    """Number of threads: None means 1, -1 all cores that this process may use, -2 all but one."""
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, numbers.Integral) and n_jobs < 0:
@@ -145,12 +144,12 @@ def check_vectors(X: Any, name: str) -> Any:
 
 
 def checked_vectors(check: Callable[..., Any], X: Any, name: str) -> Any:
-    """Vectors as one of scikit-learn's checks gives them, with rows of CSR in order."""
+    """Vectors as returned by one of scikit-learn's checks, with sorted CSR rows."""
     from sklearn.utils import assert_all_finite
 
     if not (isinstance(X, np.ndarray) and X.dtype == np.float16):
         return canonical_vectors(check(X, accept_sparse="csr"))
-    # scikit-learn would look for numbers that are not finite by masks as large as the array.
+    # To find non-finite numbers, scikit-learn would make masks as large as the array.
     X = check(X, accept_sparse="csr", ensure_all_finite=False)
     step = max(1, _NUMBERS_AT_ONCE // X.shape[1])
     for start in range(0, len(X), step):
@@ -159,12 +158,12 @@ def checked_vectors(check: Callable[..., Any], X: Any, name: str) -> Any:
 
 
 def canonical_vectors(X: Any) -> Any:
-    """Checked vectors with CSR rows sorted and free of duplicates, without touching the user's."""
+    """Checked vectors with sorted CSR rows and no duplicates; the user's matrix is unchanged."""
     return canonical_csr(X) if sparse.issparse(X) else X
 
 
 def all_finite(values: Array) -> bool:
-    """Whether an array holds nothing but finite numbers, by runs of rows."""
+    """Whether all numbers of an array are finite, checked in runs of rows."""
     step = max(1, _NUMBERS_AT_ONCE // max(1, math.prod(values.shape[1:])))
     return all(
         bool(np.isfinite(values[start : start + step]).all())
@@ -177,8 +176,8 @@ def check_labels(
 ) -> Labels:
     """Read y: a 0/1 matrix of shape (n, q), in any form; the tags of each row; or two classes, 1-d.
 
-    `names` are those of the labels, where y does not bring them or they are to be others. `classes`
-    are names, too, or the two classes of a 1-d y, of which it may then hold one alone.
+    `names` are the names of the labels, if y has none or others are wanted. `classes` are names,
+    too, or the two classes of a 1-d y, which may then contain only one of them.
     """
     from sklearn.utils import check_array
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -192,7 +191,7 @@ def check_labels(
     if not hasattr(y, "shape"):
         if isinstance(y, Iterator | str):
             raise TypeError(
-                f"y must be a matrix or a list with one entry a row; got {type(y).__name__}"
+                f"y must be a matrix or a list with one entry per row; got {type(y).__name__}"
             )
         y = np.asarray(y)
     if len(y.shape) == 2:
@@ -206,45 +205,45 @@ def check_labels(
         check_classification_targets(column)
         two, codes = np.unique(column, return_inverse=True)
     except TypeError:
-        raise ValueError("a 1-d y must hold classes of one type; it mixes several") from None
+        raise ValueError("a 1-d y must have classes of one type; got a mix of types") from None
     if len(two) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(column)}: a 1-d y with {len(two)} classes. Give several labels "
-            "as lists of tags, [['sea', 'sunset'], ['sea'], …] ([[tag] for tag in y] where each "
-            "row has one), as texts with fit(…, separator=…), or as a 0/1 matrix with one column "
+            f"{type_of_target(column)}: a 1-d y with {len(two)} classes. Pass several labels "
+            "as lists of tags, [['sea', 'sunset'], ['sea'], …] ([[tag] for tag in y] if each row "
+            "has one), as strings with fit(…, separator=…), or as a 0/1 matrix with one column "
             "per label."
         )
     if classes is not None:
         two, codes = _in_classes(column, classes)
     elif len(two) < 2:
-        raise ValueError(f"a 1-d y must hold two classes; got one class: {two[0]!r}")
+        raise ValueError(f"a 1-d y must have two classes; got one class: {two[0]!r}")
     matrix = canonical_csr(codes.reshape(-1, 1).astype(np.int8))
     return Labels(matrix, two, _label_names(two[1:] if names is None else names, 1))
 
 
 def _in_classes(column: Array, classes: Any) -> tuple[Array, Array]:
-    """The two classes that a 1-d y may hold, and which of them each row has."""
+    """The two classes of a 1-d y, and which of them each row has."""
     two = np.unique(np.asarray(classes))
     if len(two) != 2:
-        message = f"classes must be the two that a 1-d y may hold; got {some(two.tolist())}"
+        message = f"classes must be the two classes of a 1-d y; got {some(two.tolist())}"
         raise ArgumentError(message, "classes")
     odd = column[~np.isin(column, two)]
     if len(odd):
-        raise ValueError(f"y holds {odd[0]!r}, which is not in classes: {two.tolist()}")
+        raise ValueError(f"y contains {odd[0]!r}, which is not in classes: {two.tolist()}")
     return two, np.searchsorted(two, column)
 
 
 def _labels_of_tags(tags: Tags, names: Any) -> Labels:
-    """The labels that tags stand for: those that occur, unless `names` says which there are."""
+    """The labels that tags stand for: those that occur, unless `names` lists them."""
     found = tags.names() if names is None else tag_array(listed_names(names))
     if odd := [one for one in found.tolist() if type(one) not in (str, int)]:
-        message = f"label_names must hold texts or integers; got {some(odd)}"
+        message = f"label_names must be strings or integers; got {some(odd)}"
         raise ArgumentTypeError(message, "label_names")
     _refuse_twice(found)
     matrix, unknown = tags.matrix_of(found)
     if unknown:
-        message = f"label_names must hold every tag of y; missing: {some(unknown)}"
+        message = f"label_names must contain every tag of y; missing: {some(unknown)}"
         raise ArgumentError(message, "label_names")
     return Labels(matrix, label_classes(len(found)), found, tags=tags.form)
 
@@ -257,28 +256,27 @@ def label_classes(q: int) -> LabelClasses:
 def label_matrix(Y: Any, name: str, label_names: Any = None, separator: str | None = None) -> Csr:
     """A 0/1 matrix in any form as a canonical ``csr_array`` of int8 ones, shape (n, q).
 
-    Where the labels have names, Y may be tags as well: of those that are none of the names a
-    warning tells.
+    If the labels have names, Y may be tags as well; a warning lists those that are not labels.
     """
     from sklearn.utils import check_array
 
     if separator is None and holds_texts(Y):
         raise ValueError(
-            f"{name} holds texts: split them into lists, [row.split(';') for row in {name}], or "
-            "take the label_matrix(…) of a model"
+            f"{name} contains strings: split them into lists, [row.split(';') for row in {name}], "
+            "or use a model's label_matrix(…)"
         )
     names = None if label_names is None else tag_array(listed_names(label_names))
     tags = known_tags(Y, name, names, separator)
     if tags is not None:
         if names is None:
             raise ValueError(
-                f"{name} holds tags, so label_names= must say which labels there are, such as "
+                f"{name} contains tags, so label_names must list the labels, for example "
                 "label_names=model.label_names_"
             )
         matrix, unknown = tags.matrix_of(names)
         if unknown:
             warnings.warn(
-                f"{name} has tags that are none of the labels and are left out: {some(unknown)}",
+                f"{name} has tags that are not labels and are ignored: {some(unknown)}",
                 UserWarning,
                 stacklevel=4,
             )
@@ -292,8 +290,8 @@ def label_matrix(Y: Any, name: str, label_names: Any = None, separator: str | No
         Y = _numbers(Y, name)
     matrix = check_array(Y, accept_sparse="csr", dtype=None, input_name=name)
     if matrix.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold 0 and 1 only; got values of type {matrix.dtype}")
-    if matrix.dtype == np.float16 or not matrix.dtype.isnative:  # not for sparse matrices
+        raise ValueError(f"{name} must contain only 0 and 1; got values of type {matrix.dtype}")
+    if matrix.dtype == np.float16 or not matrix.dtype.isnative:  # unsupported in sparse matrices
         matrix = matrix.astype(np.float64)
     csr = canonical_csr(matrix)
     if not csr.data.all():
@@ -303,7 +301,7 @@ def label_matrix(Y: Any, name: str, label_names: Any = None, separator: str | No
     if wrong.size:
         row = np.searchsorted(csr.indptr, wrong[0], side="right") - 1
         raise ValueError(
-            f"a 2-d {name} must hold 0 and 1 only (1: the row carries the column's label); "
+            f"a 2-d {name} must contain only 0 and 1 (1: the row has the column's label); "
             f"got {csr.data[wrong[0]]} at row {row}, column {csr.indices[wrong[0]]}"
         )
     return with_data(csr, np.ones(csr.nnz, np.int8))
@@ -313,12 +311,12 @@ def _numbers(Y: Array, name: str) -> Array:
     """Python objects as floats."""
     text = next((value for value in Y.flat if isinstance(value, str)), None)
     if text is not None:
-        raise ValueError(f"{name} must hold 0 and 1 only; got {text!r}")
+        raise ValueError(f"{name} must contain only 0 and 1; got {text!r}")
     try:
         return Y.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name} must hold 0 and 1 only; a value is missing or not a number"
+            f"{name} must contain only 0 and 1; a value is missing or not a number"
         ) from None
 
 
@@ -327,13 +325,13 @@ def _label_names(names: Any, q: int) -> Array | None:
         return None
     found = np.array([str(name) for name in listed_names(names)])
     if len(found) != q:
-        raise ValueError(f"label_names must hold a name for each of {q} labels; got {len(found)}")
+        raise ValueError(f"label_names must have one name per label, {q}; got {len(found)}")
     _refuse_twice(found)
     return found
 
 
 def known_tags(Y: Any, name: str, names: Array | None, separator: str | None = None) -> Tags | None:
-    """The tags of Y among labels with these names, if it holds tags."""
+    """The tags of Y among labels with these names, if Y contains tags."""
     numbered = None
     if names is not None and any(isinstance(one, int) for one in names.tolist()):
         numbered = len(names)
@@ -341,7 +339,7 @@ def known_tags(Y: Any, name: str, names: Array | None, separator: str | None = N
 
 
 def listed_names(names: Any) -> list[Any]:
-    """Names of labels in their order; what has none is refused."""
+    """Names of labels, in order; an unordered collection raises an error."""
     if isinstance(names, str | Set | Mapping) or not isinstance(names, Iterable):
         message = f"label_names must be a list of names; got {type(names).__name__}"
         raise ArgumentTypeError(message, "label_names")
@@ -355,7 +353,7 @@ def _with_columns(Y: Any, name: str, names: Array) -> Any:
         Y = np.asarray(Y)
         shape = Y.shape
     if len(shape) == 2 and shape[1] != len(names):
-        wanted = f"as many columns as there are label_names, {len(names)}"
+        wanted = f"one column per label name, {len(names)}"
         raise ValueError(f"{name} must have {wanted}; got {shape[1]}")
     in_order = [str(one) for one in names.tolist()]
     columns = [] if not hasattr(Y, "columns") else list(Y.columns)
@@ -364,7 +362,7 @@ def _with_columns(Y: Any, name: str, names: Array) -> Any:
         return Y
     if {*known} != {*in_order}:
         odd = [column for column in columns if str(column) not in in_order]
-        raise ValueError(f"{name} has columns that are none of the labels: {some(odd)}")
+        raise ValueError(f"{name} has columns that are not labels: {some(odd)}")
     return Y[[known[one] for one in in_order]]
 
 
@@ -376,26 +374,26 @@ def _refuse_twice(names: Array) -> None:
 
 
 def refuse_arguments(function: str, unknown: dict[str, Any]) -> None:
-    """Refuse keywords that a function does not have; for weights of rows, say so."""
+    """Raise an error for unknown keywords; explain why sample_weight is not supported."""
     for name in unknown:
         if name == "sample_weight":
             raise ArgumentTypeError(
                 f"sample_weight is not supported: every training row has one vote; {function}() "
-                "takes no weights (leave rows out, or repeat them)",
+                "takes no weights (drop rows, or repeat them)",
                 name,
             )
         raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
 def check_same_length(**lengths: int) -> None:
-    """Refuse arguments with different numbers of rows."""
+    """Raise an error if arguments have different numbers of rows."""
     if len(set(lengths.values())) > 1:
         given = ", ".join(f"{name} has {n}" for name, n in lengths.items())
         raise ValueError(f"inconsistent numbers of rows: {given}; they must be equal")
 
 
 def check_dense_size(what: str, shape: tuple[int, int], itemsize: int, instead: str) -> None:
-    """Refuse a dense matrix that would not fit into the memory of this machine."""
+    """Raise an error for a dense matrix that would not fit into this machine's memory."""
     need = shape[0] * shape[1] * itemsize
     memory = physical_memory()
     if memory is not None and need > memory:
@@ -407,7 +405,7 @@ def check_dense_size(what: str, shape: tuple[int, int], itemsize: int, instead: 
 
 
 def physical_memory() -> int | None:
-    """Bytes of memory that this machine has, where it says so."""
+    """Bytes of memory that this machine has, if known."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # unknown on this platform

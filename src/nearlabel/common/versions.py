@@ -1,4 +1,4 @@
-"""What this installation runs on."""
+"""Versions of nearlabel, its dependencies and the platform."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def versions() -> dict[str, str]:
 
 
 def package_versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
-    """Versions of packages: by default of this one and of those that it computes with."""
+    """Versions of packages: by default of this one and its main dependencies."""
     return {package: _version(package) for package in packages}
 
 
 @cache
 def _version(package: str) -> str:
-    """The version of a package; to read it takes milliseconds."""
+    """The version of a package; reading it takes milliseconds."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -40,6 +40,6 @@ def _version(package: str) -> str:
 
 
 def show_versions() -> None:
-    """Print the versions that a report of a problem needs."""
+    """Print the versions to include in a bug report."""
     for name, value in versions().items():
         sys.stdout.write(f"{name:>14}: {value}\n")

@@ -1,4 +1,4 @@
-"""Data sets: of the data folder, of files in every usual format, and generated ones."""
+"""Data sets: from the data folder, from files in the usual formats, and generated ones."""
 
 from nearlabel.datasets.dataset import Dataset, Description, describe
 from nearlabel.datasets.downloads import ChecksumError, FetchError

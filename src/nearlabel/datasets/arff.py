@@ -1,8 +1,8 @@
 """ARFF files as Mulan and MEKA distribute them: reading in one pass, and writing.
 
-Mulan lists the labels in an XML file beside the ARFF file; MEKA says in the name of the relation
-how many attributes are labels, and at which end. Labels are found by name and stay in the order of
-the ARFF file's columns: in some XML files they stand in another order.
+Mulan lists the labels in an XML file beside the ARFF file; in MEKA the name of the relation says
+how many attributes are labels, and at which end. Labels are found by name and keep the order of the
+ARFF file's columns: some XML files have another order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _Runs = list[tuple[str, int]]
 
 
 def read_arff(source: DataFile) -> Dataset:
-    """Read an ARFF file; where nothing lists the labels, MEKA's header says which they are."""
+    """Read an ARFF file; if nothing lists the labels, MEKA's header says which they are."""
     options, train_size = source.options, None
     labels = options.labels or _listed_labels(source)
     with source.text() as file:
@@ -54,14 +54,14 @@ def read_arff(source: DataFile) -> Dataset:
             labels, train_size = _mekas_labels(file, relation, names, options.labels is None)
         elif options.labels:
             labels = named_columns("labels", labels, names)
-        elif options.labels is not None:  # they are found to be left out
+        elif options.labels is not None:  # labels are found only to be left out
             labels = [name for name in labels if name in there]
         if unknown := [name for name in labels if name not in there]:
-            raise ValueError(f"labels: there is no attribute {some(unknown)}")
+            raise ValueError(f"labels={some(unknown)}: no such attribute")
         labels = [name for name in labels if name not in ignore]
         cells = read_rows(file, lines, columns)
     coded: Collection[str] = names if options.nominal == "code" else ()
-    if options.features is not None:  # their names say how the model had them
+    if options.features is not None:  # their names show how they were encoded for the model
         coded, known = options.features, source_columns(options.features, names)
         ignore += [name for name in names if name not in known]
         columns = [_with_known_values(column, options.features) for column in columns]
@@ -73,9 +73,9 @@ def read_arff(source: DataFile) -> Dataset:
 
 
 def _listed_labels(source: DataFile) -> Sequence[str] | None:
-    """The labels by an XML file: a given one, or the one beside the ARFF file, if there is one.
+    """The labels from an XML file: a given one, or the one beside the ARFF file, if there is one.
 
-    That has its name, or the name without "-train" or "-test".
+    It has the same name, or the name without "-train" or "-test".
     """
     stems = (source.stem, re.sub(r"[-_](train|test)$", "", source.stem))
     listed = source.beside(*(stem + suffix for stem in stems for suffix in (".xml", ".xml.gz")))
@@ -90,25 +90,25 @@ def _listed_labels(source: DataFile) -> Sequence[str] | None:
 def _mekas_labels(
     file: TextFile, relation: str, names: list[str], needed: bool
 ) -> tuple[list[str], int | None]:
-    """The labels by MEKA's header, and the size of the training part if it says so."""
+    """The labels from MEKA's header, and the size of the training part if given there."""
     found = _MEKA_LABELS.search(relation)
     if found is None:
         if not needed:
             return [], None
         raise ValueError(
             "which attributes are labels? There is no XML file beside it, and no '-C number' "
-            "in the name of its relation; give labels= or xml="
+            "in the name of its relation; pass labels= or xml="
         )
     count = int(found[1])
     if abs(count) > len(names):
-        raise file.error(f"the relation says -C {count}; there are {len(names)} attributes", 1)
+        raise file.error(f"the relation says -C {count}, but there are {len(names)} attributes", 1)
     split = _MEKA_SPLIT.search(relation)
     labels = names[:count] if count >= 0 else names[count:]
     return labels, None if split is None else int(split[1])
 
 
 def _with_known_values(column: Column, features: Sequence[str]) -> Column:
-    """A nominal column that has also the values which a model knows and the file does not."""
+    """A nominal column that also has the values that a model knows but the file does not."""
     if column.codes is None:
         return column
     values = dict.fromkeys([*column.codes, *known_values(column.name, features)])
@@ -136,10 +136,10 @@ def _read_header(file: TextFile, lines: Iterator[str]) -> tuple[str, list[Column
             columns[column.name] = column
         elif keyword == "@data":
             if not columns:
-                raise file.error("@data before any @attribute")
+                raise file.error("@data comes before any @attribute")
             return relation, list(columns.values()), runs
         else:
-            raise file.error(f"@relation, @attribute or @data expected; got {shown(text)}")
+            raise file.error(f"expected @relation, @attribute or @data; got {shown(text)}")
     raise file.error("the file ends before @data")
 
 
@@ -153,7 +153,7 @@ def _attribute(file: TextFile, text: str) -> Column:
             raise file.error(f"the values of {shown(name)} do not end in '}}'")
         values = values_between_commas(kind[1:-1])
         if values is None or not values or len(set(values)) < len(values):
-            raise file.error(f"the values of {shown(name)} must be different, and separated by ','")
+            raise file.error(f"the values of {shown(name)} must be unique and separated by ','")
         return Column(name, numbered(values))
     word = kind.partition(" ")[0].partition("[")[0].lower()
     if word in ("numeric", "real", "integer"):
@@ -171,7 +171,9 @@ def _read_split(file: TextFile, text: str) -> _Runs:
     for run in text.removeprefix(_SPLIT).split(","):
         part, _, count = run.strip().partition(" ")
         if part not in ("train", "test") or not re.fullmatch("[0-9]{1,12}", count):
-            raise file.error(f"the split must be like 'train 1500, test 917'; got {shown(run)}")
+            raise file.error(
+                f"the split must have the form 'train 1500, test 917'; got {shown(run)}"
+            )
         runs.append((part, int(count)))
     return runs
 
@@ -187,7 +189,7 @@ def _train_mask(runs: _Runs, train_size: int | None, n: int) -> Array | None:
 
 
 def write_arff(data: Dataset, path: Path) -> None:
-    """Write a data set as ARFF, with the labels as an XML file beside it."""
+    """Write a data set as ARFF, with the labels in an XML file beside it."""
     (n, d), q = data.X.shape, data.Y.shape[1]
     features = names_or_numbers(data.feature_names, d)
     labels = names_or_numbers(data.label_names, q)
@@ -200,7 +202,7 @@ def write_arff(data: Dataset, path: Path) -> None:
         head.append(_SPLIT + ", ".join(f"{'train' if part else 'test'} {n}" for part, n in runs))
     head += [f"@attribute {quoted(name)} numeric" for name in features]
     head += [f"@attribute {quoted(name)} {{0,1}}" for name in labels]
-    with replacing(beside) as xml, replacing(path) as file:  # both or none
+    with replacing(beside) as xml, replacing(path) as file:  # both or neither
         xml.write(labels_xml(labels).encode())
         file.write(("\n".join([*head, "@data"]) + "\n").encode())
         for row in range(n):

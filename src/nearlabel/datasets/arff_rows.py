@@ -1,4 +1,4 @@
-"""The rows of ARFF files, dense or sparse, and how values and names are quoted in them."""
+"""The rows of ARFF files, dense or sparse, and the quoting of values and names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nearlabel.datasets.column_values import Column, SparseRows, plain_row
 from nearlabel.datasets.text_lines import TextFile
 
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-# Nothing is tried twice (++ and *+ give nothing back), so that no line takes long to refuse.
+# No backtracking (++ and *+ are possessive), so that an invalid line fails quickly.
 _VALUE = re.compile(rf"(?:\s*+({QUOTED})\s*+|([^,'\"]*+))(,|$)", re.DOTALL)
 _PAIR = re.compile(rf"\s*+([0-9]++)\s++(?:({QUOTED})\s*+|([^,'\"]*+))(?:,|$)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -24,11 +24,11 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:=/+-]+")
 
 
 def read_rows(file: TextFile, lines: Iterator[str], columns: list[Column]) -> Any:
-    """All rows as they are: numbers, and codes of nominal values, shape (n, attributes)."""
+    """All rows: numbers, and codes of nominal values, shape (n, attributes)."""
     texts = (text for line in lines if (text := line.strip()) and not text.startswith("%"))
     first = next(texts, None)
     if first is None:
-        raise file.error("there is no row after @data")
+        raise file.error("there are no rows after @data")
     fast = [column.reader(strict=False) for column in columns]
     if first.startswith("{"):
         rows = SparseRows()
@@ -40,16 +40,16 @@ def read_rows(file: TextFile, lines: Iterator[str], columns: list[Column]) -> An
     for text in chain([first], texts):
         values = values_between_commas(text)
         if values is None:
-            raise file.error("a quoted value does not end, or something follows it")
+            raise file.error("a quoted value is not closed, or something follows it")
         if len(values) != len(columns):
-            raise file.error(f"a row of {len(columns)} values expected; got {len(values)}")
+            raise file.error(f"expected a row of {len(columns)} values; got {len(values)}")
         row = plain_row(fast, values)
         cells.extend(row or map(_cell, repeat(file), columns, values))
     return np.frombuffer(cells).reshape(-1, len(columns))
 
 
 def _plain_pairs(text: str, fast: list[Callable[[str], float]]) -> dict[int, float] | None:
-    """A row {column value, …} of plain pairs; None where it must be read more carefully."""
+    """A row {column value, …} of plain pairs; None if it must be read more carefully."""
     is_plain = text.startswith("{") and text.endswith("}") and text.isascii()
     if not is_plain or "_" in text or "'" in text or '"' in text:
         return None
@@ -63,9 +63,9 @@ def _plain_pairs(text: str, fast: list[Callable[[str], float]]) -> dict[int, flo
 
 
 def _pairs(file: TextFile, text: str, columns: list[Column]) -> dict[int, float]:
-    """A row {column value, …}, or an error; a nominal value that is left out is the first one."""
+    """A row {column value, …}, or an error; an omitted nominal value is the first one."""
     if not (text.startswith("{") and text.endswith("}")):
-        raise file.error(f"a row {{column value, …}} expected; got {shown(text)}")
+        raise file.error(f"expected a row {{column value, …}}; got {shown(text)}")
     row: dict[int, float] = {}
     place, end = 1, len(text) - 1
     if not text[place:end].strip():
@@ -75,7 +75,7 @@ def _pairs(file: TextFile, text: str, columns: list[Column]) -> dict[int, float]
         column = -1 if pair is None or len(pair[1]) > 9 else int(pair[1])
         if pair is None or not 0 <= column < len(columns):
             raise file.error(
-                f"a column from 0 to {len(columns) - 1} and a value expected; "
+                f"expected a column from 0 to {len(columns) - 1} and a value; "
                 f"got {shown(text[place:end])}"
             )
         if column in row:
@@ -92,19 +92,19 @@ def _cell(file: TextFile, column: Column, value: str) -> float:
     except (ValueError, KeyError):
         known = ", ".join(map(shown, list(column.codes or ())[:5]))
         wanted = f"one of {known}" if known else "a finite number"
-        message = f"{shown(column.name)}: {wanted} expected; got {shown(value)}"
+        message = f"{shown(column.name)}: expected {wanted}; got {shown(value)}"
         raise file.error(message) from None
 
 
 def unquoted(text: str) -> str:
-    """A name or a value without the quotes around it, if it has some."""
+    """A name or a value without the quotes around it, if any."""
     if len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]:
         return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), text[1:-1])
     return text
 
 
 def values_between_commas(text: str) -> list[str] | None:
-    """Values between commas, quoted or not; None where the quotes are wrong."""
+    """Values between commas, quoted or not; None if the quotes are wrong."""
     if "'" not in text and '"' not in text:
         return [value.strip() for value in text.split(",")]
     values, place = [], 0
@@ -120,7 +120,7 @@ def values_between_commas(text: str) -> list[str] | None:
 
 
 def quoted(name: str) -> str:
-    """A name, in quotes where it needs them."""
+    """A name, in quotes if it needs them."""
     if _PLAIN.fullmatch(name):
         return name
     for mark, letter in (("\\", "\\"), ("'", "'"), ("\n", "n"), ("\r", "r"), ("\t", "t")):

@@ -1,4 +1,4 @@
-"""Columns of a file as features and labels: numbers, words for yes and no, and nominal values."""
+"""Columns of a file as features and labels: numbers, yes/no words, and nominal values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Numbers:
         return self._count
 
     def get(self, name: str) -> int | None:
-        """The column of a name."""
+        """The column with this name."""
         is_number = len(name) < 11 and name.isascii() and name.isdigit()
         return int(name) if is_number and int(name) < self._count else None
 
@@ -42,12 +42,12 @@ def numbered(names: Iterable[str]) -> dict[str, int]:
 
 
 def names_of(columns: Columns) -> Array | None:
-    """The names of columns; None where these are their numbers."""
+    """The names of columns; None if they are just numbers."""
     return None if isinstance(columns, Numbers) else column_names(list(columns))
 
 
 class SparseRows:
-    """A CSR matrix that grows row by row, in little more memory than it takes."""
+    """A CSR matrix that grows row by row, with little extra memory."""
 
     def __init__(self) -> None:
         self._data, self._indices, self._ends = array("d"), array("i"), array("q", [0])
@@ -65,7 +65,7 @@ class SparseRows:
         """All rows, columns in order, without stored zeros."""
         parts = (self._data, self._indices, self._ends)
         data, indices, ends = (np.frombuffer(part, part.typecode) for part in parts)  # no copy
-        if len(data) < 2**31:  # SciPy would widen the indices to what the ends have
+        if len(data) < 2**31:  # SciPy would widen the indices to the type of the ends
             ends = ends.astype(np.int32)
         matrix = sparse.csr_array((data, indices, ends), shape=(len(self), width))
         matrix.sort_indices()
@@ -76,9 +76,9 @@ class SparseRows:
 def plain_row(
     readers: Iterable[Callable[[Any], float]], cells: Sequence[Any]
 ) -> list[float] | None:
-    """A row of plain numbers and known values; None where it must be read more carefully.
+    """A row of plain numbers and known values; None if it must be read more carefully.
 
-    That is where a cell cannot be read, and where Python's `float` reads more than plain numbers.
+    That is the case if a cell cannot be read, or if `float` accepts more than a plain number.
     """
     try:
         row = [read(cell) for read, cell in zip(readers, cells, strict=True)]
@@ -97,7 +97,7 @@ class Column:
     is_text: bool = False  # free text cannot be a feature
 
     def reader(self, strict: bool) -> Callable[[str], float]:
-        """A function that reads a cell; unless strict, it accepts more than plain numbers."""
+        """A function that parses a cell; unless strict, it accepts more than plain numbers."""
         if self.is_text:
             return lambda _: 0.0
         if self.codes is not None:
@@ -105,12 +105,12 @@ class Column:
         return number if strict else float
 
     def truths(self) -> list[float] | None:
-        """Each nominal value as 0 or 1; None where one is not a word for yes or no."""
+        """Each nominal value as 0 or 1; None if one is not a word for yes or no."""
         said = [truth(value) for value in self.codes or ()]
         return None if None in said or len(set(said)) < len(said) else list(map(float, said))  # type: ignore[arg-type]
 
     def numbers(self, is_coded: bool) -> list[float] | None:
-        """Each nominal value as a number; None where each takes a column of its own."""
+        """Each nominal value as a number; None if each gets its own column."""
         said = self.truths()
         if said is not None or not is_coded:
             return said
@@ -133,14 +133,14 @@ def named_columns(option: str, names: Iterable[str], columns: Sequence[str]) -> 
 
 
 def no_column(option: str, name: str, columns: Sequence[str]) -> str:
-    """The message that an option names no column."""
+    """The message about an option that matches no column."""
     there = ", ".join(map(shown, columns[:8])) + (", …" if len(columns) > 8 else "")
     what = "column matches" if set(name) & set("*?[") else "such column"
     return f"{option}={shown(name)}: no {what}; the columns are {there}"
 
 
 def source_columns(features: Sequence[str], columns: Iterable[str]) -> set[str]:
-    """Of a file's columns those that features come from: ``color=red`` comes from ``color``."""
+    """The columns of a file that features come from: ``color=red`` comes from ``color``."""
     there = set(columns)
     lengths, found = set(map(len, there)), there.intersection(features)
     for feature in features:
@@ -151,7 +151,7 @@ def source_columns(features: Sequence[str], columns: Iterable[str]) -> set[str]:
 
 
 def known_values(column: str, features: Sequence[str]) -> list[str]:
-    """The values of a nominal column that some features stand for."""
+    """The values of a nominal column that features stand for."""
     prefix = f"{column}="
     return [name.removeprefix(prefix) for name in features if name.startswith(prefix)]
 
@@ -165,13 +165,13 @@ def assembled(
 ) -> tuple[Any, Csr, list[str], list[str]]:
     """The features and the labels of a file as matrices, then the names of both.
 
-    The cells are numbers and codes, shape (n, columns), dense or CSR. The nominal columns that are
-    `coded` become one column of numbers, the others one column per value.
+    The cells are numbers and codes, shape (n, columns), dense or CSR. Nominal columns in `coded`
+    become one column of numbers, the others one column per value.
     """
     left_out = {*labels, *ignore}
     kept = [place for place, column in enumerate(columns) if column.name not in left_out]
     if not kept:
-        raise ValueError("there is no column of features")
+        raise ValueError("there are no feature columns")
     for place in kept:
         if columns[place].is_text:
             name = shown(columns[place].name)
@@ -193,13 +193,13 @@ def labels_of(
         if columns[place].codes is not None and columns[place].truths() is None:
             raise ValueError(
                 f"the label {shown(columns[place].name)} must have the values 0 and 1; "
-                f"it is declared with {', '.join(map(shown, columns[place].codes or ()))}"
+                f"got {', '.join(map(shown, columns[place].codes or ()))}"
             )
     Y, names = _matrix(columns, cells, carried, ())
     Y = canonical_csr(Y)
     for place in np.flatnonzero(Y.data != 1)[:1]:
         name, value = shown(names[Y.indices[place]]), Y.data[place]
-        raise ValueError(f"the label {name} must hold 0 and 1; got {value:g}")
+        raise ValueError(f"the label {name} must contain only 0 and 1; got {value:g}")
     return Y.astype(np.int8), names
 
 
@@ -208,12 +208,12 @@ def _matrix(
 ) -> tuple[Any, list[str]]:
     """Some columns as numbers, and their names; a nominal one may become several."""
     is_sparse, names = sparse.issparse(cells), []
-    plain: list[int] = []  # columns that stay as they are
-    tables = {}  # what each code of another column becomes, one row per code
+    plain: list[int] = []  # columns that stay unchanged
+    tables = {}  # what each code of the other columns becomes, one row per code
     for place in places:
         codes, name = columns[place].codes, columns[place].name
         values = None if codes is None else columns[place].numbers(name in coded)
-        if codes is not None and values is None:  # the last row is for -1, none of the values
+        if codes is not None and values is None:  # the last row is for -1, an unknown value
             tables[place] = sparse.eye_array(len(codes) + 1, len(codes), format="csr")
             names += [f"{name}={value}" for value in codes]
             continue

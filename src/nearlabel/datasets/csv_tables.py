@@ -1,4 +1,4 @@
-"""Tables with a header, CSV and TSV: reading in one pass, and writing."""
+"""CSV and TSV tables with a header: reading in one pass, and writing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EXCELS_DELIMITER = re.compile(r'("?)sep=([^\r\n"]?)\1\s*', re.IGNORECASE)
 def read_csv(source: DataFile, delimiter: str | None = None) -> Dataset:
     """Read a table whose first row has the names of the columns.
 
-    Unless a delimiter is given, it is the one that the first line has most. Where it is ``;``,
+    Unless a delimiter is given, it is the most frequent one in the first line. If it is ``;``,
     numbers may have a decimal comma.
     """
     with source.text() as file:
@@ -41,19 +41,19 @@ def read_csv(source: DataFile, delimiter: str | None = None) -> Dataset:
 def csv_rows(
     file: TextFile, delimiter: str | None = None, usual: str | None = None
 ) -> tuple[str, Iterator[list[str]]]:
-    """The delimiter of a table, and its rows that are not empty, names of columns first.
+    """The delimiter of a table, and its nonempty rows, with the column names first.
 
-    A delimiter that is given counts more than what the first line says, and that more than the
-    usual one; without all of these it is the one that the first line has most.
+    A given delimiter takes precedence over one declared in the first line (``sep=;``), and that
+    over the format's default; without these it is the most frequent one in the first line.
     """
     lines = file.lines()
     header = next(lines, "")
     if told := _EXCELS_DELIMITER.fullmatch(header):
         delimiter, header = delimiter or told[2], next(lines, "")
         if not delimiter:
-            raise file.error("sep= expected with the delimiter after it, or delimiter=", 1)
+            raise file.error("sep= must be followed by the delimiter; or pass delimiter=", 1)
     if not header.strip():
-        raise file.error("a first row with the names of the columns expected", 1)
+        raise file.error("the first row must have the names of the columns", 1)
     outside_quotes = "".join(header.split('"')[::2])
     found = delimiter or usual or max(",;\t|", key=outside_quotes.count)
     return found, _rows(file, chain([header], lines), found)
@@ -75,7 +75,7 @@ def _rows(file: TextFile, lines: Iterable[str], delimiter: str) -> Iterator[list
 
 
 class _LongCells:
-    """Cells as long as lines, while tables are read: csv has one limit for the whole process."""
+    """Allow cells as long as lines while reading: the csv module has one limit per process."""
 
     def __init__(self) -> None:
         self._lock, self._readers, self._before = ForkSafeLock(), 0, 0
@@ -98,7 +98,7 @@ _long_cells = _LongCells()
 
 
 def _stripped(name: str) -> str:
-    """The name of a column without blanks around it, which are part only of a marked name."""
+    """A column name without surrounding blanks, which only a marked name may have."""
     return name if name.startswith((LABEL_MARK, FEATURE_MARK)) else name.strip()
 
 
@@ -106,7 +106,7 @@ def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:
     """Write a data set as a table, with one column of 0 and 1 for each label."""
     header = table_columns(data)
     rows = (table_row(data, row) for row in range(len(data)))
-    # Unquoted, another delimiter in a name could be taken for that of the table.
+    # Unquoted, another delimiter in a name could be mistaken for the table's.
     odd = any(mark in name for name in header for mark in ",;|\t\r")
     write_rows(
         path, chain([header], rows), delimiter, csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL

@@ -1,4 +1,4 @@
-"""The files that a data set is read from: where they stand, and how they are to be read."""
+"""The files that a data set is read from: where they are, and how to read them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nearlabel.datasets.text_lines import DataError, Progress, TextFile
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options that `load` describes, with its defaults; a reader heeds those of its format."""
+    """The options that `load` documents, with its defaults; a reader uses those of its format."""
 
     labels: tuple[str, ...] | None = None
     tags: str | None = None
@@ -41,7 +41,7 @@ class ReadOptions:
         for key in ("labels", "ignore", "features", "text", "categories", "gaps"):
             names = getattr(self, key)
             if isinstance(names, str):
-                raise TypeError(f"{key} must be a list of names; got the text {names!r}")
+                raise TypeError(f"{key} must be a list of names; got the string {names!r}")
             if names is not None and not isinstance(names, bool):
                 object.__setattr__(self, key, tuple(names))
         if self.delimiter == "\\t":  # as it is typed in a shell
@@ -51,16 +51,16 @@ class ReadOptions:
             raise ArgumentError(message, "delimiter")
         if self.tags is not None and self.labels:
             raise ValueError(
-                "tags= and labels= cannot both be given: labels are in one column or in many"
+                "tags= and labels= cannot be used together: labels are in one column or in several"
             )
         check_choice(self.nominal, "nominal", NOMINALS)
         check_encoding(self.encoding)
 
     def check_supported(self, supported: Collection[str], format: str) -> None:
-        """Refuse an option that was given and that a format does not support.
+        """Raise an error for an option that a format does not support.
 
         Any format can be read without its labels, and with only the features that a model knows,
-        whatever else the model says of them.
+        whatever the model's other options for them.
         """
         heeded = {*supported, "features", *(() if self.labels else ("labels",))}
         if self.features is not None:
@@ -73,7 +73,7 @@ class ReadOptions:
 
 
 class Folder:
-    """A folder as a place of files."""
+    """A folder that contains the files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -91,7 +91,7 @@ class Folder:
 
 
 class Archive:
-    """A zip archive as a place of files: read member by member, never unpacked to the disk."""
+    """A zip archive that contains the files: read member by member, never unpacked to disk."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -100,13 +100,13 @@ class Archive:
             with zipfile.ZipFile(path) as archive:
                 members = archive.infolist()
         except zipfile.BadZipFile as error:
-            raise DataError(str(path), None, f"not a zip archive: {error}") from None
+            raise DataError(str(path), None, f"this is not a zip archive: {error}") from None
         for member in members:
             place = PurePosixPath(member.filename)
             if member.is_dir() or place.name.startswith(".") or place.parts[0] == "__MACOSX":
                 continue
             if place.name in self._members:
-                raise DataError(str(path), None, f"it has two files {shown(place.name)}")
+                raise DataError(str(path), None, f"it has two files named {shown(place.name)}")
             self._members[place.name] = member
 
     def __contains__(self, name: str) -> bool:
@@ -129,14 +129,14 @@ class Archive:
 
 
 def check_compression(member: zipfile.ZipInfo) -> None:
-    """Refuse methods that data sets do not use: LZMA takes the memory that a file tells it to."""
+    """Raise an error for unusual methods: with LZMA, a file decides how much memory is used."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ValueError("it is neither stored nor deflated in its archive")
+        raise ValueError("its compression method in the archive is neither stored nor deflated")
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a data set, what stands beside it, and how it is to be read."""
+    """A file of a data set, the files beside it, and how to read them."""
 
     place: Folder | Archive
     name: str  # "-" for standard input
@@ -145,7 +145,7 @@ class DataFile:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return "standard input" if self.name == "-" else str(self.place.path / self.name)
 
     @property
@@ -158,19 +158,19 @@ class DataFile:
         return self.place.text(self.name, self.options.encoding, self.progress)
 
     def beside(self, *names: str) -> TextFile | None:
-        """The first of some files that stands beside it; nothing is beside standard input."""
+        """The first of some files that exists beside it; standard input has none."""
         there = (name for name in names if self.name != "-" and name in self.place)
         found = next(there, None)
         return None if found is None else self.place.text(found, self.options.encoding)
 
 
 def check_encoding(encoding: str) -> None:
-    """Refuse what is no encoding of texts with lines."""
+    """Raise an error unless it is an encoding of text."""
     try:
         is_unicode = codecs.lookup(encoding).name.startswith("utf")
         is_known = "\n".encode(encoding) == b"\n" or is_unicode
     except (LookupError, UnicodeError, TypeError):
         is_known = False
     if not is_known:
-        message = "encoding must be one like 'utf-8', 'latin-1' or 'utf-16'"
+        message = "encoding must be a text encoding such as 'utf-8', 'latin-1' or 'utf-16'"
         raise ArgumentError(f"{message}; got {encoding!r}", "encoding")

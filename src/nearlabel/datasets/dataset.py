@@ -15,7 +15,7 @@ from nearlabel.common.messages import first_twice, shown, text_array
 from nearlabel.common.validation import check_same_length, physical_memory
 from nearlabel.datasets.frames import checked_frame, frame_row, is_frame, number_columns
 
-# Types that not every file and not every sparse matrix can hold, and what holds their values.
+# Types that not every file or sparse matrix supports, and types that can represent their values.
 _OTHER_TYPES: dict[np.dtype[Any], Any] = {
     np.dtype(np.longdouble): np.float64,
     np.dtype(np.float64): np.float64,  # where long double is the same
@@ -33,18 +33,18 @@ class Dataset:
     Attributes
     ----------
     X : ndarray, csr_array or polars.DataFrame, shape (n, d)
-        A frame has the columns of a table as they are: numbers, in which NaN is a gap, and texts,
-        in which null is one.
+        A frame has the columns of a table unchanged: numbers, in which NaN is a missing value, and
+        strings, in which null is one.
     Y : csr_array of int8, shape (n, q)
-        Without columns where the items are not labelled.
+        Without columns if the items have no labels.
     label_names, feature_names : ndarray of str or None
     train : ndarray of bool, shape (n,), or None
-        The rows of the training part, where there is a split.
+        The rows of the training part, if there is a split.
     row_names : ndarray of str, shape (n,), or None
     extra : mapping of str to ndarray, each of length n
         Further arrays of a file with one entry per row, by their names.
     text : tuple of str
-        The columns of a frame that hold free text; its other columns of texts are categories.
+        The columns of a frame that contain free text; its other string columns are categories.
     """
 
     X: Any
@@ -66,9 +66,9 @@ class Dataset:
 
     @property
     def test(self) -> Array | None:
-        """The rows of the test part, shape (n,), where there is a split.
+        """The rows of the test part, shape (n,), if there is a split.
 
-        Where a file divides its rows into more than two parts (``extra["part"]``: 0 train, 1 test,
+        If a file divides its rows into more than two parts (``extra["part"]``: 0 train, 1 test,
         2 another test), the test part is the second.
         """
         if self.train is None:
@@ -76,7 +76,7 @@ class Dataset:
         return self.extra["part"] == 1 if "part" in self.extra else ~self.train
 
     def rows(self, rows: Array) -> Dataset:
-        """The data set of some rows, by their numbers or a mask; it has no split."""
+        """A data set of some rows, by number or mask, without a split."""
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         names = None if self.row_names is None else self.row_names[rows]
         extra = {name: values[rows] for name, values in self.extra.items()}
@@ -85,10 +85,10 @@ class Dataset:
 
 
 def checked(data: Dataset, gaps: bool = False, features: bool = True) -> Dataset:
-    """A data set with all its parts as `Dataset` describes them, or a ValueError.
+    """A data set with all its parts as `Dataset` documents them, or a ValueError.
 
-    A missing number, NaN, is accepted in a frame, and in an array if it may have `gaps`. Unless it
-    must have `features`, it may have none.
+    A missing number, NaN, is accepted in a frame, and with `gaps` in an array, too. There may be no
+    features unless `features` requires some.
     """
     for key in ("label_names", "feature_names", "row_names", "train"):
         if getattr(data, key) is not None:
@@ -107,7 +107,7 @@ def checked(data: Dataset, gaps: bool = False, features: bool = True) -> Dataset
     }
     for key, (values, length) in lengths.items():
         if values is not None and values.shape[:1] != (length,):
-            raise ValueError(f"{shown(key)} must have the length {length}; got {values.shape}")
+            raise ValueError(f"{shown(key)} must have length {length}; got shape {values.shape}")
     for key in ("label_names", "feature_names", "row_names"):
         names = getattr(data, key)
         if names is None:
@@ -121,19 +121,19 @@ def checked(data: Dataset, gaps: bool = False, features: bool = True) -> Dataset
     if is_frame(X) and (data.feature_names is None or data.feature_names.tolist() != X.columns):
         raise ValueError("feature_names must be the columns of the frame X")
     if data.train is not None and (data.train.dtype != bool or data.train.ndim != 1):
-        raise ValueError(f"train must be a mask of booleans; got {data.train.dtype}")
+        raise ValueError(f"train must be a boolean mask; got {data.train.dtype}")
     return replace(data, X=X, Y=Y)
 
 
 def _finite(X: Any, gaps: bool) -> Any:
-    """Vectors as `check_vectors` gives them, without loading scikit-learn, which takes a second."""
+    """As `check_vectors`, but without importing scikit-learn, which takes a second."""
     if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "biuf":
         raise ValueError(f"X must be a matrix of numbers; got {X.dtype} of shape {X.shape}")
     dtype = _OTHER_TYPES.get(X.dtype.newbyteorder("="), X.dtype.newbyteorder("="))
     X = X if X.dtype == dtype else X.astype(dtype)
     values = X.data if sparse.issparse(X) else X
     if not (~np.isinf(values) if gaps else np.isfinite(values)).all():
-        raise ValueError("X must hold finite numbers; one is infinite or missing")
+        raise ValueError("X must contain only finite numbers; one is infinite or missing")
     return _narrow(canonical_csr(X)) if sparse.issparse(X) else X
 
 
@@ -143,29 +143,29 @@ def _ones(Y: Any) -> Csr:
         csr = csr.copy()
         csr.eliminate_zeros()
     if not np.all(csr.data == 1):
-        raise ValueError("Y must hold 0 and 1 only")
+        raise ValueError("Y must contain only 0 and 1")
     return with_data(csr, np.ones(csr.nnz, np.int8))
 
 
 def _narrow(csr: Csr) -> Csr:
-    """A canonical matrix with 32-bit indices where they fit: much code takes no others."""
+    """A canonical matrix with 32-bit indices if they fit: much code accepts no others."""
     return csr_of_known(csr.data, csr.indices, csr.indptr, csr.shape)
 
 
 def too_many_labels(count: int) -> str | None:
-    """What is wrong where a model of so many labels would take a large part of the memory."""
+    """A message if a model of that many labels would take a large part of the memory."""
     memory = physical_memory()
     most = 2**31 - 1 if memory is None else min(2**31 - 1, memory // 4 // _BYTES_PER_LABEL)
     if count <= most:
         return None
     return (
         f"{count} labels are declared; at most {most} are accepted, since a model takes about "
-        f"{_BYTES_PER_LABEL} bytes for each, and may take a quarter of the memory for them"
+        f"{_BYTES_PER_LABEL} bytes per label, which may use up to a quarter of the memory"
     )
 
 
 def dense_row(data: Dataset, row: int) -> list[Any]:
-    """All features and labels of a row, as Python's numbers and texts."""
+    """All features and labels of a row, as Python numbers and strings."""
     cells: list[Any] = []
     for matrix in (data.X, data.Y):
         if sparse.issparse(matrix):
@@ -200,13 +200,13 @@ class Description:
     without_labels : int
         Items that carry no label.
     train, test : int or None
-        Sizes of the parts, where there is a split.
+        Sizes of the parts, if there is a split.
     other : int
         Rows of a split that are in neither part.
     sparse : bool
-        Whether the features are kept as a CSR matrix.
+        Whether the features are a CSR matrix.
     dtype : str
-        Of X; of a frame how many columns are numbers, categories and texts.
+        Of X; for a frame, how many columns are numbers, categories and texts.
     """
 
     instances: int
@@ -229,8 +229,8 @@ def describe(data: Dataset) -> Description:
     Examples
     --------
     >>> from nearlabel.datasets import make_local_labels
-    >>> told = describe(make_local_labels(100, 5, 12))
-    >>> told.instances, told.labels, told.cardinality, told.distinct_label_sets
+    >>> described = describe(make_local_labels(100, 5, 12))
+    >>> described.instances, described.labels, described.cardinality, described.distinct_label_sets
     (100, 12, 2.92, 43)
     """
     (n, d), q = data.X.shape, data.Y.shape[1]
@@ -254,6 +254,6 @@ def describe(data: Dataset) -> Description:
 
 
 def _frame_dtype(data: Dataset) -> str:
-    """What the columns of a frame hold."""
+    """How many columns of a frame are numbers, categories and texts."""
     numbers, texts = len(number_columns(data.X)), len(data.text)
     return f"numbers {numbers}, categories {data.X.shape[1] - numbers - texts}, texts {texts}"

@@ -1,6 +1,6 @@
-"""Files from the web, by pooch: all of one or nothing, of bounded size, by https only.
+"""Downloads by pooch: complete or not at all, of bounded size, by https only.
 
-The sha256 of what comes first is recorded; what comes later must agree with it.
+The sha256 of the first download is recorded; later ones must match it.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from nearlabel.common.files import replacing
 from nearlabel.common.messages import one_line
 from nearlabel.datasets.text_lines import Progress
 
-_RETRIES = 3  # of a file whose connection breaks off, with pauses of 1, 2 and 3 seconds
+_RETRIES = 3  # if the connection breaks, with pauses of 1, 2 and 3 seconds
 _TIMEOUT = 30.0  # seconds without a byte
 _LARGEST = 2**31  # bytes; no public set is near it
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 class FetchError(OSError):
-    """A home did not give the data set, or none did."""
+    """A data set could not be fetched from one of its sources, or from any."""
 
 
 class ChecksumError(ValueError):
-    """What came is not what came the first time, or the record of that is damaged."""
+    """A download does not match the first one, or the record of checksums is damaged."""
 
 
 def is_secure(address: str) -> bool:
-    """Whether an address is of https, or of http on this machine itself."""
+    """Whether an address uses https, or http on this machine itself."""
     try:
         parts = urlsplit(address)
         is_local = parts.scheme == "http" and parts.hostname in _THIS_MACHINE
@@ -43,7 +43,7 @@ def is_secure(address: str) -> bool:
 
 
 def download(address: str, path: Path, progress: Progress | None) -> None:
-    """Get a file that is not there, in several tries where the connection breaks off."""
+    """Download a file if it does not exist, with retries if the connection breaks."""
     pooch = import_module("pooch")  # an extra, and slow to import
 
     def one_try(url: str, output: str, files: Any) -> None:
@@ -61,12 +61,12 @@ def download(address: str, path: Path, progress: Progress | None) -> None:
     files = pooch.create(
         path.parent,
         base_url="",
-        registry={path.name: None},  # the caller compares checksums: a changed file is not retried
+        registry={path.name: None},  # the caller checks sha256: a changed file is not retried
         urls={path.name: address},
         retry_if_failed=_RETRIES,
     )
     level = pooch.get_logger().level
-    pooch.get_logger().setLevel("WARNING")  # it would report every file
+    pooch.get_logger().setLevel("WARNING")  # by default it reports every file
     try:
         files.fetch(path.name, downloader=one_try)
     except (OSError, ValueError) as error:
@@ -81,20 +81,20 @@ class _Part:
     def __init__(self, file: IO[bytes], progress: Progress | None) -> None:
         self._file, self._progress = file, progress
         self._done = 0
-        self._total: int | None = None  # where the server sends it
+        self._total: int | None = None  # if the server sends it
 
     def check_answer(self, response: Any, **_: Any) -> None:
-        """Refuse a response that is not a file, and redirections away from https."""
+        """Raise an error for a response that is not a file, or a redirection away from https."""
         problem, told = None, response.headers
         if response.is_redirect:
             target = urljoin(response.url, told["Location"])
             schemes = ("https", urlsplit(response.url).scheme)
             if not is_secure(target) or urlsplit(target).scheme not in schemes:
-                problem = f"a redirection to {target!r} is refused: it is not https"
+                problem = f"it redirects to {target!r}, which is not https"
         elif response.status_code != 200:
             problem = f"HTTP {response.status_code} {response.reason}"
         elif (encoding := told.get("Content-Encoding", "identity")) != "identity":
-            problem = f"it came encoded as {encoding!r}, which was not requested"
+            problem = f"the response is encoded as {encoding!r}, which was not requested"
         elif told.get("Transfer-Encoding") != "chunked":
             if re.fullmatch("[0-9]{1,18}", told.get("Content-Length", "")):
                 self._total = int(told["Content-Length"])
@@ -115,20 +115,20 @@ class _Part:
             self._progress(self._done, self._total)
 
     def flush(self) -> None:
-        """Leave it to the file; pooch calls this after every block."""
+        """Do nothing; pooch calls this after every block."""
 
     def check_whole(self) -> None:
-        """Refuse a file that was cut off, which older versions of urllib3 do not report."""
+        """Raise an error if the file is truncated, which older versions of urllib3 ignore."""
         if self._total not in (None, self._done):
-            raise ValueError(f"{self._done:,} of {self._total:,} bytes came")
+            raise ValueError(f"received only {self._done:,} of {self._total:,} bytes")
 
 
 def _too_large(size: int) -> str | None:
-    return f"{size:,} bytes are more than the limit of {_LARGEST:,}" if size > _LARGEST else None
+    return f"{size:,} bytes exceed the limit of {_LARGEST:,}" if size > _LARGEST else None
 
 
 class Records:
-    """The sha256 of what was fetched, by its name; new ones are kept until `write`."""
+    """The sha256 of downloads, by name; new ones are saved by `write`."""
 
     def __init__(self, path: Path, name: str, given: Mapping[str, str]) -> None:
         self._path = path
@@ -139,24 +139,24 @@ class Records:
             if path.is_file():
                 self._known = dict(json.loads(path.read_text("utf-8")))
             if not all(re.fullmatch("[0-9a-f]{64}", one["sha256"]) for one in self._known.values()):
-                raise ValueError("a sha256 has 64 digits")
+                raise ValueError("a sha256 must have 64 digits")
         except (ValueError, KeyError, TypeError) as error:
             raise ChecksumError(
-                f"{path} is damaged ({type(error).__name__}: {error}); mend it, or remove it to "
-                "have the checksums recorded again"
+                f"{path} is damaged ({type(error).__name__}: {error}); repair it, or remove it to "
+                "record the checksums again"
             ) from None
 
     def agree(self, name: str, sha256: str) -> bool:
-        """Whether a file is the one that is expected, or none is."""
+        """Whether a file has the expected checksum, or none is known."""
         expected = self._given.get(name) or self._known.get(name, {}).get("sha256")
         return expected in (None, sha256)
 
     def check(self, name: str, address: str, sha256: str, size: int) -> None:
-        """Refuse a file other than the expected one; remember a new one."""
+        """Raise an error if a file's checksum is not the expected one; record a new one."""
         if not self.agree(name, sha256):
             found = f"the sha256 of {name} is {sha256}"
             if name in self._given:
-                raise ChecksumError(f"{address}: {found}, not {self._given[name]} as given")
+                raise ChecksumError(f"{address}: {found}; expected {self._given[name]}")
             raise ChecksumError(
                 f"{address} has changed: {found} and was {self._known[name]['sha256']} the first "
                 f"time; to accept the new one, remove the entry {name!r} from {self._path}"

@@ -1,4 +1,4 @@
-"""Public data sets, fetched from their public homes into the data folder."""
+"""Public data sets, downloaded into the data folder."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ def fetch(
     sha256: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Get a public data set into the data folder, where `load` finds it by its name.
+    """Download a public data set to the data folder, where `load` finds it by name.
 
-    What is there already is not fetched again. The sources stay in ``downloads`` in that folder,
-    beside ``checksums.json``. The homes publish no checksums, so the first download is trusted, and
-    later ones must agree with it, unless `sha256` gives the checksums.
+    A set that is already there is not downloaded again. The original files stay in the subfolder
+    ``downloads``, beside ``checksums.json``. Their servers publish no checksums, so the first
+    download is trusted and later ones must match it, unless `sha256` gives the checksums.
 
     Parameters
     ----------
     name : str
         One of the names in ``nearlabel.datasets.public_sets.HOMES``.
     folder : str or Path, optional
-        The first of `data_folders` by default; made where it is missing.
+        The first of `data_folders` by default; created if missing.
     mirror : str, optional
-        Address of a server that holds the sources as ``MIRROR/NAME/FILE``, to be asked in place of
-        the homes that serve files: by https, or by http from this machine itself. Sets that only
-        OpenML has do not use it.
+        Address of a server that has the original files as ``MIRROR/NAME/FILE``, used in place of
+        the usual servers: https, or http on this machine itself. Sets that only OpenML has do not
+        use it.
     sha256 : mapping of str to str, optional
-        Known checksums, by the names of the files: ``{"yeast.xml": "7b…"}``. Only homes that have
-        one of these files are asked.
+        Known checksums by file name: ``{"yeast.xml": "7b…"}``. Only sources that have one of these
+        files are used.
     progress : callable, optional
-        Called with the bytes received of a file and its length, or None if it is unknown. Not for
-        OpenML.
+        Called with the number of bytes received of a file and its length, or None if unknown. Not
+        for OpenML.
 
     Returns
     -------
@@ -62,15 +62,15 @@ def fetch(
     Raises
     ------
     FetchError
-        If no home gave the set (files that came whole are kept for the next call), or if pooch is
+        If no source delivered the set (complete files are kept for the next call), or if pooch is
         not installed: it comes with the extra ``data``.
     ChecksumError
-        If something else came than the first time, or than `sha256` says.
+        If a file differs from the first download or from `sha256`.
 
     Warns
     -----
     UserWarning
-        If the first home failed and a later one gave the set.
+        If the first source failed and a later one delivered the set.
 
     Examples
     --------
@@ -87,19 +87,19 @@ def fetch(
         return path
     if name in ELSEWHERE:
         raise FetchError(
-            f"{name} cannot be fetched: no public home has it in a format that is read here; "
-            f"{ELSEWHERE[name]}; put into {folder} as {path.name}, it is found by load"
+            f"{name} cannot be fetched: no public server has it in a supported format; "
+            f"{ELSEWHERE[name]}; load finds it in {folder} as {path.name}"
         )
     public, failures = HOMES[name], []
     files = public.files if mirror is None else _at_mirror(mirror, name)
-    homes = [list(files)] if files else []  # each by the names under which checksums are kept
+    homes = [list(files)] if files else []  # each a list of the names of its checksums
     homes += [[f"openml-{public.openml}"]] if public.openml is not None else []
-    if sha256 is not None:  # another home would not be held to it
+    if sha256 is not None:  # another source would not be checked against it
         known = [file for home in homes for file in home]
         for file, digest in sha256.items():
             if file not in known or not re.fullmatch("(?i)[0-9a-f]{64}", str(digest)):
                 raise ValueError(
-                    f"sha256 must have 64 hexadecimal digits for some of {', '.join(known)}; "
+                    f"sha256 must map one or more of {', '.join(known)} to 64 hexadecimal digits; "
                     f"got {digest!r} for {file!r}"
                 )
         homes = [home for home in homes if sha256.keys() & set(home)]
@@ -128,11 +128,11 @@ def fetch(
 
 
 def _at_mirror(mirror: str, name: str) -> dict[str, str]:
-    """The addresses of the files at a mirror, or a ValueError where that is not to be trusted."""
+    """The addresses of the files at a mirror, or a ValueError if it cannot be trusted."""
     is_plain = isinstance(mirror, str) and re.fullmatch("[!-~]+", mirror)
     if not is_plain or re.search("[@?#]", mirror) or not is_secure(mirror):
         wanted = (
-            "an address such as 'https://host/path', or 'http://localhost/path' of this machine"
+            "an address such as 'https://host/path', or 'http://localhost/path' on this machine"
         )
         raise ArgumentError(f"mirror must be {wanted}; got {mirror!r}", "mirror")
     return {file: f"{mirror.rstrip('/')}/{name}/{file}" for file in HOMES[name].files}
@@ -149,7 +149,7 @@ def _from_files(
     for path in paths:
         key, address = f"{name}/{path.name}", files[path.name]
         if path.is_file() and not records.agree(key, sha256_of(path)):
-            path.unlink()  # it was damaged since
+            path.unlink()  # it was damaged in the meantime
         if not path.is_file():
             download(address, path, progress)
         sha256, size = sha256_of(path), path.stat().st_size
@@ -167,7 +167,7 @@ def _from_files(
         for path in paths:
             path.unlink()
         raise FetchError(
-            f"{files[wrong.name]}: what came cannot be read as {wrong.name}, and was "
+            f"{files[wrong.name]}: the download cannot be read as {wrong.name} and was "
             f"removed; it begins with {begin!r} ({error})"
         ) from None
 
@@ -178,18 +178,18 @@ def _from_openml(name: str, folder: Path, records: Records) -> Dataset:
     data_id = HOMES[name].openml
     address = f"https://www.openml.org/d/{data_id}"
     try:
-        with warnings.catch_warnings(action="ignore"):  # of what ends well, or in an error
+        with warnings.catch_warnings(action="ignore"):  # real problems raise an error
             got = fetch_openml(
                 data_id=data_id, as_frame=False, data_home=folder, parser="liac-arff"
             )
         known = np.isin(got.target, ["TRUE", "FALSE"])
         if not known.all():
-            raise ValueError(f"a label is TRUE or FALSE; got {got.target[~known][0]!r}")
+            raise ValueError(f"labels must be TRUE or FALSE; got {got.target[~known][0]!r}")
         kept = ~np.isin(got.feature_names, HOMES[name].ignore)
         names = np.array(got.target_names), np.array(got.feature_names)[kept]
         Y = sparse.csr_array(got.target == "TRUE")
         data = _checked(Dataset(got.data[:, kept], Y, *names), name)
-    except Exception as error:  # whatever scikit-learn stumbles over
+    except Exception as error:  # scikit-learn may raise anything
         reason = " ".join(str(error).split())
         raise FetchError(f"{address}: {type(error).__name__}: {reason}") from None
     content = _content(data)
@@ -199,7 +199,7 @@ def _from_openml(name: str, folder: Path, records: Records) -> Dataset:
 
 
 def _content(data: Dataset) -> bytes:
-    """The numbers of a data set as bytes, whatever types they have in memory."""
+    """The numbers of a data set as bytes, whatever their types in memory."""
     X, Y = canonical_csr(data.X), data.Y
     places = [X.indices, X.indptr, X.shape, Y.indices, Y.indptr, Y.shape]
     wide = [np.asarray(X.data, "<f8"), *(np.asarray(part, "<i8") for part in places)]
@@ -207,8 +207,8 @@ def _content(data: Dataset) -> bytes:
 
 
 def _checked(data: Dataset, name: str) -> Dataset:
-    """The data set if it has the shape that it should have, or a ValueError."""
+    """The data set if it has the expected shape, or a ValueError."""
     data, shape = checked(data), HOMES[name].shape
     if (*data.X.shape, data.Y.shape[1]) != shape:
-        raise ValueError(f"{data!r} is not of the size {shape} of {name}")
+        raise ValueError(f"{data!r} does not have the size {shape} of {name}")
     return data

@@ -31,21 +31,21 @@ _ARFF = _TEXT | {"labels", "ignore", "nominal", "xml"}
 class Format:
     """A file format.
 
-    One that is binary is read from a file of its own only: neither from standard input nor from an
-    archive, nor gzipped. One that finds labels has only those that occur in a file, so that the two
-    parts of a data set may differ in them.
+    A binary one is read only from a plain file: not from standard input or an archive, nor gzipped.
+    One that finds labels has only those that occur in a file, so that the two parts of a data set
+    may have different labels.
     """
 
     name: str
     suffixes: tuple[str, ...]  # before ".gz"
     read: Callable[[DataFile], Dataset]
     write: Callable[[Dataset, Path], None]
-    options: frozenset[str] = frozenset()  # of `load`, that the reader supports
-    keeps: frozenset[str] = frozenset()  # "row_names", "extra", "frames", "gaps": what has a place
-    begins: bytes = b""  # first characters that tell it from other formats on standard input
+    options: frozenset[str] = frozenset()  # options of `load` that the reader supports
+    keeps: frozenset[str] = frozenset()  # "row_names", "extra", "frames", "gaps": what is saved
+    begins: bytes = b""  # first characters that identify it on standard input
     is_binary: bool = False
     finds_labels: bool = False
-    is_data: Callable[[DataFile], bool] = lambda _: True  # and no other file with its suffix
+    is_data: Callable[[DataFile], bool] = lambda _: True  # not another file with this suffix
 
 
 _FORMATS = (

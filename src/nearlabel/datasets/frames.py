@@ -1,4 +1,4 @@
-"""Tables with columns of words and texts, kept as polars DataFrames."""
+"""Tables with categories and text columns, as polars DataFrames."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 
 def import_polars() -> Any:
-    """The module polars; where it is not installed, an error that says how to install it."""
+    """The module polars; if it is not installed, an error that says how to install it."""
     try:
         import polars
     except ImportError:
         raise ModuleNotFoundError(
-            "columns of text, gaps in columns of words, and Parquet files need polars: "
+            "text columns, missing categories and Parquet files need polars: "
             'pip install "nearlabel[tables]"'
         ) from None
     return polars
 
 
 def is_frame(X: Any) -> TypeGuard[DataFrame]:
-    """Whether X is a polars DataFrame; polars is not imported for that."""
+    """Whether X is a polars DataFrame, without importing polars."""
     return type(X).__module__.split(".")[0] == "polars"
 
 
 def frame_of(columns: Mapping[str, Array | Sequence[str | None]]) -> DataFrame:
-    """A frame of columns: arrays of numbers, in which NaN is a gap, or texts and None."""
+    """A frame of columns: arrays of numbers, in which NaN is a missing value, or str and None."""
     polars = import_polars()
     series = (
         polars.Series(name, values, polars.Float64 if is_number(values) else polars.String)
@@ -48,12 +48,12 @@ def is_number(values: Any) -> bool:
 
 
 def number_columns(frame: DataFrame) -> list[str]:
-    """The columns that hold numbers, not texts."""
+    """The columns that contain numbers, not strings."""
     return [name for name, dtype in frame.schema.items() if dtype.is_numeric()]
 
 
 def differing_column(one: Any, other: Any) -> str | None:
-    """The first column that holds words in one of two parts only; either may be an array."""
+    """The first column with strings in only one of two parts; either may be an array."""
     numbers = [set(number_columns(part)) if is_frame(part) else None for part in (one, other)]
     columns = one.columns if is_frame(one) else other.columns
     odd = (name for name in columns if len({held is None or name in held for held in numbers}) > 1)
@@ -62,24 +62,24 @@ def differing_column(one: Any, other: Any) -> str | None:
 
 
 def stacked(parts: Sequence[DataFrame]) -> DataFrame:
-    """The rows of all parts, whose columns are the same."""
+    """The rows of all parts, which have the same columns."""
     joined: DataFrame = import_polars().concat(parts)
     return joined
 
 
 def checked_frame(frame: DataFrame) -> DataFrame:
-    """A frame of finite numbers, gaps and texts, or a ValueError."""
+    """A frame of finite numbers, missing values and strings, or a ValueError."""
     polars = import_polars()
     if 0 in frame.shape:
         raise ValueError(f"X must have rows and columns; got a frame of shape {frame.shape}")
     for name, dtype in frame.schema.items():
         if dtype not in (polars.Float64, polars.String):
-            raise ValueError(f"X must hold Float64 and String columns; {shown(name)} is {dtype}")
+            raise ValueError(f"X must have Float64 and String columns; {shown(name)} is {dtype}")
         if dtype == polars.Float64 and frame[name].is_infinite().any():
-            raise ValueError(f"X must hold finite numbers; one of {shown(name)} is infinite")
+            raise ValueError(f"X must be finite; one value of {shown(name)} is infinite")
     return frame
 
 
 def frame_row(frame: DataFrame, row: int) -> list[Any]:
-    """The cells of a row; None for a gap."""
+    """The cells of a row; None for a missing value."""
     return [None if cell != cell else cell for cell in frame.row(row)]

@@ -1,4 +1,4 @@
-"""Data with a planted truth, for examples, tests and measurements at any size."""
+"""Synthetic data with known structure, for examples, tests and benchmarks of any size."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make_local_labels(
     train_share: float = 0.75,
     random_state: int | None = 0,
 ) -> Dataset:
-    """Make items whose labels are local: near items share labels, far regions use other ones.
+    """Make items whose labels are local: nearby items share labels, distant regions use others.
 
     Space is divided into clusters, a cluster into scenes of about 25 items each. Each cluster has
     its part of the vocabulary. A scene draws its labels mostly from its cluster's part and some
@@ -41,10 +41,10 @@ def make_local_labels(
     n_samples, n_features, n_labels : int
         Size; 1,000,000 items with 190,000 labels take some seconds, but see `make_collection`.
     labels_per_sample : float, default=3.0
-        About how many labels an item carries; fewer where that is a large part of all labels.
+        About how many labels an item has; fewer if that is a large part of all labels.
     n_clusters : int, default=8
     noise : float, default=0.05
-        Share of an item's labels that are drawn at random, whatever its place.
+        Share of an item's labels that are drawn at random, wherever it is.
     train_share : float, default=0.75
         Share of the items that are marked for training, at random.
     random_state : int or None, default=0
@@ -94,7 +94,7 @@ def make_local_labels(
 
 
 def _scene_labels(rng: np.random.Generator, part_of: Array, q: int, mean: float) -> Csr:
-    """Labels of each scene, shape (scenes, q): from its part of the vocabulary and some others."""
+    """Labels per scene, shape (scenes, q): from its part of the vocabulary and some others."""
     n_scenes = len(part_of)
     vocabulary = rng.permutation(q)
     first = np.linspace(0, q, part_of.max() + 2).astype(np.int64)  # where each part begins
@@ -112,24 +112,24 @@ def _scene_labels(rng: np.random.Generator, part_of: Array, q: int, mean: float)
 
 
 def _long_tailed(rng: np.random.Generator, width: Array) -> Array:
-    """Numbers below `width`, place r about as often as 1 / (r + 1)."""
+    """Random numbers below `width`, r with frequency about 1 / (r + 1)."""
     drawn = np.exp(rng.random(len(width)) * np.log(width + 1.0)) - 1
     return np.asarray(np.minimum(drawn, width - 1), np.int64)
 
 
 def numbered_names(q: int) -> Array:
-    """Names of q labels, which sort as their numbers do."""
+    """Names of q labels, which sort like their numbers."""
     names: Array = np.char.add("label ", np.char.zfill(np.arange(q).astype(str), len(str(q - 1))))
     return names
 
 
 def label_sets(row: Array, label: Array, shape: tuple[int, int]) -> Csr:
-    """A 0/1 matrix of pairs, which may contain duplicates."""
+    """A 0/1 matrix from pairs, which may contain duplicates."""
     return _ones(sparse.csr_array((np.ones(len(row), np.int8), (row, label)), shape=shape))
 
 
 def _ones(matrix: Any) -> Csr:
-    """The matrix with ones for its values other than zero."""
+    """The matrix with ones in place of its nonzero values."""
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     matrix.data = np.ones(matrix.nnz, np.int8)

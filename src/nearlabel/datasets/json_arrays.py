@@ -1,4 +1,4 @@
-"""One JSON array of objects: read object by object, as JSON lines are, and written."""
+"""One JSON array of objects: reading object by object, as for JSON lines, and writing."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.json_lines import json_records, read_objects
 from nearlabel.datasets.text_lines import LONGEST_LINE, DataError, TextFile
 
-# Texts, which end on their line, and brackets. Also a text without its end, so that none is looked
-# for from each quote within it.
+# Strings, which end on their line, and brackets. Also an unclosed string, so that its quotes do not
+# each start another search for the end.
 _MARKS = re.compile(r'"(?:[^"\\]++|\\.)*+("?)|[\[\]{}]')
-_BLANKS = " \t\r\n"  # the only ones that JSON knows
+_BLANKS = " \t\r\n"  # the only whitespace of JSON
 
 
 def read_json_array(source: DataFile) -> Dataset:
-    """Read an array of objects, each of which is what a line of JSON lines can be."""
+    """Read an array of objects, each of the same form as a line of JSON lines."""
     with source.text() as file:
         return read_objects(file, _elements(file), source.options)
 
 
 def is_json_array(source: DataFile) -> bool:
-    """Whether a file begins with an array; JSON files may hold anything."""
+    """Whether a file begins with an array; JSON files may contain anything."""
     try:
         with source.text() as file:
             first = next((line for line in file.lines() if line.strip()), "")
@@ -37,16 +37,16 @@ def is_json_array(source: DataFile) -> bool:
 
 
 def _elements(file: TextFile) -> Iterator[str]:
-    """The texts of the elements of an array, in time and memory that grow with their length."""
+    """The elements of an array as strings, in linear time and memory."""
     depth, has_ended, count, size = 0, False, 0, 0
-    element: list[str] = []  # what was read of it
+    element: list[str] = []  # the parts of it read so far
     between = ""  # what was read outside of elements
     for line in file.lines():
         start = 0
         for found in _MARKS.finditer(line):
             mark, place = found[0][0], found.start()
             if found[1] == "":
-                raise file.error(f"a text without its closing quote: {shown(found[0])}")
+                raise file.error(f"a string without a closing quote: {shown(found[0])}")
             if depth < 2:
                 between += line[start:place]
                 start, closes = place, mark == "]"
@@ -75,9 +75,9 @@ def _elements(file: TextFile) -> Iterator[str]:
 
 
 def _not_an_array(file: TextFile, there: str) -> DataError:
-    """An error that says what stands where another object, or nothing, should."""
+    """An error that shows what was found in place of an object or the end of the array."""
     got = there.strip()[:20] or "the end of the file"
-    return file.error(f"an array of objects [{{…}}, {{…}}] expected; got {got!r}")
+    return file.error(f"expected an array of objects [{{…}}, {{…}}]; got {got!r}")
 
 
 def write_json_array(data: Dataset, path: Path) -> None:

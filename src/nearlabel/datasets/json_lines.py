@@ -33,19 +33,19 @@ def read_json_lines(source: DataFile) -> Dataset:
     """Read objects, one per line.
 
     Either each has ``features`` (a list of numbers, or an object of names and numbers of which the
-    others are 0), and perhaps ``labels`` (a list of texts), ``id`` and ``split``; or each is a row
-    of a table. A first line that `write_json_lines` made has the names of all columns.
+    others are 0), and perhaps ``labels`` (a list of strings), ``id`` and ``split``; or each is a
+    row of a table. The first line that `write_json_lines` writes has the names of all columns.
     """
     with source.text() as file:
         return read_objects(file, filter(str.strip, file.lines()), source.options)
 
 
 def read_objects(file: TextFile, texts: Iterable[str], options: ReadOptions) -> Dataset:
-    """Read the texts of objects of a file."""
+    """Read the objects of a file, given as strings."""
     objects = (json_object(file, text) for text in texts)
     first = next(objects, None)
     if first is None:
-        raise file.error("objects {…} expected; the file is empty", 1)
+        raise file.error("expected objects {…}; the file is empty", 1)
     header = first if "nearlabel" in first else {}
     rows = objects if header else chain([first], objects)
     if header or isinstance(first.get("features"), list | dict):
@@ -54,7 +54,7 @@ def read_objects(file: TextFile, texts: Iterable[str], options: ReadOptions) -> 
     for row in rows:
         if row.keys() != keys and not (options.gaps and row.keys() < keys):
             odd = sorted(row.keys() ^ keys)[0]
-            raise file.error(f"all rows must have the same keys; {shown(odd)} is not in all")
+            raise file.error(f"all rows must have the same keys; some do not have {shown(odd)}")
         table.add([row.get(name) for name in table.columns])
     return table.dataset()
 
@@ -65,23 +65,23 @@ def json_object(file: TextFile, line: str) -> dict[str, Any]:
     try:
         row = _decode(line)
     except KeyError as twice:
-        raise file.error(f"the key {shown(twice.args[0])} is there twice") from None
+        raise file.error(f"the key {shown(twice.args[0])} occurs twice") from None
     except (ValueError, RecursionError):
         pass
     if not isinstance(row, dict):
-        raise file.error(f"a JSON object expected; got {shown(line.strip())}")
+        raise file.error(f"expected a JSON object; got {shown(line.strip())}")
     return row
 
 
 def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, whose last value of a key would count if it had several."""
+    """A JSON object; a repeated key raises an error instead of taking the last value."""
     made = dict(pairs)
     if len(made) < len(pairs):
         raise KeyError(first_twice(key for key, _ in pairs))
     return made
 
 
-# Refuses NaN and infinities as `plain_json` does. Made once, since that takes longer than a line.
+# Rejects NaN and infinities like `plain_json`. Made once, since that takes longer than a line.
 _decode = json.JSONDecoder(object_pairs_hook=_with_distinct_keys, parse_constant=plain_json).decode
 
 
@@ -90,11 +90,11 @@ def _read_vectors(
 ) -> Dataset:
     """Read rows with their features as one list or object."""
     if options.ignore or options.labels:
-        raise file.error("ignore= and labels= are not supported where features are one value")
+        raise file.error("ignore= and labels= are not supported if features are one list or object")
     labels, columns = _declared(file, header, "label"), _declared(file, header, "feature")
     if options.features and not header:
         columns = numbered(options.features)
-    found: dict[str, int] = {}  # the features of objects, where no columns are declared
+    found: dict[str, int] = {}  # the features of objects, if no columns are declared
     kind: type | None = None  # list or dict, as in the first row
     lists, objects = array("d"), SparseRows()
     fields = RowFields(file, options.separator, for_model=options.features is not None)
@@ -102,13 +102,13 @@ def _read_vectors(
         features: Any = row.get("features")
         if type(features) not in ((list, dict) if kind is None else (kind,)):
             form = "an object" if kind is dict else "a list"
-            raise file.error(f"features: {form} expected, as in the first row")
+            raise file.error(f"features: expected {form}, as in the first row")
         kind = type(features)
         if isinstance(features, list):
             lists.extend(_number(file, value) for value in features)
             columns = Numbers(len(features)) if columns is None else columns
             if len(features) != len(columns) or not features:
-                raise file.error(f"{len(columns)} features expected; got {len(features)}")
+                raise file.error(f"expected {len(columns)} features; got {len(features)}")
         else:
             cells: dict[Any, float] = {}
             for name, value in features.items():
@@ -116,12 +116,12 @@ def _read_vectors(
                 if place is None and options.features is None:
                     raise file.error(f"{shown(name)} is not one of the features")
                 cells[place] = _number(file, value)
-            cells.pop(None, None)  # what the model does not know
+            cells.pop(None, None)  # features that the model does not know
             objects.add(cells.keys(), cells.values())
         fields.add(_tags(row, options), row.get(options.id or "id"), row.get("split"))
     columns = found if columns is None else columns
     if not fields.count:
-        raise file.error("there is no row after the first line")
+        raise file.error("there are no rows after the first line")
     if not columns:
         raise file.error("no row has a feature")
     is_sparse = kind is dict
@@ -134,7 +134,7 @@ def _number(file: TextFile, value: Any) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         with suppress(ValueError, OverflowError):
             return number(value)
-    raise file.error(f"features: finite numbers expected; got {shown(str(value))}")
+    raise file.error(f"features: expected finite numbers; got {shown(str(value))}")
 
 
 def _tags(row: dict[str, Any], options: ReadOptions) -> Any:
@@ -146,17 +146,17 @@ def _tags(row: dict[str, Any], options: ReadOptions) -> Any:
 
 
 def _declared(file: TextFile, header: Mapping[str, Any], what: str) -> Columns | None:
-    """The labels or the features that a first line names or counts, if it does."""
+    """The labels or the features that the first line names or counts, if it does."""
     count, named = header.get(f"{what}s"), header.get(f"{what}_names")
     if count is not None and (type(count) is not int or not 0 <= count < 2**31):
-        raise file.error(f"{what}s: the number of {what}s expected; got {shown(str(count))}")
+        raise file.error(f"{what}s: expected the number of {what}s; got {shown(str(count))}")
     if named is not None:
         if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
-            raise file.error(f"{what}_names: a list of strings expected")
+            raise file.error(f"{what}_names must be a list of strings")
         if (twice := first_twice(named)) is not None:
             raise file.error(f"{what}_names must be unique; got {shown(twice)} twice")
         if count not in (None, len(named)):
-            raise file.error(f"{what}_names has {len(named)} names; {what}s counts {count}")
+            raise file.error(f"{what}_names has {len(named)} names, but {what}s is {count}")
         return numbered(named)
     if count is None:
         return None
@@ -171,7 +171,7 @@ def write_json_lines(data: Dataset, path: Path) -> None:
 
 
 def json_records(data: Dataset) -> Iterator[dict[str, Any]]:
-    """The objects of a data set: one with the names, then one per row; of a frame its rows."""
+    """The objects of a data set: one with the names, then one per row; for a frame only rows."""
     if is_frame(data.X):
         columns = table_columns(data)
         yield from (

@@ -1,4 +1,4 @@
-"""Data sets by name or path, whatever their format: `load` and `save`."""
+"""Data sets by name or path, in any format: `load` and `save`."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def load(
         ``.json`` for one array of objects, ``.parquet``, and ``.txt`` for the sparse text of the
         extreme-classification repository.
     progress : callable, optional
-        Called from time to time with the bytes read and the total; with the lines read and None
-        where the size is unknown.
+        Called from time to time with the bytes read and the total, or with the lines read and None
+        if the size is unknown.
     **options
-        How the file is read; an option that its format does not support is an error.
+        How to read the file; an option that its format does not support is an error.
 
     Other Parameters
     ----------------
     labels : sequence of str, optional
-        Names of the columns that are labels, holding 0 and 1; a pattern such as ``"tag_*"`` stands
-        for all columns that match it, unless one has that very name. By default as the file or the
-        XML file beside it says. Empty: no labels are wanted.
+        Names of the columns that are labels, with values 0 and 1; a pattern such as ``"tag_*"``
+        stands for all columns that match it, unless one has exactly that name. By default as given
+        by the file or the XML file beside it. If empty, no labels are read.
     tags : str, optional
-        The column of a table that holds all labels of a row; by default ``tags`` or ``labels``.
+        The column of a table with all labels of a row; by default ``tags`` or ``labels``.
     separator : str, optional
         Between two tags; by default the first of ``;``, ``|`` and ``,`` that occurs in any row.
     id : str, optional
@@ -66,26 +66,26 @@ def load(
     ignore : sequence of str, optional
         Columns to leave out, or patterns of them; they may be labels, too.
     features : sequence of str, optional
-        The features to be read, in this order, whatever else the file has: those of a model.
-        Empty: no features are wanted. Where it is given, no row need have a label.
+        The features to read, in this order, such as those of a model; all others are left out. If
+        empty, no features are read. If given, no row needs to have a label.
     text : sequence of str, optional
-        Columns of a table that hold free text.
+        Columns of a table with free text.
     categories : sequence of str, optional
-        Columns of a table that hold categories, even if they look like numbers.
+        Columns of a table with categories, even if they look like numbers.
     gaps : bool or sequence of str, default=False
         Whether cells of a table may be missing, in all columns or in those named: empty cells,
         ``?``, ``NA``, ``null`` and the like. A missing number is NaN.
     frame : bool, default=False
-        Whether X is a polars DataFrame with the columns of the table as they are: numbers, and
-        texts for words. It always is where there is free text, or where words may be missing.
+        Whether X is a polars DataFrame with the columns of the table unchanged: numbers, and
+        strings for categories. It always is if there is free text, or if categories may be missing.
     nominal : {"onehot", "code"}, default="onehot"
         Nominal attributes of an ARFF file as one column per value, or as one column of numbers.
-        Words for yes and no are one column of 1 and 0 in both.
+        With both, words for yes and no become one column of 1 and 0.
     xml : path, optional
         The XML file that lists the labels of an ARFF file; by default the one beside it.
     delimiter : str, optional
-        Between two cells of a table; by default the one that its first line has, or says in
-        Excel's way, ``sep=;``.
+        Between two cells of a table; by default found from its first line, which may declare it
+        as Excel does, ``sep=;``.
     encoding : str, default="utf-8"
         Of text files; UTF-16 and UTF-32 are recognized by a byte-order mark.
 
@@ -103,7 +103,7 @@ def load(
         check_choice(format, "format", FORMATS)
     known = [option.name for option in fields(ReadOptions)]
     if unknown := [name for name in options if name not in known]:
-        raise TypeError(f"load() has no option {unknown[0]!r}; it has {', '.join(known)}")
+        raise TypeError(f"load() has no option {unknown[0]!r}; its options are {', '.join(known)}")
     how = ReadOptions(**options)
     found = find(source, format)
     row = FORMATS[found.format]
@@ -125,7 +125,7 @@ def load(
 
 
 def _read(file: DataFile, row: Format) -> Dataset:
-    """Read a file; what is wrong with all of it gets its name, as a line that is wrong has it."""
+    """Read a file; errors about the whole file get its name, as errors about a line have."""
     try:
         return row.read(file)
     except DataError:
@@ -135,15 +135,15 @@ def _read(file: DataFile, row: Format) -> Dataset:
 
 
 def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = None) -> None:
-    """Write a data set to a file, in a format from which `load` gives the same values again.
+    """Write a data set to a file, from which `load` reads the same values again.
 
-    A table without any labels is read again with ``labels=()``.
+    A table without labels must be read with ``labels=()``.
 
     Parameters
     ----------
     data : Dataset
     path : path
-        Files that belong to it stand beside it: ``NAME.xml`` with the labels for ``NAME.arff``;
+        Additional files are written beside it: ``NAME.xml`` with the labels for ``NAME.arff``;
         names and split for the sparse text format.
     format : {"npz", "arff", "csv", "tsv", "jsonl", "json", "parquet", "sparse"}, optional
         By default as the suffix says.
@@ -151,24 +151,24 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
     Warns
     -----
     UserWarning
-        If the format has no place for something that the data set has.
+        If the format cannot store something that the data set has.
     """
     path = Path(path)
     if format is None and path.suffix.lower() not in SUFFIXES:
-        message = f"path must end in one of {', '.join(SUFFIXES)}, or give format=; got {path}"
+        message = f"path must end in one of {', '.join(SUFFIXES)}, or pass format=; got {path}"
         raise ArgumentError(message, "path")
     format = SUFFIXES[path.suffix.lower()] if format is None else format
     row = FORMATS[check_choice(format, "format", FORMATS)]
     data = checked(data, gaps="gaps" in row.keeps)
     if is_frame(data.X) and "frames" not in row.keeps:
         kept = ", ".join(name for name, one in FORMATS.items() if "frames" in one.keeps)
-        message = f"format must be one of {kept} for columns of words and texts; got {format!r}"
+        message = f"format must be one of {kept} for categories and text columns; got {format!r}"
         raise ArgumentError(message, "format")
     lost = [] if data.row_names is None or "row_names" in row.keeps else ["the names of rows"]
     lost += [] if "extra" in row.keeps else list(data.extra)
     if lost:
         listed = ", ".join(lost)
-        warnings.warn(f"the format {format!r} has no place for {listed}", stacklevel=2)
+        warnings.warn(f"the format {format!r} cannot store {listed}", stacklevel=2)
     row.write(data, path)
 
 
@@ -187,7 +187,7 @@ def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset
             message = f"its {what} differ from those of {files[0].name}"
             raise DataError(files[1].title, None, message)
     if (is_frame(train.X) or is_frame(test.X)) and (odd := differing_column(train.X, test.X)):
-        message = f"its {odd} holds words, that of {files[0].name} numbers, or the other way"
+        message = f"its {odd} has numbers where {files[0].name} has words, or vice versa"
         raise DataError(files[1].title, None, message)
     stack = sparse.vstack if sparse.issparse(train.X) else np.vstack
     stack = stacked if is_frame(train.X) else stack
@@ -202,14 +202,14 @@ def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset
 
 
 def _with_labels(data: Dataset, own: list[str], names: dict[str, int]) -> Dataset:
-    """A data set with all labels of the given names, some of which are its own."""
+    """A data set with columns for all of the given labels, which include its own."""
     columns = np.array([names[name] for name in own], dtype=np.int32)[data.Y.indices]
     Y = sparse.csr_array((data.Y.data, columns, data.Y.indptr), (len(data), len(names)))
     return replace(data, Y=Y, label_names=column_names(list(names)))
 
 
 def with_features(data: Dataset, features: Sequence[str], source: str) -> Dataset:
-    """A data set with just the given features, in their order."""
+    """A data set with just the given features, in that order."""
     names = data.feature_names
     columns = Numbers(data.X.shape[1]) if names is None else numbered(names.tolist())
     places = [columns.get(name) for name in features]
@@ -221,7 +221,7 @@ def with_features(data: Dataset, features: Sequence[str], source: str) -> Datase
 
 
 def _columns(X: Any, places: Array) -> Any:
-    """Some columns of a matrix: SciPy's own would take memory for each of all the others."""
+    """Some columns of a matrix; SciPy's own indexing takes memory for every column."""
     if is_frame(X):
         return X[:, places.tolist()]
     if not sparse.issparse(X) or not len(places):

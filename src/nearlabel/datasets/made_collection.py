@@ -1,8 +1,8 @@
-"""A large collection with a long-tailed vocabulary and incomplete lists, made from a seed.
+"""A large synthetic collection with a long-tailed vocabulary and incomplete label lists.
 
-Items stand in a tree of places: scenes of about 32 items, regions of 32 scenes, domains of 32
-regions, and the whole. Places give items their vectors and labels their reach, so that neighbors
-share frequent labels because they are of one domain, and rare ones because they are of one scene.
+Items are in a tree of places: scenes of about 32 items, regions of 32 scenes, domains of 32
+regions, and the whole. Places determine the vectors of items and the reach of labels, so that
+neighbors share frequent labels by being in the same domain, and rare ones in the same scene.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.generators import label_sets, numbered_names
 
 _BRANCHES = 32  # items of a scene, scenes of a region, regions of a domain
-_SHIFT = 2.7  # of Zipf's law in Mandelbrot's form: the label of rank r is used as 1 / (r + 2.7)
-_MOST = 0.5  # a place is large enough for a label that at most this share of its items carry
+_SHIFT = 2.7  # of the Zipf-Mandelbrot law: the label of rank r has frequency ~ 1 / (r + 2.7)
+_MOST = 0.5  # a place is large enough for a label that at most this share of its items have
 _WIDER = 0.25  # chance that a label is scattered over the next larger place instead, and so on
-_CERTAIN = 0.9  # chance that no label exceeds, however few labels there are
+_CERTAIN = 0.9  # the greatest probability of a label, however few labels there are
 
-# Typical distances of two items. Those within a region are about 1.
+# Typical distances between two items. Those within a region are about 1.
 _IN_SCENE = (0.2, 0.8)  # each scene has its own: some are near copies, some are loose
 _BETWEEN_SCENES = 0.8
 _NOISE = 0.15  # in all directions
 _SHARED, _OWN = 64, 16  # dimensions that all places share, and those of them that a region uses
 
-# Vectors are products of multiples of these two steps. As integers below 2**53 they are exact in
-# whatever order a BLAS adds them up, so that neither it nor the size of the blocks shows.
+# Vectors are products of multiples of these two steps. As integers below 2**53 their sums are exact
+# in any order, so that neither the BLAS nor the size of the blocks changes the result.
 _SHARED_STEP, _ROTATION_STEP = 2.0**-21, 2.0**-23
 _ROWS_AT_ONCE = 2**14
 _MOST_ITEMS = 10**9  # or labels: their numbers are int32
@@ -49,12 +49,12 @@ class Collection:
     Attributes
     ----------
     data : Dataset
-        The items; Y has what their lists show. ``extra`` has the place of each: its ``scene`` and
-        its ``region``, by number.
+        The items; Y has the labels in their lists. ``extra`` has the place of each item, its
+        ``scene`` and its ``region``, by number.
     complete : csr_array of int8, shape (n, q)
         All labels that are true of the items.
     queries : Dataset
-        New items of the same places, in the same form.
+        New items from the same places, in the same form.
     queries_complete : csr_array of int8, shape (m, q)
         All labels that are true of the new items.
     """
@@ -83,31 +83,31 @@ def make_collection(
 ) -> Collection:
     """Make a collection like that of the 2017 paper: by default a million items, 190,000 labels.
 
-    Items stand in scenes of some 32, of very different popularity; 32 scenes are a region, 32
-    regions a domain. The vectors of a region vary in a few directions of their own. The vocabulary
-    follows Zipf's law. A label belongs to the smallest kind of place that is large enough for its
-    frequency: a few to all items, more to a domain or a region, and most, the rare ones, to a
-    scene. Every fourth is scattered over the next larger place instead. Within its place a label is
-    carried at random, and each list shows only a part of the labels that are true.
+    Items are in scenes of some 32 items, of very different popularity; 32 scenes form a region, 32
+    regions a domain. The vectors of each region vary in a few directions of their own. The
+    vocabulary follows Zipf's law. A label belongs to the smallest kind of place that is large
+    enough for its frequency: a few to the whole collection, more to a domain or a region, and most,
+    the rare ones, to a scene. Every fourth is scattered over the next larger place instead. Within
+    its place a label is assigned at random, and each list has only a part of the true labels.
 
     Parameters
     ----------
     n_samples, n_features, n_labels : int
         Size. With fewer items there are fewer places, and the rarest labels may not occur.
     labels_per_sample : float, default=8.0
-        About how many labels an item's list shows; fewer where that is a large part of all labels.
+        About how many labels an item's list has; fewer if that is a large part of all labels.
     completeness : float, default=0.7
-        Share of an item's labels that its list shows, at random.
+        Share of an item's true labels that are in its list, at random.
     n_queries : int, optional
-        New items, beside `n_samples`; by default one for a hundred items.
+        New items, besides `n_samples`; by default one per hundred items.
     overlap : float, default=0.5
-        Typical distance within a region, relative to that between the centers of two regions of one
-        domain. With 0.5 a neighborhood seldom leaves its region; with 4 regions lie in each other.
+        Typical distance within a region, relative to that between the centers of two regions of the
+        same domain. With 0.5 a neighborhood seldom leaves its region; with 4 regions overlap.
     dtype : {"float32", "float16"}, default="float32"
         Of the vectors.
     out : path, optional
-        A ``.npy`` file that the vectors of the items are written to, block by block; then X is its
-        read-only memory map. It is whole or not there.
+        A ``.npy`` file to which the vectors of the items are written, block by block; X is then a
+        read-only memory map of it. The file is complete or does not exist.
     random_state : int or None, default=0
 
     Returns
@@ -134,7 +134,7 @@ def make_collection(
     overlap = check_real(overlap, "overlap", low=0.01, high=100)
     kind = np.dtype(check_choice(dtype, "dtype", _DTYPES))
     if out is not None and Path(out).suffix != ".npy":
-        raise ValueError(f"out must be the name of a .npy file; got {os.fspath(out)!r}")
+        raise ValueError(f"out must be the path of a .npy file; got {os.fspath(out)!r}")
     if random_state is not None:
         check_integer(random_state, "random_state", low=0)
     tree, labels, lists, vectors = np.random.default_rng(random_state).spawn(4)
@@ -188,10 +188,10 @@ def _grown_places(rng: np.random.Generator, n: int) -> _Places:
 
 
 def _carried(rng: np.random.Generator, places: _Places, q: int, mean: float) -> tuple[Array, Array]:
-    """Pairs of an item and a label that is true of it, some of them twice."""
+    """Pairs of an item and one of its true labels, some of them twice."""
     n = len(places.scene)
     use = 1 / (np.arange(1, q + 1) + _SHIFT)
-    use *= mean * n / use.sum()  # the items that will carry the label of each rank, about
+    use *= mean * n / use.sum()  # about how many items will have the label of each rank
     count = np.array([len(begin) - 1 for begin in places.begin])  # places of each level
     size = n / count
     level = np.sum(_MOST * size[:, None] >= use, axis=0) - 1
@@ -201,7 +201,7 @@ def _carried(rng: np.random.Generator, places: _Places, q: int, mean: float) -> 
     begin = np.concatenate([begin[:-1] for begin in places.begin])[first]
     width = np.concatenate([np.diff(begin) for begin in places.begin])[first]
     chance = np.minimum(use / size[level], _CERTAIN)
-    # Items drawn so often are hit at least once with just this chance, independently.
+    # With this number of draws, an item is hit at least once with exactly this probability.
     draws = rng.poisson(-width * np.log1p(-chance))
     label = np.repeat(rng.permutation(q).astype(np.int32), draws)
     item = rng.random(len(label))
@@ -219,7 +219,7 @@ def _shown(rng: np.random.Generator, complete: Csr, share: float) -> Csr:
 
 
 class _Geometry(NamedTuple):
-    """Where places lie, as float32 unless a comment says otherwise."""
+    """The positions of places, as float32 unless a comment says otherwise."""
 
     centers: Array  # of regions, shape (regions, shared)
     directions: Array  # int: dimensions in which a region's items differ, shape (regions, own)
@@ -248,10 +248,10 @@ def _laid_out(rng: np.random.Generator, places: _Places, d: int, overlap: float)
 def _vectors(
     geometry: _Geometry, streams: list[np.random.Generator], scene: Array, dtype: np.dtype[Any]
 ) -> Iterator[Array]:
-    """Vectors of items in the scenes given, block by block.
+    """Vectors of items in the given scenes, block by block.
 
-    What varies within scenes and what is noise have streams of their own, so that the size of
-    the blocks changes nothing.
+    The variation within scenes and the noise have separate random streams, so that the size of the
+    blocks does not matter.
     """
     within, noise = streams
     own, d = geometry.offsets.shape[1], geometry.rotation.shape[1]
@@ -280,7 +280,7 @@ def _collected(
     dtype: np.dtype[Any],
     path: str | os.PathLike[str] | None,
 ) -> Array:
-    """All blocks as one array: in memory, or in a file that is mapped."""
+    """All blocks as one array: in memory, or in a memory-mapped file."""
     if path is None:
         X, start = np.empty(shape, dtype), 0
         for block in blocks:

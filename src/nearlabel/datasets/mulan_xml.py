@@ -10,13 +10,13 @@ from nearlabel.datasets.text_lines import DataError, TextFile
 
 
 def read_labels(file: TextFile) -> list[str]:
-    """Names of the labels in a Mulan XML file, of all levels where they form a hierarchy.
+    """Names of the labels in a Mulan XML file, of all levels if they form a hierarchy.
 
-    Nothing but elements and attributes is understood: a document type, and with it every entity and
-    every reference to another file, is refused.
+    Only elements and attributes are read: a document type, and with it every entity and every
+    reference to another file, raises an error.
     """
     names: list[str] = []
-    parser = expat.ParserCreate("utf-8", " ")  # what the file was decoded from is known here
+    parser = expat.ParserCreate("utf-8", " ")  # lines are decoded already
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         tag = tag.rpartition(" ")[2]
@@ -25,10 +25,10 @@ def read_labels(file: TextFile) -> list[str]:
                 raise file.error("a <label> without a name", parser.CurrentLineNumber)
             names.append(attributes["name"])
         elif tag != "labels":
-            raise file.error(f"<labels> or <label> expected; got <{tag[:40]}>")
+            raise file.error(f"expected <labels> or <label>; got <{tag[:40]}>")
 
     def refuse(*_: Any) -> None:
-        raise file.error("a document type is not allowed in a file of labels")
+        raise file.error("a document type is not allowed in a label file")
 
     parser.StartElementHandler = start
     parser.StartDoctypeDeclHandler = refuse
@@ -38,7 +38,7 @@ def read_labels(file: TextFile) -> list[str]:
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         raise file.error(
-            f"this is not the XML of a list of labels: {expat.ErrorString(error.code)}",
+            f"this is not an XML list of labels: {expat.ErrorString(error.code)}",
             error.lineno,
         ) from None
     twice = first_twice(names)

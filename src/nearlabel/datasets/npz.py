@@ -1,4 +1,4 @@
-"""The ``.npz`` format of the data folder: all of a data set as arrays of one archive, no pickle."""
+"""The ``.npz`` format of the data folder: a data set as arrays in one archive, without pickle."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0
 
 def read_npz(source: DataFile) -> Dataset:
     """Read the arrays ``X``, or ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape``;
-    ``Y_indices``, ``Y_indptr`` and ``Y_shape``; and what else is known.
+    ``Y_indices``, ``Y_indptr`` and ``Y_shape``; and optional others.
     """
     with (source.place.path / source.name).open("rb") as file:
         try:
-            with warnings.catch_warnings(action="ignore"):  # of what Python 2 wrote
+            with warnings.catch_warnings(action="ignore"):  # about files written by Python 2
                 _check_arrays(file)
                 file.seek(0)
                 with np.load(file, allow_pickle=False) as arrays:
                     return _dataset({name: _checked(name, arrays[name]) for name in arrays})
         except KeyError as error:
             reason = f"{error.args[0]!r} is missing"
-        except Exception as error:  # zipfile and numpy stumble in many ways
+        except Exception as error:  # zipfile and numpy raise many kinds
             reason = f"{error}" or type(error).__name__
     raise ValueError(f"this is not a data set: {reason}")
 
 
 def _check_arrays(file: IO[bytes]) -> None:
-    """Refuse what is no array, and a few bytes that would unfold to more than the memory."""
+    """Raise an error for non-arrays, and for compressed arrays larger than the memory."""
     memory, needed = physical_memory(), 0
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
@@ -52,7 +52,7 @@ def _check_arrays(file: IO[bytes]) -> None:
                 shape, _, dtype = _HEADERS[npy.read_magic(array)](array)
                 size = member.file_size - array.tell()
             if dtype.hasobject:
-                raise ValueError("Object arrays cannot be loaded: they would be unpickled")
+                raise ValueError("object arrays cannot be loaded: they would be unpickled")
             if math.prod(shape) * dtype.itemsize != size or dtype.kind not in "biufU":
                 raise ValueError(f"{shown(member.filename)} is not an array of numbers or text")
             needed += _bytes_to_load(shape, dtype)
@@ -64,8 +64,8 @@ def _check_arrays(file: IO[bytes]) -> None:
 
 
 def _bytes_to_load(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """What an array takes while it is read and checked, at most."""
-    if dtype.kind == "U":  # checked as Python's texts, in a list and in a set
+    """The most memory that an array takes while it is read and checked."""
+    if dtype.kind == "U":  # checked as Python strings, in a list and in a set
         each = 2 * dtype.itemsize + 150
     elif dtype.isnative and dtype.itemsize >= 4:
         each = dtype.itemsize + (1 if dtype.kind == "f" else 4)  # masks; the values of labels
@@ -75,11 +75,11 @@ def _bytes_to_load(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
 
 
 def _checked(name: str, values: Array) -> Array:
-    """An array whose texts consist of characters."""
+    """An array whose strings, if any, consist of valid characters."""
     if values.dtype.kind == "U" and values.nbytes:
         marks = np.ravel(values, "K").view(f"{values.dtype.byteorder}u4")
         if marks.max() > sys.maxunicode:
-            raise ValueError(f"{shown(name)} holds invalid text")
+            raise ValueError(f"{shown(name)} contains invalid characters")
     return values
 
 
@@ -106,14 +106,14 @@ def _csr(parts: dict[str, Array], name: str, data: Array) -> Csr:
     rows, columns = shape.tolist()
     try:
         matrix = csr_of_parts(data, indices, indptr, (rows, columns))
-        matrix.sum_duplicates()  # in place: nobody else has these arrays
+        matrix.sum_duplicates()  # in place: these arrays are not shared
         return matrix
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
 
 def write_npz(data: Dataset, path: Path) -> None:
-    """Write all of a data set to one compressed archive."""
+    """Write a data set to one compressed archive."""
     parts: dict[str, Array] = {}
     for name, matrix in (("X", data.X), ("Y", data.Y)):
         if not sparse.issparse(matrix):
@@ -128,6 +128,6 @@ def write_npz(data: Dataset, path: Path) -> None:
             parts[key] = getattr(data, key)
     taken = sorted(set(parts) & set(data.extra))
     if taken or any(key.startswith(("X_", "Y_")) for key in data.extra):
-        raise ValueError(f"extra must not have the names of the format's own arrays; got {taken}")
+        raise ValueError(f"extra must not use the names of the format's own arrays; got {taken}")
     with replacing(path) as file:
         np.savez_compressed(file, **parts, **data.extra)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Landscapes painted from a seed, with their labels: pictures for whoever has none."""
+"""Synthetic landscapes with their labels, painted from a seed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nearlabel.datasets.scene_trees import paint_trees
 
 _LABELS = ("desert", "mountains", "sea", "sunset", "trees")
 
-# How many of a hundred pictures show each set of labels: about 1.3 labels a picture.
+# How many of a hundred pictures have each label set: about 1.3 labels per picture.
 _LABEL_SETS = {
     "desert": 13,
     "mountains": 14,
@@ -51,9 +51,9 @@ def paint_scenes(n: int, seed: int = 0, *, size: tuple[int, int] = (240, 160)) -
 
     Light, weather, colors and composition differ from picture to picture, and colors do not give
     the labels away: there are green seas, red mountains, autumn woods and pale deserts at night.
-    A picture has one to three labels, 1.3 on average. It is made by its number and the seed alone:
-    the same to the last bit on every machine, however many others are painted, and it shows the
-    same at every size.
+    A picture has one to three labels, 1.3 on average. It depends only on its number and the seed:
+    it is the same to the last bit on every machine, however many others are painted, and shows the
+    same scene at every size.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def paint_scenes(n: int, seed: int = 0, *, size: tuple[int, int] = (240, 160)) -
 
 
 def _painted(dice: Dice, labels: Set[str], width: int, height: int) -> Array:
-    """A picture of what the labels name, shape (height, width, 3)."""
+    """A picture with these labels, shape (height, width, 3)."""
     canvas = Canvas(width, height)
     line = _horizon(dice, labels)
     light = light_of(dice, canvas, "sunset" in labels, line)
@@ -128,7 +128,7 @@ def _painted(dice: Dice, labels: Set[str], width: int, height: int) -> Array:
 
 
 def _horizon(dice: Dice, labels: Set[str]) -> float:
-    """Where the sky, or what stands before it, meets sea, sand or land."""
+    """The height at which the sky, or what is in front of it, meets sea, sand or land."""
     if "sea" in labels:
         return dice.real(0.38, 0.62)
     if "desert" in labels:

@@ -1,4 +1,4 @@
-"""Parquet files, by polars: tables whose columns have types."""
+"""Parquet files, read and written by polars: tables with typed columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nearlabel.datasets.text_lines import DataError
 from nearlabel.datasets.written_tables import table_columns
 
 _HOW = {"glob": False, "hive_partitioning": False}
-# Reads a file in at most so much memory, and prints what is wrong with it.
+# Reads a file with a memory limit, and prints what is wrong with it.
 _TRIAL = f"""
 import sys
 try:
@@ -39,26 +39,26 @@ except BaseException as error:
 
 
 class _Rows:
-    """A file as messages know it, by its rows."""
+    """A file as error messages refer to it, by row."""
 
     def __init__(self, name: str) -> None:
         self.name, self.line = name, 0
 
     def error(self, message: str, line: int | None = None) -> DataError:
-        """An error in the row that was read last; line 1 has the names of the columns."""
+        """An error in the row that was read last; line 1 is the column names."""
         row = f"row {self.line}: " if line is None and self.line else ""
         return DataError(self.name, None, f"{row}{message}")
 
 
 def read_parquet(source: DataFile) -> Dataset:
-    """Read a table; a column of lists of texts may hold the tags of each row."""
+    """Read a table; a column of lists of strings may contain the tags of each row."""
     polars = import_polars()
     path = source.place.path / source.name
     _try_to_read(path)
     frame = polars.read_parquet(path, **_HOW)
     file = _Rows(source.title)
     if not frame.width:
-        raise file.error("there is no column")
+        raise file.error("there are no columns")
     table = Table(file, frame.columns, source.options)
     if table.roles.id is not None and frame.dtypes[table.roles.id].is_temporal():
         frame = frame.with_columns(frame.to_series(table.roles.id).cast(polars.String))
@@ -73,12 +73,12 @@ def read_parquet(source: DataFile) -> Dataset:
 
 
 def _try_to_read(path: Path) -> None:
-    """Let a child process read a file first: some that are damaged end the process.
+    """Read a file in a child process first: some damaged files end the process.
 
-    polars panics there, or asks for more memory than any machine has.
+    polars panics on them, or asks for more memory than any machine has.
     """
-    path.stat()  # whose error names the file
-    if not sys.executable:  # Python within another program
+    path.stat()  # its error names the file
+    if not sys.executable:  # embedded Python
         return
     most = physical_memory() or -1
     command = [sys.executable, "-P", "-c", _TRIAL, str(path), str(most)]
@@ -89,7 +89,7 @@ def _try_to_read(path: Path) -> None:
 
 
 def _cells(file: _Rows, column: Any, options: ReadOptions, table: Table, is_cell: bool) -> Any:
-    """The cells of a column: an array of numbers, in which NaN is a gap, or a list."""
+    """The cells of a column: an array of numbers, in which NaN is missing, or a list."""
     polars, kind = import_polars(), column.dtype
     is_number = kind.is_numeric() or kind == polars.Boolean
     # A number may be one of the values of a category that a model knows.
@@ -104,7 +104,7 @@ def _cells(file: _Rows, column: Any, options: ReadOptions, table: Table, is_cell
     if kind in (polars.String, polars.Null) or (kind == polars.List and not is_cell):
         return column.to_list()
     raise file.error(
-        f"column {shown(column.name)} is of the type {kind}, neither numbers nor words; pass it to "
+        f"column {shown(column.name)} has type {kind}, neither numbers nor strings; pass it to "
         "ignore= to leave it out",
         1,
     )

@@ -35,7 +35,7 @@ class PictureSet:
     Y : csr_array of int8, shape (n, q)
     label_names : ndarray of str, shape (q,)
     names : list of str
-        What each picture is called: its file without the folder.
+        The name of each picture: its file without the folder.
     """
 
     pictures: Any
@@ -56,10 +56,10 @@ class PictureSet:
         Parameters
         ----------
         folder : path
-            It is made where there is none.
+            Created if it does not exist.
         overwrite : bool, default=False
-            Write over files of the same names. Without it, a file that is in the way is an error,
-            and nothing is written. Other files in the folder stay as they are.
+            Whether to overwrite files of the same names. If False, an existing file is an error,
+            and nothing is written. Other files in the folder are not touched.
         """
         _check_names(self.names, len(self.pictures))
         target, table = Path(folder) / _FOLDER, Path(folder) / _TABLE
@@ -81,9 +81,9 @@ class PictureSet:
 def load_pictures(source: str | os.PathLike[str]) -> PictureSet:
     """Read a set of labelled pictures: by its name in the data folder, or from its folder.
 
-    The folder holds ``pictures/`` and ``labels.csv``. In this table the column ``image`` names a
+    The folder contains ``pictures/`` and ``labels.csv``. In this table the column ``image`` names a
     file in ``pictures/``, with or without its suffix, and every other column is a label, with 0 and
-    1. Pictures that the table does not name are left out. The files are listed, not opened.
+    1. Pictures that are not in the table are left out. The files are listed, not opened.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def load_pictures(source: str | os.PathLike[str]) -> PictureSet:
     folder = _found(source)
     table = load(folder / _TABLE, format="csv", labels=("*",), id="image", features=())
     if table.label_names is None or table.row_names is None:
-        raise DataError(str(folder / _TABLE), 1, "a column for each label expected beside 'image'")
+        raise DataError(str(folder / _TABLE), 1, "expected one column per label besides 'image'")
     files = sorted(path.name for path in (folder / _FOLDER).iterdir() if path.is_file())
     names = _files_of(table.row_names.tolist(), files, folder)
     return PictureSet(
@@ -107,7 +107,7 @@ def load_pictures(source: str | os.PathLike[str]) -> PictureSet:
 
 
 def available_pictures() -> dict[str, Path]:
-    """The picture sets of the data folders: their names and folders; the first of a name counts."""
+    """The picture sets of the data folders: name and folder; the first of a name is used."""
     found: dict[str, Path] = {}
     for folder in data_folders():
         for table in sorted(folder.glob(f"*/{_TABLE}")):
@@ -117,12 +117,12 @@ def available_pictures() -> dict[str, Path]:
 
 
 def is_picture_set(source: str) -> bool:
-    """Whether a name or a path means a picture set."""
+    """Whether a name or a path refers to a picture set."""
     return _place(source) is not None
 
 
 def _place(source: str | os.PathLike[str]) -> Path | None:
-    """The folder of a picture set that a name or a path means, if there is one."""
+    """The folder of the picture set that a name or a path refers to, if there is one."""
     is_name = isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) is not None
     folders = [*(data_folders() if is_name else ()), Path()]
     for folder in folders:
@@ -133,14 +133,14 @@ def _place(source: str | os.PathLike[str]) -> Path | None:
 
 
 def _found(source: str | os.PathLike[str]) -> Path:
-    """The folder that a name or a path means."""
+    """The folder that a name or a path refers to."""
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"source must be the name or the path of a picture set; got {source!r}")
     place, path = _place(source), Path(source)
     if place is not None:
         return place
     if path.is_dir():
-        raise FileNotFoundError(f"{path} is no picture set: it needs {_TABLE} and {_FOLDER}/")
+        raise FileNotFoundError(f"{path} is not a picture set: it needs {_TABLE} and {_FOLDER}/")
     looked = ", ".join(map(str, data_folders()))
     raise FileNotFoundError(
         f"no picture set {str(source)!r}: there is no such folder, and none of that name in "
@@ -149,7 +149,7 @@ def _found(source: str | os.PathLike[str]) -> Path:
 
 
 def _files_of(images: Sequence[str], files: Sequence[str], folder: Path) -> list[str]:
-    """The file of each image that a table names."""
+    """The file of each image in a table."""
     exact = set(files)
     by_stem: dict[str, list[str]] = {}
     for name in files:
@@ -162,22 +162,22 @@ def _files_of(images: Sequence[str], files: Sequence[str], folder: Path) -> list
     for image in images:
         candidates = [image] if image in exact else by_stem[image]
         if len(candidates) > 1:
-            message = f"image {shown(image)} can be any of {some(candidates)}"
+            message = f"image {shown(image)} is ambiguous: {some(candidates)}"
             raise DataError(str(folder / _TABLE), None, message)
         names += candidates
     twice = first_twice(names)
     if twice is not None:
-        raise DataError(str(folder / _TABLE), None, f"image {shown(twice)} stands there twice")
+        raise DataError(str(folder / _TABLE), None, f"image {shown(twice)} occurs twice")
     return names
 
 
 def _check_names(names: Sequence[str], number: int) -> None:
-    """Refuse names that are no files of one folder, a different one for each picture."""
+    """Raise an error unless names are unique file names, one per picture, without folders."""
     if len(names) != number:
-        raise ValueError(f"names must be {number}, one for each picture; got {len(names)}")
+        raise ValueError(f"names must have one entry per picture, {number}; got {len(names)}")
     for name in names:
         if name in ("", ".", "..") or Path(name).name != name:
-            raise ValueError(f"names must be those of files, without a folder; got {name!r}")
+            raise ValueError(f"names must be file names without a folder; got {name!r}")
     twice = first_twice(list(names))
     if twice is not None:
         raise ValueError(f"names must be unique; got {twice!r} twice")

@@ -1,6 +1,6 @@
-"""How the features of a data set become vectors: gaps, words, texts and scales.
+"""How the features of a data set become vectors: missing values, categories, text and scaling.
 
-It decides results more than the method does. Everything is fitted to training rows alone.
+This affects results more than the method does. Everything is fitted to training rows only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nearlabel.common.validation import ArgumentError, check_choice
 from nearlabel.datasets.frames import is_frame, number_columns
 
 _CHOSEN = tuple(scale for scale in SCALES if scale != "auto")
-_OF_NUMBERS = ("none", "minmax", "standard", "rank")  # among which "auto" chooses
+_OF_NUMBERS = ("none", "minmax", "standard", "rank")  # what "auto" chooses from
 _OF_WORDS = ("none", "tfidf")  # the same for sparse features
 _SAMPLE, _NEIGHBORS = 1000, 10  # of the comparison of scales
 _QUANTILES = 200  # of "rank"
@@ -30,15 +30,15 @@ class Preparing:
     Parameters
     ----------
     scale : {"none", "minmax", "standard", "rank", "tfidf", "auto"}
-        Of numbers: as they are; from 0 to 1; with mean 0 and variance 1; by rank among the training
-        rows, from 0 to 1; counts of words weighted by how rare these are, in rows of length 1; or
+        Of numbers: unchanged; from 0 to 1; with mean 0 and variance 1; by rank among the training
+        rows, from 0 to 1; counts of words weighted by their rarity, in rows of length 1; or
         whichever of these `scale_scores` finds best.
     impute : {"none", "mean", "median", "zero"}
-        What a missing number becomes. A missing word is a value of its own.
+        What replaces a missing number. A missing category is a category of its own.
     text : tuple of str
-        The columns of a frame that hold free text.
+        The columns of a frame with free text.
     learn_distance : bool
-        Whether the vectors become those of `LabelSpace` at last, which is fitted to labels, too.
+        Whether to transform the vectors by `LabelSpace` in the end, which is fitted to the labels.
     """
 
     scale: str = "none"
@@ -51,12 +51,12 @@ class Preparing:
         check_choice(self.impute, "impute", IMPUTES)
 
     def is_needed(self, X: Any) -> bool:
-        """Whether X are not yet the vectors."""
+        """Whether X has to be transformed."""
         is_scaled = self.scale != "none" or self.impute != "none"
         return is_frame(X) or is_scaled or self.learn_distance
 
     def chosen(self, X: Any, Y: Any, metric: Any = "euclidean") -> Preparing:
-        """The same, with the best scale for training rows with the labels Y where it is "auto"."""
+        """The same, with scale "auto" replaced by the best for training rows with labels Y."""
         if self.scale != "auto":
             return self
         scores = scale_scores(X, Y, self, metric)
@@ -64,7 +64,7 @@ class Preparing:
         return replace(self, scale=best)
 
     def transformer(self, X: Any) -> Any:
-        """An unfitted scikit-learn transformer for training rows; None where none is needed."""
+        """An unfitted scikit-learn transformer for training rows; None if none is needed."""
         if is_frame(X):
             return _in_turn(self._of_columns(X), self._label_space())
         imputer = None if sparse.issparse(X) else self._imputer()
@@ -78,7 +78,7 @@ class Preparing:
         return LabelSpace()
 
     def _of_columns(self, X: Any) -> Any:
-        """A transformer that takes columns of a frame by their names."""
+        """A transformer that selects columns of a frame by name."""
         from sklearn.compose import ColumnTransformer
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.preprocessing import OneHotEncoder
@@ -101,7 +101,7 @@ class Preparing:
         return ColumnTransformer(steps)
 
     def _imputer(self) -> Any:
-        """What fills gaps among numbers; a column that is nothing but gaps becomes zeros."""
+        """The imputer of numbers; a column without any values becomes zeros."""
         if self.impute == "none":
             return None
         from sklearn.impute import SimpleImputer
@@ -123,12 +123,12 @@ def _in_turn(*steps: Any) -> Any:
 def scale_scores(
     X: Any, Y: Any, preparing: Preparing, metric: Any = "euclidean", seed: int = 0
 ) -> dict[str, float]:
-    """How well each scale does: the leave-one-out average precision of BRkNN with ten neighbors.
+    """The score of each scale: leave-one-out average precision of BRkNN with ten neighbors.
 
-    It is measured on at most 1,000 rows. Empty where there is nothing to compare: fewer than
-    three rows, or given distances. Sparse features are counts or weights of words, which are on one
-    scale already; to divide each by its spread would let the rarest words decide. So they are
-    compared with "tfidf" alone, or with nothing where some are negative.
+    It is measured on at most 1,000 rows. Empty if there is nothing to compare: fewer than three
+    rows, or precomputed distances. Sparse features are counts or weights of words, which are on the
+    same scale already; dividing each by its spread would let the rarest words decide. So they are
+    compared with "tfidf" only, or with nothing if some are negative.
     """
     n = X.shape[0]
     if n < 3 or not isinstance(metric, str) or metric == "precomputed":
@@ -160,21 +160,21 @@ def scale_scores(
 
 
 def scaler(scale: str, X: Any) -> Any:
-    """An unfitted scikit-learn transformer that suits X; None for "none".
+    """An unfitted scikit-learn transformer suitable for X; None for "none".
 
     Parameters
     ----------
     scale : {"none", "minmax", "standard", "rank", "tfidf"}
-        As they are; each feature from 0 to 1; each feature with mean 0 and variance 1; each feature
-        by its rank among the training rows, from 0 to 1. Ranks are linear between 200 quantiles, or
-        as many as there are rows. A value that occurs often has the middle of its ranks, but the
-        least value always has 0 and the greatest 1; a constant feature is 0. "tfidf" is for counts:
-        each is multiplied by the logarithm of how rare its feature is, and rows get length 1.
+        Unchanged; each feature from 0 to 1; each feature with mean 0 and variance 1; each feature
+        by its rank among the training rows, from 0 to 1. Ranks are interpolated between 200
+        quantiles, or as many as there are rows. A repeated value has the middle of its ranks, but
+        the least value always has 0 and the greatest 1; a constant feature is 0. "tfidf" is for
+        counts: each is multiplied by the logarithm of its feature's rarity, and rows get length 1.
     X : ndarray or csr_array
         The rows that it will be fitted to. Sparse rows stay sparse: "minmax" divides each feature
-        by its greatest value, which is the same where the least one is 0, and is refused where it
-        is not; "standard" does not move the mean, which changes no difference between rows; "rank"
-        is the same, since 0 is the least value, and is refused where one is negative.
+        by its maximum, which is the same if the minimum is 0, and raises an error otherwise;
+        "standard" does not subtract the mean, which changes no difference between rows; "rank" is
+        the same, since 0 is the minimum, and raises an error if a value is negative.
     """
     check_choice(scale, "scale", _CHOSEN)
     if scale == "none":
@@ -191,7 +191,7 @@ def scaler(scale: str, X: Any) -> Any:
         return MinMaxScaler()
     if X.nnz and np.any(X.min(axis=0).toarray() != 0):
         raise ArgumentError(
-            "scale='minmax' needs dense features here: one of the sparse features has no zero or "
+            "scale='minmax' needs dense features here: one of the sparse features has no zeros or "
             "a negative value; use 'standard', or make X dense",
             "scale",
         )
@@ -205,7 +205,7 @@ def _word_weights(X: Any) -> Any:
     values = X.data if sparse.issparse(X) else X
     if values.size and values.min() < 0:
         raise ArgumentError(
-            "scale='tfidf' is for counts, and a feature has a negative value; use another scale",
+            "scale='tfidf' is for counts, but a feature has a negative value; use another scale",
             "scale",
         )
     return TfidfTransformer()
@@ -221,5 +221,5 @@ def _ranks(X: Any) -> Any:
             "value; use 'standard', or make X dense",
             "scale",
         )
-    # All rows count: a sample would be another one in each run.
+    # Use all rows: a random sample would differ from run to run.
     return QuantileTransformer(n_quantiles=min(_QUANTILES, X.shape[0]), subsample=None)

@@ -1,4 +1,4 @@
-"""Where public multi-label data sets live, as ``public_sets.toml`` says."""
+"""The sources of public multi-label data sets, from ``public_sets.toml``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 class PublicSet:
     """A public data set; `ignore` and `nominal` are options of `load`."""
 
-    shape: tuple[int, ...]  # items, features, labels: what comes with others is another data set
-    files: Mapping[str, str]  # their addresses, by the names that they get in downloads
-    openml: int | None = None  # its number there, where no server gives the files
+    shape: tuple[int, ...]  # items, features, labels: a different shape is a different data set
+    files: Mapping[str, str]  # their addresses, by file name in downloads
+    openml: int | None = None  # its id there, for when no server has the files
     ignore: Sequence[str] = ()
     nominal: str = "onehot"
 

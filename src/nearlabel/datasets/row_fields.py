@@ -1,4 +1,4 @@
-"""What the rows of a file have besides features: labels, names, and the split."""
+"""The fields of rows other than features: labels, names, and the split."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SEPARATORS = (";", "|", ",")  # between two tags: the first that occurs in any 
 
 
 class RowFields:
-    """What rows have besides features: labels, names and the split.
+    """The fields of rows other than features: labels, names and the split.
 
-    Of items for a model that is there, a column of the name split with other values in it is not an
-    error, and no row need have a label.
+    For items of an existing model, a column named split with other values is not an error, and no
+    row needs to have a label.
     """
 
     def __init__(self, file: Source, separator: str | None, for_model: bool = False) -> None:
@@ -43,10 +43,10 @@ class RowFields:
         if tags is not None:
             if isinstance(tags, list):
                 if not all(isinstance(tag, str) for tag in tags):
-                    raise self._file.error("labels as a list of strings expected")
+                    raise self._file.error("labels must be a list of strings")
                 tags = tuple(tags)
             elif not isinstance(tags, str):
-                raise self._file.error(f"labels as text expected; got {shown(str(tags))}")
+                raise self._file.error(f"labels must be a string; got {shown(str(tags))}")
             self._set_of.append(self._sets.setdefault(tags, len(self._sets)))
         if name is not None:
             self._names.append(str(name))
@@ -55,7 +55,7 @@ class RowFields:
             self._is_split = self._is_split and part in ("train", "test")
             if not self._is_split and not self._for_model:
                 raise self._file.error(
-                    f"split: train or test expected; got {shown(str(split))} (if it is not "
+                    f"split: expected train or test; got {shown(str(split))} (if it is not "
                     "a split, pass the column to ignore= to leave it out)"
                 )
             self._train.append(part == "train")
@@ -63,7 +63,7 @@ class RowFields:
     def finish(self, data: Dataset, labels: Columns | None = None) -> Dataset:
         """The data set with the fields of its rows.
 
-        Unless the columns of labels are given, they are the tags that occur, sorted.
+        Unless the label columns are given, they are the tags that occur, sorted.
         """
         fields: dict[str, Sized] = {"labels": self._set_of, "id": self._names, "split": self._train}
         for what, cells in fields.items():
@@ -100,7 +100,7 @@ class RowFields:
 
 
 def _as_list(cell: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    """A cell in which a list of texts was written out, as pandas does, as that list."""
+    """A cell with a list converted to a string, as pandas writes it, as that list."""
     if isinstance(cell, str) and is_written_list(cell):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
             tags = literal_eval(cell.strip())

@@ -1,8 +1,8 @@
 """A canvas and brushes for painted scenes.
 
-All is made of additions, products, quotients and square roots, element by element, which IEEE 754
-rounds in one way: a picture is the same to the last bit on every machine. Random numbers are drawn
-whatever the size of the canvas, so that a picture shows the same at every size.
+Only elementwise sums, products, quotients and square roots are used, whose rounding IEEE 754
+defines: a picture is the same to the last bit on every machine. The random numbers do not depend on
+the size of the canvas, so that a picture shows the same scene at every size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nearlabel.common.arrays import Array
 
 
 class Dice:
-    """Random numbers in the forms that painting needs, each from uniform ones alone."""
+    """Random numbers in the forms that painting needs, all from uniform ones."""
 
     def __init__(self, *seeds: int) -> None:
         self._rng = np.random.default_rng(seeds)
@@ -33,11 +33,11 @@ class Dice:
         return low + int((high + 1 - low) * float(self._rng.random()))
 
     def one_of(self, choices: Any) -> Any:
-        """One of some choices, all as likely."""
+        """One of some choices, all equally likely."""
         return choices[self.whole(0, len(choices) - 1)]
 
     def happens(self, chance: float) -> bool:
-        """Whether something with this chance happens."""
+        """Whether an event with this probability happens."""
         return float(self._rng.random()) < chance
 
 
@@ -83,7 +83,7 @@ class Canvas:
 
 
 def _within(low: float, high: float, scale: int, end: int) -> slice:
-    """The pixels from `low` to `high`, of `end` that there are."""
+    """The pixels from `low` to `high`, out of `end`."""
     first = min(max(int(low * scale), 0), end)
     return slice(first, max(min(int(high * scale) + 2, end), first))
 
@@ -95,7 +95,7 @@ def color(text: str) -> Array:
 
 
 def mixed(first: Any, second: Any, share: Any) -> Any:
-    """The first color, or number, with a share of the second."""
+    """The first color, or number, mixed with a share of the second."""
     return first + (second - first) * share
 
 
@@ -106,7 +106,7 @@ def ramp(values: Any, low: float, high: float) -> Any:
 
 
 def wave(dice: Dice, knots: int, at: Array) -> Array:
-    """A smooth random curve from 0 to 1 through so many knots, at places of `at` from 0 to 1."""
+    """A smooth random curve from 0 to 1 through that many knots, at positions `at` from 0 to 1."""
     heights = dice.reals(knots + 2)
     place, share = _between_knots(at, knots)
     curve: Array = heights[place] + (heights[place + 1] - heights[place]) * share
@@ -114,7 +114,7 @@ def wave(dice: Dice, knots: int, at: Array) -> Array:
 
 
 def waves(dice: Dice, knots: int, at: Array, octaves: int, fade: float = 0.5) -> Array:
-    """Curves of ever more knots on top of each other, from 0 to 1."""
+    """A sum of curves with more and more knots, from 0 to 1."""
     total, weight, sum_of_weights = np.zeros_like(at), 1.0, 0.0
     for octave in range(octaves):
         total += wave(dice, knots << octave, at) * weight
@@ -136,7 +136,7 @@ def noise(dice: Dice, rows: int, columns: int, v: Array, u: Array) -> Array:
 
 
 def clouded(dice: Dice, rows: int, columns: int, v: Array, u: Array, octaves: int) -> Array:
-    """Noise of ever finer lattices on top of each other, from 0 to 1."""
+    """A sum of noise on finer and finer lattices, from 0 to 1."""
     total = noise(dice, rows, columns, v, u)
     weight, sum_of_weights = 1.0, 1.0
     for octave in range(1, octaves):
@@ -147,7 +147,7 @@ def clouded(dice: Dice, rows: int, columns: int, v: Array, u: Array, octaves: in
 
 
 def _between_knots(at: Array, knots: int) -> tuple[Array, Array]:
-    """The knot before each place, and how far it is on the way to the next, eased."""
+    """The knot before each position, and the eased fraction of the way to the next."""
     far = np.minimum(np.maximum(at, 0), 1) * knots
     place = far.astype(np.int32)
     t = far - place.astype(np.float32)

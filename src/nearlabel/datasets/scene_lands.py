@@ -1,4 +1,4 @@
-"""What painted scenes stand on and before: mountains, sea, dunes and plain land."""
+"""The land of painted scenes: mountains, sea, dunes and plains."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def paint_mountains(canvas: Canvas, dice: Dice, light: Light, line: float, *, al
         depth = canvas.y[rows] - top
         cover = canvas.edge(depth)
         bent = noise(dice, 5, 12, canvas.y[rows], canvas.u) - 0.5
-        # Faces run down from the crest, bent; the slope there says whether they see the light.
+        # Faces run down from the crest, bent; the slope there decides whether they are lit.
         place = canvas.u + bent * np.minimum(depth * 0.5, 0.1)
         apart = max(canvas.u.size // 48, 1)
         ahead = np.concatenate([top[apart:], np.repeat(top[-1:], apart)])
@@ -92,7 +92,7 @@ def _slope(canvas: Canvas, dice: Dice, light: Light, line: float, what: Array) -
 
 
 def paint_low_hills(canvas: Canvas, dice: Dice, light: Light, line: float) -> None:
-    """Paint hills far away that are no mountains."""
+    """Paint distant hills that are not mountains."""
     top = line - dice.real(0.02, 0.07) * waves(dice, 3, canvas.u, 3)
     rows = canvas.from_line(float(top.min()))
     green = color(dice.one_of(_GRASSES)) * 0.7
@@ -130,7 +130,7 @@ def paint_sea(canvas: Canvas, dice: Dice, light: Light, line: float) -> None:
     mirror = 0.6 if light.is_sunset else 0.25
     body = mixed(shallow, deep, ramp(near, 0.0, dice.real(0.5, 1.0))) * light.land
     water = mixed(body, sky, mirror * (1 - 0.55 * near))
-    # A row at depth `near` is as far away as 1 / near: waves stand closer towards the horizon.
+    # A row at depth `near` is at distance 1 / near: waves are closer together near the horizon.
     away = 1 - 0.3 / (0.3 + near)
     swell = noise(dice, 30, 6, away, canvas.u)
     chop = noise(dice, 110, 20, away, canvas.u)
@@ -196,7 +196,7 @@ def paint_dunes(canvas: Canvas, dice: Dice, light: Light, line: float) -> None:
         rows = canvas.from_line(float(top.min()))
         y = canvas.y[rows]
         depth = y - top
-        # The spine of a dune winds from its summit down to its foot; beyond it there is shade.
+        # The spine of a dune winds from its summit down to its foot; beyond it is the shaded side.
         bow = wave(dice, 3, np.minimum(np.maximum(depth * 2.2, 0), 1))
         summit = (int(top.argmin()) + 0.5) / top.size
         spine = summit + (bow - bow[0, int(top.argmin())]) * dice.real(0.25, 0.6)

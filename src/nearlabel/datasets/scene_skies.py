@@ -24,7 +24,7 @@ _SKIES = (
     ("0a1230 1d2f5c 3f5f8f", (0.30, 0.38, 0.58), (0.0, 0.5)),  # a night with a moon
 )
 _NIGHT = len(_SKIES) - 1
-_OFTEN = [int(sky) for sky in "000111223455667788"]  # clear skies more than others
+_OFTEN = [int(sky) for sky in "000111223455667788"]  # clear skies more often than others
 _SUNSETS = (
     ("2a3a6b b9605a ffb04a", (0.50, 0.33, 0.30)),  # orange
     ("2b2250 8c3f7e ff8c69", (0.42, 0.27, 0.40)),  # purple
@@ -43,7 +43,7 @@ class Light:
     zenith: Array
     middle: Array
     horizon: Array
-    land: Array  # by which the colors of the land are multiplied
+    land: Array  # factors for the colors of the land
     clouds: float  # share of the sky
     sun: tuple[float, float, float]  # x, y and radius
     is_sunset: bool
@@ -51,7 +51,7 @@ class Light:
 
 
 def light_of(dice: Dice, canvas: Canvas, is_sunset: bool, line: float) -> Light:
-    """Draw the light of a scene by lot; in a sunset the sun stands at the horizon."""
+    """Draw the light of a scene at random; in a sunset the sun is at the horizon."""
     if is_sunset:
         sky, land = dice.one_of(_SUNSETS)
         radius = dice.real(0.04, 0.12)
@@ -107,7 +107,7 @@ def _clouds(canvas: Canvas, dice: Dice, light: Light, line: float) -> None:
     """Clouds that are flatter towards the horizon, bright where the light meets them."""
     rows = slice(0, canvas.from_line(min(line, 1.0)).start)
     y = canvas.y[rows]
-    # Nearer to the horizon, clouds are farther away and so stand closer together.
+    # Closer to the horizon, clouds are farther away and so closer together.
     down = np.minimum(y * (1 / line), 1)
     away = 0.45 * down + 0.55 * down * down
     fine = clouded(dice, dice.whole(5, 9), dice.whole(2, 4), away, canvas.u, 4)
@@ -125,7 +125,7 @@ def _clouds(canvas: Canvas, dice: Dice, light: Light, line: float) -> None:
     is_heavy = light.clouds > 0.6
     if is_heavy:
         bright, dark = mixed(bright, dark, 0.35), mixed(dark, light.zenith, 0.35)
-    # Thick parts are dark against a low sun and below heavy clouds, else they are the white ones.
+    # Thick parts are dark against a low sun and below heavy clouds, otherwise white.
     is_dark_within = light.is_sunset or is_heavy
     shade = (
         mixed(bright, dark, lit * 0.8) if is_dark_within else mixed(dark, bright, 0.5 + 0.5 * lit)

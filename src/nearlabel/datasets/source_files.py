@@ -1,4 +1,4 @@
-"""The files that a name or a path means: those of the data folder, and any others."""
+"""The files that a name or a path refers to: in the data folder, or elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nearlabel.datasets.text_lines import DataError
 
 
 def data_folders() -> list[Path]:
-    """Where data sets are looked for: NEARLABEL_DATA, folders as in PATH, else the user's cache."""
+    """Where data sets are searched: NEARLABEL_DATA, folders as in PATH, else the user's cache."""
     given = [Path(part) for part in os.environ.get("NEARLABEL_DATA", "").split(os.pathsep) if part]
     return given or [cache_folder()]
 
@@ -25,7 +25,7 @@ def data_folders() -> list[Path]:
 def available() -> dict[str, Path]:
     """The data sets of the data folders: their names and files.
 
-    Where several folders have a name, the first counts.
+    If several folders have the same name, the first is used.
     """
     found: dict[str, Path] = {}
     for folder in data_folders():
@@ -38,15 +38,15 @@ def available() -> dict[str, Path]:
 
 
 class Found(NamedTuple):
-    """The files of a data set: where, their names, and the name of their format."""
+    """The files of a data set: where they are, their names, and the name of their format."""
 
     place: Folder | Archive
-    names: tuple[str, ...]  # one file, or that of the training part and that of the test part
+    names: tuple[str, ...]  # one file, or those of the training part and the test part
     format: str
 
 
 def find(source: str | os.PathLike[str], format: str | None) -> Found:
-    """The files that a name or a path means."""
+    """The files that a name or a path refers to."""
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"source must be a name or a path; got {source!r}")
     if source == "-":
@@ -66,7 +66,7 @@ def find(source: str | os.PathLike[str], format: str | None) -> Found:
         return found
     if path.is_dir():
         raise ValueError(
-            f"{path} is a folder; give a file, or the name of a data set (a folder of pictures "
+            f"{path} is a folder; pass a file, or the name of a data set (a folder of pictures "
             "needs labels.csv beside pictures/)"
         )
     looked = ", ".join(map(str, data_folders()))
@@ -77,7 +77,7 @@ def find(source: str | os.PathLike[str], format: str | None) -> Found:
 
 
 def _hint(path: Path) -> str:
-    """How to get a data set that is not there, or what else may have been meant."""
+    """How to get a missing data set, or what else may have been meant."""
     name = str(path)
     if name in HOMES:
         return f"; 'nearlabel datasets fetch {name}' or nl.datasets.fetch({name!r}) downloads it"
@@ -90,7 +90,7 @@ def format_of(path: Path) -> str:
     """The format that a file's suffix names, or a ValueError."""
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if suffix not in SUFFIXES:
-        raise ValueError(f"{path}: give format=, as the suffix is none of {', '.join(SUFFIXES)}")
+        raise ValueError(f"{path}: pass format=, as the suffix is not one of {', '.join(SUFFIXES)}")
     return SUFFIXES[suffix]
 
 
@@ -104,12 +104,12 @@ def _format_of_input(format: str | None) -> str:
         named = (name for name, row in FORMATS.items() if first and first in row.begins)
         return next(named, "csv")
     if FORMATS[format].is_binary:
-        raise ValueError(f"standard input is read as text; give a file of the format {format!r}")
+        raise ValueError(f"standard input is read as text; for the format {format!r} pass a file")
     return format
 
 
 def _stems(place: Folder | Archive) -> list[str]:
-    """What the data sets of a place may be called."""
+    """The possible names of the data sets in a folder or archive."""
     stems = set()
     for name in place:
         plain = Path(name.removesuffix(".gz"))
@@ -120,7 +120,7 @@ def _stems(place: Folder | Archive) -> list[str]:
 
 
 def _files_of(place: Folder | Archive, stem: str, format: str | None = None) -> Found | None:
-    """The files of a data set in a place: both parts of a split rather than one file without."""
+    """The files of a data set in a folder or archive: preferably both parts of a split."""
     for suffix, name in SUFFIXES.items():
         is_binary = FORMATS[name].is_binary
         if format not in (name, None) or (is_binary and isinstance(place, Archive)):
@@ -138,6 +138,6 @@ def _only_set(archive: Archive, format: str | None) -> Found:
     found = [one for one in possible if one is not None]
     if len(found) != 1:
         names = ", ".join(shown(name) for one in found for name in one.names) or "none"
-        message = f"one data set expected in the archive; there are: {names}"
+        message = f"expected one data set in the archive; got {names}"
         raise DataError(str(archive.path), None, message)
     return found[0]

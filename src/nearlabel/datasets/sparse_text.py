@@ -1,11 +1,11 @@
 """The sparse text format of the extreme-classification repository.
 
 The first line has the numbers of rows, features and labels; then one row per line: its labels
-between commas, a blank, and its features as ``column:value`` between blanks, columns counted from
-0. Names have no place in it: they are kept in files beside it, ``NAME.labels.txt`` and
+separated by commas, a blank, and its features as ``column:value`` separated by blanks, columns
+counted from 0. It has no names: they are in files beside it, ``NAME.labels.txt`` and
 ``NAME.features.txt``, one per line, and a split in ``NAME.split.txt``, "train" or "test". The
 repository's own ``…_trSplit.txt`` is read, too: row numbers, counted from 1, of the training part,
-one random split a column, of which the first is taken.
+one random split per column, of which the first is used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LARGEST = 2**31 - 1  # columns
 
 
 def read_sparse_text(source: DataFile) -> Dataset:
-    """Read a file of the format, and the names and the split that stand beside it."""
+    """Read a file of the format, and the names and the split beside it."""
     with source.text() as file:
         data = _read_rows(file)
     split = source.beside(f"{source.stem}.split.txt")
@@ -47,7 +47,7 @@ def read_sparse_text(source: DataFile) -> Dataset:
 
 
 def is_sparse_text(source: DataFile) -> bool:
-    """Whether a text begins with three numbers: others hold names, splits or anything."""
+    """Whether a file begins with three numbers: others contain names, splits or anything."""
     if re.search(r"(?i)[._](labels|features|split|trsplit|tstsplit)\.txt", source.name):
         return False
     try:
@@ -62,11 +62,13 @@ def _read_rows(file: TextFile) -> Dataset:
     lines = file.lines()
     header = next(lines, "").split()
     if len(header) != 3 or not all(re.fullmatch("[0-9]{1,10}", size) for size in header):
-        wanted = "the numbers of rows, features and labels expected, like '7395 1836 159'"
+        wanted = "expected the numbers of rows, features and labels, like '7395 1836 159'"
         raise file.error(f"{wanted}; got {shown(' '.join(header))}", 1)
     n, d, q = map(int, header)
     if not n or not 0 < d <= _LARGEST or q > _LARGEST:
-        raise file.error(f"from 1 row and 1 to {_LARGEST} columns expected; got {n}, {d}, {q}", 1)
+        raise file.error(
+            f"expected at least 1 row and 1 to {_LARGEST} columns; got {n}, {d}, {q}", 1
+        )
     if problem := too_many_labels(q):
         raise file.error(problem, 1)
     features, labels = SparseRows(), SparseRows()
@@ -74,26 +76,26 @@ def _read_rows(file: TextFile) -> Dataset:
         text = line.rstrip("\r\n")
         if len(labels) == n:
             if text.strip():
-                raise file.error(f"the first line declares {n} rows; this is one more")
+                raise file.error(f"the first line declares {n} rows, but there are more")
             continue
         try:
             _read_row(text, features, labels, d, q)
         except ValueError as error:
             raise file.error(str(error)) from None
     if len(labels) != n:
-        raise file.error(f"the first line declares {n} rows; the file ends after {len(labels)}")
+        raise file.error(f"the first line declares {n} rows, but there are only {len(labels)}")
     return Dataset(features.matrix(d), labels.matrix(q).astype(np.int8))
 
 
 def _read_row(text: str, features: SparseRows, labels: SparseRows, d: int, q: int) -> None:
     if not text.isascii():
-        raise ValueError("only plain numbers expected")
+        raise ValueError("expected plain numbers only")
     head, _, rest = text.partition(" ")
     if ":" in head:  # a row without labels, and without the blank before its features
         head, rest = "", text
     pairs = [token.partition(":") for token in rest.split()]
     if not all(mark for _, mark, _ in pairs):
-        raise ValueError(f"features as column:value expected; got {shown(rest)}")
+        raise ValueError(f"expected features as column:value; got {shown(rest)}")
     carried = _columns("label", head.split(",") if head else [], q)
     columns = _columns("feature", [column for column, _, _ in pairs], d)
     labels.add(carried, [1.0] * len(carried))
@@ -105,9 +107,9 @@ def _columns(what: str, texts: list[str], width: int) -> list[int]:
     places = [int(text) if text.isdigit() and len(text) < 11 else width for text in texts]
     if places and max(places) >= width:
         wrong = next(text for text, place in zip(texts, places, strict=True) if place >= width)
-        raise ValueError(f"{what}s from 0 to {width - 1} expected; got {shown(wrong)}")
+        raise ValueError(f"expected {what}s from 0 to {width - 1}; got {shown(wrong)}")
     if len(set(places)) < len(places):
-        raise ValueError(f"a {what} is given twice")
+        raise ValueError(f"a {what} occurs twice")
     return places
 
 
@@ -118,12 +120,12 @@ def _read_names(file: TextFile | None, count: int) -> Array | None:
     with file:
         names = [line.rstrip("\r\n") for line in file.lines()]
     if len(names) != count:
-        raise DataError(file.name, None, f"{count} names expected, one per line; got {len(names)}")
+        raise DataError(file.name, None, f"expected {count} names, one per line; got {len(names)}")
     return text_array(names)
 
 
 def _read_split(file: TextFile | None, n: int) -> Array | None:
-    """The mask of the training rows, of one of the two kinds of files."""
+    """The mask of the training rows, from either of the two kinds of files."""
     if file is None:
         return None
     with file:
@@ -133,7 +135,7 @@ def _read_split(file: TextFile | None, n: int) -> Array | None:
     rows = np.zeros(n, bool)
     for line, word in enumerate(words, 1):
         if not word or not re.fullmatch("[0-9]{1,10}", word[0]) or not 0 < int(word[0]) <= n:
-            raise file.error(f"a row from 1 to {n} expected; got {shown(' '.join(word))}", line)
+            raise file.error(f"expected a row from 1 to {n}; got {shown(' '.join(word))}", line)
         rows[int(word[0]) - 1] = True
     return rows
 
@@ -147,10 +149,10 @@ def write_sparse_text(data: Dataset, path: Path) -> None:
     for key, names in beside.items():
         for name in () if names is None else names.tolist():
             if "\n" in name or "\r" in name:
-                raise ValueError(f"the name {name!r} cannot be written: a name takes one line")
+                raise ValueError(f"the name {name!r} cannot be written: it must fit on one line")
         if names is None and targets[key].exists():
             raise ValueError(
-                f"{targets[key]} is there and would be read as the {key} of this data set, which "
+                f"{targets[key]} exists and would be read as the {key} of this data set, which "
                 "has none; remove it, or write to another file"
             )
     with ExitStack() as files:  # all or none

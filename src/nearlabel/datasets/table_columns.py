@@ -1,8 +1,8 @@
-"""Which column of a table is what: a feature, a label, or something else that a row has.
+"""The role of each column of a table: a feature, a label, or another field of a row.
 
-Some columns have a meaning of their own, by name or because the caller says so: ``tags`` (the
-labels of a row in one cell), ``label:NAME`` (one label, 0 or 1), ``id`` (the name of a row),
-``split`` ("train" or "test").
+Some columns have a special role, by name or by an option: ``tags`` (the labels of a row in one
+cell), ``label:NAME`` (one label, 0 or 1), ``id`` (the name of a row), ``split`` ("train" or
+"test").
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FEATURE_MARK = "feature:"  # before a feature whose name would mean something el
 
 
 class Source(Protocol):
-    """A file, as messages know it."""
+    """A file, as error messages refer to it."""
 
     name: str
     line: int
@@ -30,20 +30,20 @@ class Source(Protocol):
 
 
 class ColumnRoles:
-    """What the columns of a table are.
+    """The roles of the columns of a table.
 
     Attributes
     ----------
     labels : frozenset of str
         The columns that are labels.
     tags, id, split : int or None
-        The places of the columns with these meanings.
+        The positions of the columns with these roles.
     texts : list of int
-        The places of free text.
+        The positions of free text.
     categories : frozenset of str
-        The columns that an option says to hold categories.
+        The columns that an option declares as categories.
     cells : list of int
-        The places of the other features, and of labels.
+        The positions of the other features, and of labels.
     """
 
     def __init__(self, file: Source, columns: list[str], options: ReadOptions) -> None:
@@ -51,14 +51,14 @@ class ColumnRoles:
         self._places = {name: place for place, name in reversed([*enumerate(columns)])}
         features, plain = options.features, {name.removeprefix(FEATURE_MARK) for name in columns}
         known = None if features is None else source_columns(features, plain)
-        if features is not None and options.frame:  # of whose columns each is a feature
+        if features is not None and options.frame:  # each column of a frame is a feature
             known = set(features)
         twice = first_twice(name for name in columns if known is None or name in known)
         if twice is not None:
             raise file.error(f"two columns have the name {shown(twice)}")
         self._ignored = frozenset(self._matching("ignore", options.ignore))
         labels, tags = self._find_labels()
-        if options.labels is not None and not options.labels:  # they are found to be left out
+        if options.labels is not None and not options.labels:  # found only to be left out
             self._ignored |= {*labels, *([tags] if tags else [])}
             labels, tags = [], None
         self.labels = frozenset(labels)
@@ -75,23 +75,23 @@ class ColumnRoles:
         self.cells = self._find_cells(known)
 
     def _is_index(self, first: str, known: set[str] | None) -> bool:
-        """Whether the first column is the index that pandas wrote, or wrote and read again."""
+        """Whether the first column is an index written by pandas, possibly more than once."""
         named = self._options.labels or self._options.categories or ()
         is_wanted = first in (known or ()) or first in named
         return first in ("", "Unnamed: 0") and not is_wanted
 
     @property
     def fields(self) -> tuple[int | None, int | None, int | None]:
-        """The places of what rows have besides features: tags, name and split."""
+        """The positions of the fields other than features: tags, name and split."""
         return self.tags, self.id, self.split
 
     @property
     def needed(self) -> set[int | None]:
-        """The places of all columns that are read."""
+        """The positions of all columns that are read."""
         return {*self.cells, *self.texts, *self.fields}
 
     def _find_labels(self) -> tuple[list[str], str | None]:
-        """The columns that are labels, and the one that has all of them in one cell."""
+        """The columns that are labels, and the one with all labels in one cell."""
         options = self._options
         if options.tags is not None or options.labels:
             return self._matching("labels", options.labels or ()), options.tags
@@ -99,12 +99,12 @@ class ColumnRoles:
         tags = self._named("tags") or self._named("labels")
         if not marked and tags is None and options.labels is None:
             raise self._file.error(
-                "which columns are labels? There is no column 'tags'; give tags= or labels=", 1
+                "which columns are labels? There is no column 'tags'; pass tags= or labels=", 1
             )
         return marked, None if marked else tags
 
     def _find_texts(self) -> list[int]:
-        """The places of free text."""
+        """The positions of free text."""
         places = []
         for name in self._features_named("text", self._options.text):
             place = self._places[name]
@@ -114,13 +114,13 @@ class ColumnRoles:
         return places
 
     def _features_named(self, what: str, names: Sequence[str]) -> list[str]:
-        """The features that an option names; what a model's file lacks is said of all at once."""
+        """The features that an option names; those missing for a model are reported together."""
         if self._options.features is None:
             return self._matching(what, names)
         return [name for name in names if name in self._places]
 
     def _find_cells(self, known: set[str] | None) -> list[int]:
-        """The places of the other features, and of labels with a column of their own."""
+        """The positions of the other features, and of labels with their own column."""
         special = {self.tags, self.id, self.split, *self.texts}
         places = []
         for place, column in enumerate(self._columns):
@@ -132,14 +132,14 @@ class ColumnRoles:
             marked = column.lower() in ("tags", "labels") or column.startswith(LABEL_MARK)
             if known is None and marked and not is_label:
                 raise self._file.error(
-                    f"the column {shown(column)} looks like labels, too; pass it to ignore= to "
+                    f"the column {shown(column)} also looks like labels; pass it to ignore= to "
                     "leave it out",
                     1,
                 )
         wanted = self._options.features
         if not places and not self.texts and wanted != ():
-            missing = f"the feature {some(wanted)}" if wanted else "features"
-            raise self._file.error(f"there is no column of {missing}", 1)
+            missing = f"column for the feature {some(wanted)}" if wanted else "feature column"
+            raise self._file.error(f"there is no {missing}", 1)
         return places
 
     def _named(self, word: str) -> str | None:
@@ -147,13 +147,13 @@ class ColumnRoles:
         return next((name for name in named if name not in self._ignored), None)
 
     def _place(self, what: str, name: str | None) -> int | None:
-        """The place of a column that an option names."""
+        """The position of a column that an option names."""
         if name is None or name in self._places:
             return None if name is None else self._places[name]
         raise self._file.error(no_column(what, name, self._columns), 1)
 
     def _matching(self, what: str, names: Sequence[str]) -> list[str]:
-        """The columns that an option names, or patterns of names."""
+        """The columns that an option gives by name or pattern."""
         try:
             return named_columns(what, names, self._columns)
         except ValueError as error:

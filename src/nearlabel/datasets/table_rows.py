@@ -1,8 +1,8 @@
-"""Rows of named cells, as CSV tables and JSON lines have them, read into a data set.
+"""Rows of named cells, as in CSV tables and JSON lines, read into a data set.
 
-A column holds numbers or words, as its first cell that is no gap; words are nominal values, and one
-that an option names is free text. Where there are texts, or gaps among words, the columns stay as
-they are, in a frame; else words become numbers here.
+A column contains numbers or words, as decided by its first nonmissing cell; words are categories
+unless an option declares the column as free text. With free text or missing categories, the columns
+stay unchanged, in a frame; otherwise words become numbers here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from nearlabel.datasets.table_columns import FEATURE_MARK, ColumnRoles, Source
 from nearlabel.datasets.text_lines import LABEL_MARK, DataError, column_names, number, truth
 
 _MISSING = {"", "?", "na", "n/a", "#n/a", "nan", "null"}  # as files spell it
-_MOST_VALUES = 100  # of a nominal column: one with more is text or a name, not a feature
+_MOST_VALUES = 100  # of a nominal column: one with more is text or names, not a feature
 
 
 class Table:
@@ -49,18 +49,18 @@ class Table:
         self._labels, self._places = self.roles.labels, self.roles.cells
         self._known = frozenset(options.features or ())
         self._gaps = options.gaps if isinstance(options.gaps, bool) else frozenset(options.gaps)
-        self._columns: list[Column] = []  # at these places, as the first row has them
-        self._undecided: set[int] = set()  # of them those in which there were only gaps so far
+        self._columns: list[Column] = []  # at these positions, as in the first row
+        self._undecided: set[int] = set()  # those in which all cells were missing so far
         self._fast: list[Callable[[Any], float]] = []
-        self._cells = array("d")  # NaN for a gap
+        self._cells = array("d")  # NaN for a missing cell
         self._texts: dict[int, list[str]] = {place: [] for place in self.roles.texts}
-        self._unknown: dict[str, str] = {}  # columns and their first value that is not known
+        self._unknown: dict[str, str] = {}  # columns and their first unknown value
         self._rows = RowFields(file, options.separator, for_model=options.features is not None)
 
     def add(self, row: Sequence[Any]) -> None:
-        """Add a row: texts, or values of JSON."""
+        """Add a row: strings, or JSON values."""
         if len(row) != len(self.columns):
-            raise self._file.error(f"{len(self.columns)} cells expected; got {len(row)}")
+            raise self._file.error(f"expected {len(self.columns)} cells; got {len(row)}")
         cells = [row[place] for place in self._places]
         if not self._rows.count:
             self._begin(cells)
@@ -72,7 +72,7 @@ class Table:
         self._add_fields(*(None if at is None else row[at] for at in self.roles.fields))
 
     def add_columns(self, columns: Sequence[Any]) -> None:
-        """Add all rows at once: of each column that is needed an array of numbers, or a list."""
+        """Add all rows at once: for each needed column an array of numbers, or a list."""
         n = len(next(values for values in columns if values is not None))
         if not n:
             return
@@ -98,7 +98,7 @@ class Table:
         self._file.line = 0
 
     def _numbers(self, at: int, values: Array) -> Array:
-        """A column of numbers as they are, and NaN for gaps."""
+        """A column of numbers, with NaN for missing cells."""
         name = self._columns[at].name
         self._columns[at], self._undecided = Column(name), self._undecided - {at}
         known = np.isin(values, (0, 1)) if name in self._labels else np.isfinite(values)
@@ -113,11 +113,11 @@ class Table:
         return values
 
     def _add_fields(self, tags: Any, name: Any, split: Any) -> None:
-        """Add what a row has besides features."""
+        """Add the fields of a row other than features."""
         self._rows.add("" if tags is None and self.roles.tags is not None else tags, name, split)
 
     def _begin(self, cells: Sequence[Any]) -> None:
-        """Find out by the first row what each column holds."""
+        """Infer from the first row what each column contains."""
         names = [self.columns[place].removeprefix(FEATURE_MARK) for place in self._places]
         self._columns = [Column(name) for name in names]
         self._fast = [float] * len(names)
@@ -125,7 +125,7 @@ class Table:
             self._decide(at, cell)
 
     def _decide(self, at: int, cell: Any) -> None:
-        """Find out by a cell what its column holds, unless the cell is a gap."""
+        """Infer from a cell what its column contains, unless the cell is missing."""
         name = self._columns[at].name
         self._undecided.discard(at)
         if name in self._labels:
@@ -138,7 +138,7 @@ class Table:
             self._fast[at] = self._columns[at].reader(strict=False)
 
     def _is_given(self, name: str) -> bool:
-        """Whether an option says what a column holds, not its first cell."""
+        """Whether an option decides what a column contains, not its first cell."""
         return name in self.roles.categories or self._options.features is not None
 
     def _first_codes(self, name: str, cell: Any) -> dict[str, int] | None:
@@ -159,11 +159,11 @@ class Table:
         return None
 
     def _is_gap(self, name: str, cell: Any) -> bool:
-        """Whether a cell is a gap that is accepted."""
+        """Whether a cell is missing where that is accepted."""
         return name not in self._labels and self._accepts_gaps(name) and _is_missing(cell)
 
     def _cell(self, at: int, cell: Any) -> float:
-        """A number, or the code of a word; NaN for a gap."""
+        """A number, or the code of a word; NaN for a missing cell."""
         if self._is_gap(self._columns[at].name, cell):
             return math.nan
         if at in self._undecided:
@@ -176,17 +176,17 @@ class Table:
             cell = as_word(cell)
         if not isinstance(cell, str) or not cell.strip():
             raise self._file.error(
-                f"column {shown(name)}: a text expected, as in the rows before; "
+                f"column {shown(name)}: expected a string, as in the rows before; "
                 f"got {shown(str(cell))}{self._hint(name, cell)}"
             )
         word = cell.strip()
         if self._options.features is not None and not self._options.frame:
-            if word not in codes:  # what the model does not know is none of the values
+            if word not in codes:  # a value that the model does not know
                 self._unknown.setdefault(name, word)
             return codes.get(word, -1)
         code = codes.setdefault(word, len(codes))
         if code >= _MOST_VALUES and not is_given:
-            self._check_words(self._columns[at], f"more than {_MOST_VALUES} different texts")
+            self._check_words(self._columns[at], f"more than {_MOST_VALUES} distinct strings")
         return code
 
     def _text(self, place: int, cell: Any) -> str:
@@ -196,16 +196,16 @@ class Table:
         if isinstance(cell, int | float):
             return str(cell)
         name = shown(self.columns[place])
-        raise self._file.error(f"column {name}: a text expected; got {shown(str(cell))}")
+        raise self._file.error(f"column {name}: expected a string; got {shown(str(cell))}")
 
     def _hint(self, name: str, cell: Any) -> str:
-        """What a message says of options that accept a cell, unless a model knows better."""
+        """A hint about options that would accept a cell, unless a model determines them."""
         hints = ["the cell is empty"] if cell in ("", None) else []
         if self._options.features is None and name not in self._labels:
             if _is_missing(cell):
-                hints.append("gaps=True accepts gaps")
+                hints.append("gaps=True accepts missing cells")
             elif isinstance(cell, str) and not _is_infinite(cell):
-                hints.append("if it holds words, pass it to categories= or text=")
+                hints.append("if the column contains words, pass it to categories= or text=")
         return f" ({'; '.join(hints)})" if hints else ""
 
     def _number(self, name: str, cell: Any) -> float:
@@ -214,7 +214,7 @@ class Table:
         said = truth(cell) if isinstance(cell, str) and takes_words else None
         if said is not None:
             return float(said)
-        if isinstance(cell, str) and self._decimal_comma:  # as spreadsheets in Europe write them
+        if isinstance(cell, str) and self._decimal_comma:  # as European spreadsheets write numbers
             cell = cell.replace(",", ".")
         if isinstance(cell, str | int | float):
             with suppress(ValueError, OverflowError):
@@ -224,11 +224,11 @@ class Table:
         wanted = "0 or 1" if is_label else "a finite number"
         hint = self._hint(name, cell)
         raise self._file.error(
-            f"column {shown(name)}: {wanted} expected; got {shown(str(cell))}{hint}"
+            f"column {shown(name)}: expected {wanted}; got {shown(str(cell))}{hint}"
         )
 
     def _check_words(self, column: Column, too_many: str | None) -> None:
-        """Refuse words that are no feature: an odd one among numbers, or too many."""
+        """Raise an error for words that cannot be a feature: one among numbers, or too many."""
         name, words = shown(column.name), list(column.codes or ())
         numbers = {word for word in words if _looks_like_a_number(word)}
         if len(numbers) >= 3 and 2 * len(numbers) > len(words):
@@ -247,11 +247,11 @@ class Table:
         """All rows; nominal columns as one column per value, sorted."""
         n = self._rows.count
         if not n:
-            raise self._file.error("there is no row under the names of the columns")
+            raise self._file.error("there are no rows below the column names")
         for name, value in self._unknown.items():
             warnings.warn(
                 f"{self._file.name}: column {shown(name)}: {shown(value)} is unknown to the model "
-                "and treated as none of its values",
+                "and treated as not one of its values",
                 stacklevel=2,
             )
         cells = np.frombuffer(self._cells) if self._places else np.empty(0)
@@ -273,7 +273,7 @@ class Table:
         return self._rows.finish(Dataset(X, Y, column_names(labels), features, text=text))
 
     def _stays_a_frame(self, columns: Sequence[Column]) -> bool:
-        """Whether the columns stay as they are, since vectors cannot be made of them here."""
+        """Whether the columns stay unchanged, since they cannot be converted to vectors here."""
         words = [one.name for one in columns if one.codes is not None]
         return bool(self._options.frame or self._texts or any(map(self._accepts_gaps, words)))
 
@@ -282,25 +282,25 @@ class Table:
         return self._gaps if isinstance(self._gaps, bool) else name in self._gaps
 
     def _frame(self, columns: Sequence[Column], cells: Array) -> Any:
-        """All features as they are, in the order of the file."""
+        """All features unchanged, in the order of the file."""
         found: dict[int, Any] = dict(self._texts)
         for place, column, values in zip(self._places, columns, cells.T, strict=True):
             if column.name in self._labels:
                 continue
             found[place] = values.copy()
             if column.codes is not None:
-                words = [*column.codes, None]  # the last one for a gap
+                words = [*column.codes, None]  # the last one for a missing cell
                 codes = np.where(np.isnan(values), -1, values).astype(np.intp)
                 found[place] = [words[code] for code in codes.tolist()]
         names = {place: self.columns[place].removeprefix(FEATURE_MARK) for place in sorted(found)}
         return frame_of({name: found[place] for place, name in names.items()})
 
     def _sorted(self, column: Column, cells: Array) -> Column:
-        """A column whose words are sorted; its cells get the new codes in place."""
+        """A column with sorted words; its cells get the new codes in place."""
         if column.codes is None or self._options.features is not None:
             return column
         count, n = len(column.codes), len(cells)
-        too_many = f"{count} different texts in {n} rows" if n > 20 and count > n / 2 else None
+        too_many = f"{count} distinct strings in {n} rows" if n > 20 and count > n / 2 else None
         if column.name not in self.roles.categories:
             self._check_words(column, too_many)
         codes = numbered(sorted(column.codes))
@@ -311,14 +311,14 @@ class Table:
 
 
 def _is_missing(cell: Any) -> bool:
-    """Whether a cell holds nothing, or a word for that."""
+    """Whether a cell is empty, or contains a word for a missing value."""
     if isinstance(cell, str):
         return cell.strip().lower() in _MISSING
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
 def _is_infinite(cell: str) -> bool:
-    """Whether a cell is a number that is too large for one, which is no gap."""
+    """Whether a cell is a number that overflows to infinity, which is not a missing value."""
     try:
         return math.isinf(float(cell))
     except ValueError:
@@ -326,7 +326,7 @@ def _is_infinite(cell: str) -> bool:
 
 
 def _undecided(cell: Any) -> float:
-    """Read no cell, so that each is looked at more carefully."""
+    """Parse no cell, so that each is read more carefully."""
     raise ValueError(cell)
 
 

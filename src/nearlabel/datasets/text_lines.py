@@ -19,25 +19,25 @@ from zipfile import BadZipFile
 from nearlabel.common.arrays import Array
 from nearlabel.common.messages import one_line, shown, text_array
 
-# Called with (bytes read, bytes in all), or (lines read, None) where the size is not known.
+# Called with (bytes read, total bytes), or (lines read, None) if the size is not known.
 Progress = Callable[[int, int | None], None]
 
-# The first bytes of texts whose lines do not end in the byte "\n" alone, longest first.
+# Byte-order marks of encodings whose lines do not end in the single byte "\n", longest first.
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-LABEL_MARK = "label:"  # before the name of a label that could be taken for a feature's
+LABEL_MARK = "label:"  # before the name of a label that could be mistaken for a feature
 LONGEST_LINE = 2**24  # bytes: a longer line means a damaged or hostile file
 _LINES_A_REPORT = 1000
-# What compressed files end in; zipfile says by a RuntimeError what it cannot read.
+# Errors of damaged compressed files; zipfile raises a RuntimeError for what it cannot read.
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, BadZipFile, RuntimeError)
 
 
 class DataError(ValueError):
-    """A file that is not what it should be: which, where, and what was expected.
+    """A file is not valid: which one, where, and what was expected.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class TextFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file, where it was not read to its end."""
+        """Close the file, if it was not read to its end."""
         self._lines.close()
 
     def error(self, message: str, line: int | None = None) -> DataError:
@@ -87,7 +87,7 @@ class TextFile:
         return DataError(self.name, self.line if line is None else line, message)
 
     def lines(self) -> Iterator[str]:
-        """The lines, with their ends; they can be read once."""
+        """The lines, with their line ends; they can be read once."""
         return self._lines
 
     def _read(self) -> Generator[str]:
@@ -123,7 +123,7 @@ class TextFile:
             raise self._undecodable(self.line + 1) from None
 
     def _damaged(self, error: Exception) -> DataError:
-        reason = "encrypted" if "encrypted" in str(error) else "damaged or cut off here"
+        reason = "encrypted" if "encrypted" in str(error) else "damaged or truncated here"
         return self.error(f"the compressed file is {reason}", self.line + 1)
 
     def _open(self) -> AbstractContextManager[Any]:
@@ -139,12 +139,12 @@ class TextFile:
             except UnicodeError:
                 raise self._undecodable(self.line) from None
         if "\0" in content:
-            hint = "not a text file, or one in another encoding (encoding='utf-16', say)"
-            raise self.error(f"a NUL byte: {hint}")
+            hint = "not a text file, or in another encoding, such as encoding='utf-16'"
+            raise self.error(f"contains a NUL byte: {hint}")
         return content
 
     def _undecodable(self, line: int) -> DataError:
-        hint = "was it saved in another encoding? (encoding='latin-1', say)"
+        hint = "was it saved in another encoding, such as encoding='latin-1'?"
         return self.error(f"not {self._encoding} text; {hint}", line)
 
 
@@ -158,11 +158,11 @@ def _size(raw: BinaryIO) -> int | None:
 
 
 def number(value: str | float) -> float:
-    """A finite number, or a ValueError: of texts it reads less than `float` does."""
+    """A finite number, or a ValueError; stricter than `float` for strings."""
     odd = isinstance(value, str) and ("_" in value or not value.isascii())
     result = math.nan if odd else float(value)
     if not math.isfinite(result):
-        raise ValueError(f"a finite number expected; got {shown(str(value))}")
+        raise ValueError(f"expected a finite number; got {shown(str(value))}")
     return result
 
 
@@ -170,18 +170,18 @@ _YES, _NO = {"1", "true", "yes", "t", "y"}, {"0", "false", "no", "f", "n"}
 
 
 def truth(text: str) -> bool | None:
-    """What a word for yes or no says; None where it is neither."""
+    """The meaning of a word for yes or no; None if it is neither."""
     word = text.strip().lower()
     return True if word in _YES else False if word in _NO else None
 
 
 def column_names(names: list[str]) -> Array | None:
-    """Names as an array; None where they are nothing but the columns' numbers."""
+    """Names as an array; None if they are just the columns' numbers."""
     if all(name == str(place) for place, name in enumerate(names)):
         return None
     return text_array(names)
 
 
 def names_or_numbers(names: Array | None, count: int) -> list[str]:
-    """The names of columns; their numbers where they have none."""
+    """The names of columns; their numbers if they have none."""
     return [str(name) for name in (range(count) if names is None else names.tolist())]

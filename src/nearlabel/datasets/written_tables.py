@@ -10,7 +10,7 @@ from nearlabel.datasets.text_lines import LABEL_MARK, names_or_numbers
 
 
 def table_columns(data: Dataset) -> list[str]:
-    """The names of the columns, marked where they would mean something else."""
+    """The names of the columns, marked if they would be read as something else."""
     features = [
         FEATURE_MARK + name if _needs_mark(name) else name
         for name in names_or_numbers(data.feature_names, data.X.shape[1])
@@ -21,7 +21,7 @@ def table_columns(data: Dataset) -> list[str]:
 
 
 def table_row(data: Dataset, row: int) -> list[Any]:
-    """The cells of a row; None for a gap."""
+    """The cells of a row; None for a missing value."""
     cells: list[Any] = [] if data.row_names is None else [str(data.row_names[row])]
     if data.train is not None:
         cells.append("train" if data.train[row] else "test")

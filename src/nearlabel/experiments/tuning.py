@@ -173,7 +173,7 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         model = own.pop("estimator", self.estimator)
         if not isinstance(model, NeighborClassifier):
             raise TypeError(
-                "estimator must be a neighbor method of nearlabel (scaling goes before: "
+                "estimator must be a neighbor method of nearlabel (scaling goes first: "
                 f"make_pipeline(scaler, GraphSearchCV(MLkNN(), …))); got {model!r}"
             )
         if "search" in model.get_params(deep=False):

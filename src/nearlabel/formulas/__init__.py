@@ -1,1 +1,1 @@
-"""The mathematics that methods name: what a method's file would be too long for."""
+"""The mathematics of the methods, where it is too long for a method's own file."""

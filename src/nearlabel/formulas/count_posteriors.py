@@ -1,4 +1,4 @@
-"""Posteriors of counts, read from tables of training rows by label and count."""
+"""Posteriors given counts, read from tables of training rows by label and count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.labels.histograms import CountedRows
 
-# As `Counts`; where there is a fifth number, c'[j] is in parts of rows, so many to a row.
+# As `Counts`; if there is a fifth number, c'[j] is in fractions of rows, that many per row.
 Rows = tuple[Array, ...]
 
 
@@ -19,7 +19,7 @@ Rows = tuple[Array, ...]
 class CountPosteriors:
     """P(H_1 | E_j) of labels and counts, as published.
 
-    `posterior` is the formula of a method: what it makes of n, n_l, c[j] and c'[j].
+    `posterior` is the formula of a method: a function of n, n_l, c[j] and c'[j].
     """
 
     counted: CountedRows
@@ -27,15 +27,15 @@ class CountPosteriors:
     posterior: Callable[..., Floats]
 
     def rows(self, label: Any, count: Any, group: Any = 0) -> Rows:
-        """What is counted of labels and counts, in the tables of some groups."""
+        """The row counts of labels and counts, in the tables of some groups."""
         return self.counted.counts(label, count, group)
 
     def dense_rows(self) -> Rows:
-        """`rows` of all labels and of counts from 0 to k, to fit the shape (groups q, k + 1)."""
+        """`rows` of all labels and of counts from 0 to k, in the shape (groups q, k + 1)."""
         return self.counted.dense(self.k)
 
     def at(self, label: Any, count: Any, group: Any = 0) -> Floats:
-        """Posteriors of new rows that have so many neighbors with a label."""
+        """Posteriors of new rows with the given counts of neighbors with a label."""
         return self.posterior(*self.rows(label, count, group))
 
     def at_0(self) -> Floats:
@@ -43,7 +43,7 @@ class CountPosteriors:
         return self.posterior(*self.counted.at_0())
 
     def left_out(self, label: Any, count: Any, own: Array, group: Any = 0) -> Floats:
-        """Posteriors of training rows that leave the tables; `own` is 1 where one has the label."""
+        """Posteriors of training rows left out of the tables; `own` is 1 if one has the label."""
         return self.posterior(*self.counted.without_own(label, count, own, group))
 
     def left_out_at_0(self) -> Floats:
@@ -51,5 +51,5 @@ class CountPosteriors:
         return self.posterior(*self.counted.without_one_at_0())
 
     def chance_of_one_less(self, label: Any, count: Any) -> Floats:  # noqa: ARG002
-        """How likely a new row's neighbor with a label is not counted: never."""
+        """Probability that a new row's neighbor with a label is not counted: 0."""
         return np.zeros(np.shape(count))

@@ -1,14 +1,14 @@
 """The spread of the Mallows model around a given ranking, from label sets.
 
 With a neutral label 0* the model orders q + 1 objects; the product in Eq. (3) of the paper, which
-ends at q, must run to q + 1. A label set Y is the event that all of Y stand before 0* and all
-others behind it:
+ends at q, must run to q + 1. A label set Y is the event that all of Y are before 0* and all
+others after it:
 
     log P(Y)  =  -theta X + log phi_|Y| + log phi_(q - |Y|) - log phi_(q + 1),
 
-where X counts the reversed ones among the pairs of a label in Y and one outside, of a label in Y
-and 0*, and of 0* and one outside; phi_m(theta) is the normalizer of m objects. The paper leaves
-theta open. Setting the derivative of the likelihood of k sets to zero gives
+where X is the number of reversed pairs among those of a label in Y and one outside, of a label in Y
+and 0*, and of 0* and a label outside; phi_m(theta) is the normalizer of m objects. The paper does
+not estimate theta. Setting the derivative of the likelihood of k sets to zero gives
 
     sum of X  =  sum over the sets of  mu_(q + 1) - mu_|Y| - mu_(q - |Y|),
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, row_numbers, runs
 
-_GREATEST = 50.0  # e^-50 of a reversed pair: practically none
+_GREATEST = 50.0  # probability e^-50 of a reversed pair: practically none
 _STEPS = 60
 _NUMBERS_AT_ONCE = 2**20
 
@@ -29,10 +29,10 @@ _NUMBERS_AT_ONCE = 2**20
 def reversed_pairs(counts: Csr, sizes: Array) -> Array:
     """X: pairs that the most likely ranking reverses, over all neighbors of each query.
 
-    `counts` (n, q) is how many neighbors carry each label, and `sizes` (n, k) how many labels each
-    neighbor carries. Of the label at place p, each neighbor that carries it reverses the pairs with
-    the p - 1 before it, less those that it carries as well; only labels that some neighbor carries
-    are before such a label, so that no other is looked at.
+    `counts` (n, q) is how many neighbors have each label, and `sizes` (n, k) how many labels each
+    neighbor has. Each neighbor with the label at rank p reverses its pairs with the p - 1 labels
+    before it, except those that it has as well. All labels before that one are labels of some
+    neighbor, so the others need not be visited.
     """
     k, row = sizes.shape[1], row_numbers(counts)
     order = np.lexsort((-counts.data, row))
@@ -45,15 +45,15 @@ def reversed_pairs(counts: Csr, sizes: Array) -> Array:
 
 
 def dispersion(pairs: Array, sizes: Array, q: int) -> Floats:
-    """Theta for each query: 0 where the sets are as by chance, infinite where no pair is reversed.
+    """Theta per query: 0 if the sets look random, infinite if no pair is reversed.
 
-    `pairs` (n,) is X of `reversed_pairs`, and `sizes` as there.
+    `pairs` (n,) is X from `reversed_pairs`; `sizes` is the same as there.
     """
     smaller = np.minimum(sizes, q - sizes)  # a set and its complement have the same means
     by_chance = (sizes * (q - sizes) + q).sum(axis=1) / 2
     theta = np.where(pairs > 0, 0.0, np.inf)
     open_rows = np.flatnonzero((pairs > 0) & (pairs < by_chance))
-    # Rows of much the same width together: one that is wide does not make others so.
+    # Group rows of similar width, so that a wide one does not widen the others.
     width = np.frexp(smaller[open_rows].max(axis=1, initial=0))[1]
     for exponent in np.unique(width):
         alike = open_rows[width == exponent]
@@ -64,18 +64,18 @@ def dispersion(pairs: Array, sizes: Array, q: int) -> Floats:
 
 
 def _root(pairs: Array, smaller: Array, q: int) -> Floats:
-    """Where the mean number of reversed pairs, which falls with theta, is the one that was seen."""
+    """The theta at which the mean number of reversed pairs, decreasing in theta, is as observed."""
     most = int(smaller.max())
     # mu_(q+1) - mu_s - mu_(q-s) = h(1) + [h(1) + … + h(s)] - [h(q+1-s) + … + h(q+1)], where h(j) is
-    # j / (e^(j theta) - 1) - 1 / theta: the great parts, which cancel, are left out. How many
-    # neighbors have s >= j is how often h(j) occurs.
+    # j / (e^(j theta) - 1) - 1 / theta: the large terms, which cancel, are left out. h(j) occurs
+    # once for each neighbor with s >= j.
     times = np.stack([(smaller >= j).sum(axis=1) for j in range(most + 1)], axis=1)
     j = np.concatenate([np.arange(1, most + 1), q + 1 - np.arange(most + 1)])
     weight = np.concatenate([times[:, 1:], -times], axis=1).astype(np.float64)
 
     def mean(theta: Floats) -> Floats:
         first = smaller.shape[1] * _h(np.ones(1), theta[:, None])[:, 0]
-        # One after the other, so that the zeros of narrower rows do not change the rounding.
+        # Added one by one, so that the zeros of narrower rows do not change the rounding.
         others = np.cumsum(weight * _h(j, theta[:, None]), axis=1)[:, -1]
         return np.asarray(first + others)
 

@@ -1,9 +1,9 @@
-"""Even counts: rows with a label and rows without it are compared with equally many carriers.
+"""Even counts: rows with and without a label have the same number of possible carriers.
 
-A training row is left out of its own neighbors. So a row that carries a label is compared with
-n_l - 1 carriers, but a row without it, and a new row, with n_l. Here one carrier, drawn at random,
-does not count: for a row that carries the label the row itself, for all others any of the n_l. What
-follows is the mean over the draws, in closed form.
+A training row is left out of its own neighbors. So for a row with a label there are n_l - 1 other
+carriers, but for a row without it, and for a new row, n_l. Here one carrier, drawn at random, does
+not count: for a row with the label the row itself, for all others any of the n_l. The result is the
+mean over the draws, in closed form.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from nearlabel.formulas.count_posteriors import CountPosteriors, Rows
 
 @dataclass(frozen=True)
 class EvenCounts(CountPosteriors):
-    """P(H_1 | E_j) where one carrier of a label does not count.
+    """P(H_1 | E_j) if one carrier of a label does not count.
 
-    Of j neighbors with the label, the one that does not count is among them in j of n_l draws, and
-    j - 1 are left. So of the rows without the label, c'[j] becomes
+    The carrier that does not count is among j neighbors with the label in j of n_l draws; then
+    j - 1 are left. So for the rows without the label, c'[j] becomes
 
         (1 - j / n_l) c'[j] + (j + 1) / n_l c'[j + 1],
 
-    here times n_l, so that it is a whole number. A new row, too, has the mean of two posteriors.
-    n_l is always that of all rows, whatever group of them is counted.
+    here multiplied by n_l, so that it is an integer. A new row likewise gets the mean of two
+    posteriors. n_l is always that of all rows, whichever group is counted.
     """
 
     def rows(self, label: Any, count: Any, group: Any = 0) -> Rows:
-        """n, n_l, c[j], and n_l times c'[j]; the last number is n_l, 1 where that is 0."""
+        """n, n_l, c[j], and n_l times c'[j]; the last number is n_l, or 1 if that is 0."""
         n, n_l, c, c_prime = self.counted.counts(label, count, group)
         carriers = self.counted.carriers(label)
         most = np.minimum(carriers, self.k)  # the last cell of the label
@@ -41,7 +41,7 @@ class EvenCounts(CountPosteriors):
         return n, n_l, c, (carriers - count) * c_prime + from_next, carriers
 
     def dense_rows(self) -> Rows:
-        """`rows` of all labels and of counts from 0 to k, to fit the shape (groups q, k + 1)."""
+        """`rows` of all labels and of counts from 0 to k, in the shape (groups q, k + 1)."""
         n, n_l, c, c_prime = self.counted.dense(self.k)
         carriers = np.maximum(self.counted.carriers(np.arange(self.counted.q)), 1)
         carriers = np.tile(carriers, self.counted.groups)[:, None]
@@ -51,7 +51,7 @@ class EvenCounts(CountPosteriors):
         return n, n_l, c, even, carriers
 
     def at(self, label: Any, count: Any, group: Any = 0) -> Floats:
-        """Posteriors of new rows that have so many neighbors with a label."""
+        """Posteriors of new rows with the given counts of neighbors with a label."""
         here = self.posterior(*self.rows(label, count, group))
         below = self.posterior(*self.rows(label, np.maximum(count - 1, 0), group))
         return self._mean(here, below, label, count)
@@ -61,10 +61,10 @@ class EvenCounts(CountPosteriors):
         return self.posterior(*self._rows_at_0())
 
     def left_out(self, label: Any, count: Any, own: Array, group: Any = 0) -> Floats:
-        """Posteriors of training rows that leave the tables; `own` is 1 where one has the label.
+        """Posteriors of training rows left out of the tables; `own` is 1 if one has the label.
 
-        A row that carries the label is compared with n_l - 1 carriers as it is, like all in the
-        tables: nothing is drawn. One that does not was in two cells of them.
+        A row with the label has n_l - 1 other carriers already, like all rows in the tables, so
+        nothing is drawn. A row without it was in two cells.
         """
         n, n_l, c, even, carriers = self.rows(label, count, group)
         gone = (1 - own) * (carriers - count)
@@ -80,7 +80,7 @@ class EvenCounts(CountPosteriors):
         return self.posterior(n - 1, np.minimum(n_l, n - 1), c, even, carriers)
 
     def chance_of_one_less(self, label: Any, count: Any) -> Floats:
-        """How likely the carrier that does not count is one of a new row's neighbors."""
+        """Probability that the carrier that does not count is one of a new row's neighbors."""
         return np.asarray(count / np.maximum(self.counted.carriers(label), 1))
 
     def _rows_at_0(self) -> Rows:
@@ -89,6 +89,6 @@ class EvenCounts(CountPosteriors):
         return self.rows(label, 0, group)
 
     def _mean(self, here: Floats, below: Floats, label: Any, drawn: Any) -> Floats:
-        """The mean of posteriors over the draws, of which `drawn` take one of the neighbors."""
+        """The mean of posteriors over the draws, `drawn` of which hit one of the neighbors."""
         carriers = np.maximum(self.counted.carriers(label), 1)
         return np.asarray(((carriers - drawn) * here + drawn * below) / carriers)

@@ -14,7 +14,7 @@ from nearlabel.common.arrays import Array, Floats, csr_of_known, runs
 from nearlabel.search import pair_distances
 
 _PAIRS_AT_ONCE = 2**20  # of rows and centers
-_ROWS = 2**17  # that k-means sees at most: more tell little more of a few centers
+_ROWS = 2**17  # at most, for k-means: more hardly improve a few centers
 _RESTARTS = 10  # a single start leaves one giant cluster on some sparse sets
 
 
@@ -23,16 +23,16 @@ def k_means_centers(X: Any, n_clusters: int, random_state: Any) -> Floats:
     if X.shape[0] > _ROWS:
         random = check_random_state(random_state)
         X = X[np.sort(random.choice(X.shape[0], _ROWS, replace=False))]
-    if sparse.issparse(X):  # scikit-learn takes indices of 32 bits only
+    if sparse.issparse(X):  # scikit-learn accepts 32-bit indices only
         X = csr_of_known(X.data, X.indices, X.indptr, X.shape)
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
     clusters = min(int(n_clusters), X.shape[0])
     means = KMeans(clusters, n_init=_RESTARTS, random_state=random_state)
-    # One thread: the sums of several would round in another way on another machine.
+    # One thread: sums over several threads would be rounded differently on another machine.
     with warnings.catch_warnings(), threadpool_limits(1):
-        # Fewer distinct rows than clusters: the clusters without rows are dropped later.
+        # Warns if there are fewer distinct rows than clusters; empty clusters are dropped later.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return np.asarray(means.fit(X).cluster_centers_, np.float64)
 
@@ -49,7 +49,7 @@ def center_distances(centers: Floats, X: Any) -> Floats:
 
 
 def large_enough(distances: Floats, least: int) -> Array:
-    """Centers that keep at least `least` rows each when the smallest are dropped one by one."""
+    """Centers left, each with at least `least` rows, after dropping the smallest one by one."""
     center = distances.argmin(axis=1)
     sizes = np.bincount(center, minlength=distances.shape[1])
     kept = np.arange(len(sizes))

@@ -1,8 +1,8 @@
 """Log-sums of the noisy-or, for every rate and distance.
 
-A neighbor at distance d that carries a label speaks for it with probability exp(-z d), and all
-neighbors speak independently: P = 1 - prod (1 - exp(-z d_j)). P rounds to 1 early, and to 0 for
-large rates z. Labels are therefore ranked by
+A neighbor at distance d with a label supports it with probability exp(-z d), independently of the
+other neighbors: P = 1 - prod (1 - exp(-z d_j)). P soon rounds to 1, and for large rates z to 0.
+Labels are therefore ranked by
 
     S = sum w(z d_j),    w(x) = -log(1 - exp(-x)),    P = 1 - exp(-S),
 
@@ -20,15 +20,15 @@ from nearlabel.labels.counts import blocks_of_votes, neighbor_sums
 # Within these rates w(z d) < 975 for every float64 distance d > 0.
 LOWEST_RATE, HIGHEST_RATE = 1e-100, 1e100
 FAINTEST = 1e-300  # sums below it are ranked by their logarithm
-_CERTAIN = 1000.0  # times k, in the place of w(0), which is infinite
+_CERTAIN = 1000.0  # times k, in place of w(0), which is infinite
 _TINY = 1e-290  # below it z d nears underflow, and w(z d) is -log(z d) to the last bit
 
 
 def log_sums(graph: NeighborGraph, Y: Csr, rate: float, k: int) -> Csr:
     """S of the labels that occur among each row's neighbors, shape (n, q).
 
-    Y has the labels of the base rows, and k is the number of neighbors of the model. In the place
-    of S < FAINTEST stands FAINTEST log(FAINTEST) / log S, which falls to 0 in the same order.
+    Y has the labels of the base rows, and k is the number of neighbors of the model. S < FAINTEST
+    is replaced by FAINTEST log(FAINTEST) / log S, which falls to 0 in the same order.
     """
     sums = neighbor_sums(graph, Y, weights(graph.distances, rate, k))
     faint = sums.data < FAINTEST
@@ -63,14 +63,14 @@ def _log_of_sums(graph: NeighborGraph, Y: Csr, rate: float) -> Floats:
 def weights(distances: Array, rate: float, k: int) -> Floats:
     """w(z d) = -log(1 - exp(-z d)) of each neighbor, in the shape of the distances.
 
-    A neighbor at distance 0 makes its labels certain. It counts 1000 k, more than the others of k
-    neighbors can together: so labels are ordered by the number of such neighbors, then, as far as
-    float64 can tell, by S of the others.
+    A neighbor at distance 0 makes its labels certain. It counts 1000 k, more than all other
+    neighbors together: so labels are ranked by the number of such neighbors, then, within the
+    precision of float64, by S of the others.
     """
     d = distances.astype(np.float64, copy=False)
     with np.errstate(divide="ignore", over="ignore", under="ignore"):
         x = rate * d
-        near, far = -np.log(-np.expm1(-x)), -np.log1p(-np.exp(-x))  # each where it loses no digit
+        near, far = -np.log(-np.expm1(-x)), -np.log1p(-np.exp(-x))  # each where it is accurate
         tiny = -(np.log(rate) + np.log(d))
     w = np.where(x < np.log(2), near, far)
     w = np.where(x < _TINY, tiny, w)

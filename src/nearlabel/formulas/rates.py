@@ -1,9 +1,9 @@
 """The rate z of exp(-z d), fitted to the ranking loss on training rows: by a grid or by gradients.
 
 Rates are tried as zeta = z times the median distance of a neighbor, so that the scale of the
-features does not matter. Labels that no neighbor carries have S = 0 at every rate, so no rate
-changes the order of a pair with one of them. Only the labels that occur among a row's neighbors are
-looked at: nothing is rows x labels, and no labels have to be sampled.
+features does not matter. Labels that no neighbor has have S = 0 at every rate, so no rate changes
+the order of a pair with one of them. Only the labels of a row's neighbors are visited: no array is
+rows x labels, and no labels have to be sampled.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RateTrial:
         return len(self._graph)
 
     def loss(self, rate: float) -> float:
-        """Ranking loss at a rate, of the pairs that depend on it; a tie is an error."""
+        """Ranking loss at a rate, over the pairs that depend on it; a tie is an error."""
         S = log_sums(self._graph, self._Y, rate, self._k).data
         return sum(
             float(self._share[self._row[a]] @ (S[a] <= S[b]))
@@ -55,8 +55,8 @@ class RateTrial:
     def surrogate(self, rate: float, rows: Array) -> tuple[float, float]:
         """J of some rows with phi = log(S + 1e-12), and its derivative by u = log z.
 
-        Departs from the paper: only of pairs whose order depends on the rate. With the others, J
-        falls as long as z brings S of the wrong labels nearer to 0, far beyond the least loss.
+        Departs from the paper: only over pairs whose order depends on the rate. With the others, J
+        decreases while a greater z brings S of false labels closer to 0, far beyond the best loss.
         """
         graph = self._graph.take(rows)
         S = log_sums(graph, self._Y, rate, self._k)
@@ -68,7 +68,7 @@ class RateTrial:
 def share_of_a_pair(truth: Csr) -> Floats:
     """What one wrong pair of each row adds to the ranking loss: 1 / (|Y| |not Y|) / rows.
 
-    Rows that carry no label or all have no pairs, and are left out of the mean.
+    Rows with no label or with all labels have no pairs, and are left out of the mean.
     """
     size = np.diff(truth.indptr)
     pairs = size * (truth.shape[1] - size)
@@ -82,7 +82,7 @@ def pair_loss(truth: Csr, phi: Csr, slope: Floats) -> tuple[float, float]:
 
     J = mean_i 1 / (|Y| |not Y|) sum_{a in Y, b not in Y} log(1 + exp(-(phi_a - phi_b)))
 
-    `slope` has the derivative of each stored phi.
+    `slope` is the derivative of each stored phi.
     """
     row, share = row_numbers(phi), share_of_a_pair(truth)
     J = derivative = 0.0
@@ -94,7 +94,7 @@ def pair_loss(truth: Csr, phi: Csr, slope: Floats) -> tuple[float, float]:
 
 
 def _pairs(row: Array, is_true: Array) -> Iterator[tuple[Array, Array]]:
-    """Pairs of a true and a false entry of one row, as places, a bounded number at a time.
+    """Pairs of a true and a false entry of a row, by position, a bounded number at a time.
 
     Entries are sorted by row.
     """
@@ -116,7 +116,7 @@ def median_distance(graph: NeighborGraph) -> float:
 
 
 def rate_by_grid(trial: RateTrial, unit: float) -> float:
-    """The rate of the least loss: on a grid, then by golden section around its best point.
+    """The rate with the least loss: on a grid, then by golden section around its best point.
 
     `unit` is the median distance.
     """
@@ -140,16 +140,16 @@ def rate_by_grid(trial: RateTrial, unit: float) -> float:
             low, left, at_left = left, right, at_right
             right = low + _GOLDEN * (high - low)
             at_right = loss(right)
-    # The loss has steps and more than one valley: what was best counts, not where it ended.
+    # The loss has steps and several minima: keep the best rate seen, not the last one.
     return _rate(min(tried, key=lambda zeta: (tried[zeta], zeta)), unit)
 
 
 def rate_by_gradient(trial: RateTrial, unit: float, random: Any) -> float:
-    """The rate to which stochastic gradients of the surrogate lead from the best of the grid.
+    """The rate by stochastic gradient descent on the surrogate, from the best of the grid.
 
-    Batches of rows, steps in log z, and the mean of the second half of them (Polyak's average). The
-    best of the grid stays where that has no smaller loss: the surrogate is not the ranking loss,
-    and not convex. `unit` is the median distance and `random` a ``numpy.random.RandomState``.
+    Batches of rows, steps in log z, and the mean of the second half of them (Polyak averaging). If
+    its loss is no smaller, the best of the grid is kept: the surrogate is neither the ranking loss
+    nor convex. `unit` is the median distance and `random` a ``numpy.random.RandomState``.
     """
     best, least = _best_of_grid(trial, unit)
     low, high = np.log(RELATIVE_RATES[[0, -1]])
@@ -164,7 +164,7 @@ def rate_by_gradient(trial: RateTrial, unit: float, random: Any) -> float:
 
 
 def _best_of_grid(trial: RateTrial, unit: float) -> tuple[int, float]:
-    """The place of the least loss, of equal ones the lowest rate, and that loss."""
+    """The index of the least loss, the lowest rate among equal ones, and that loss."""
     losses = [trial.loss(_rate(zeta, unit)) for zeta in RELATIVE_RATES]
     best = int(np.argmin(losses))
     return best, losses[best]

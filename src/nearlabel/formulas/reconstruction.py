@@ -1,4 +1,4 @@
-"""Queries as averages of their neighbors: the weights that come nearest, and how near that is."""
+"""Queries as weighted averages of their neighbors: the best weights, and the residuals."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _ELEMENTS_AT_ONCE = 2**18  # of differences and products of neighbors: 2 MiB sta
 
 
 class Reconstruction(NamedTuple):
-    """What `reconstruct` finds."""
+    """The result of `reconstruct`."""
 
-    weights: Floats  # (m, k), nonnegative, of sum 1 for each query
+    weights: Floats  # (m, k), nonnegative, with sum 1 for each query
     residuals: Floats  # (m,), Euclidean distances of the queries from their weighted averages
 
 
 def reconstruct(vectors: Any, queries: Any, indices: Array) -> Reconstruction:
-    """Find the weights w >= 0 of sum 1 that make ||t - sum_j w_j x_j||^2 least, for each query t.
+    """Find the weights w >= 0 with sum 1 that minimize ||t - sum_j w_j x_j||^2 for each query t.
 
-    `indices` (m, k) has the neighbors x_j of each query, rows of `vectors`. Where several weights
-    are best, or nearly so, those that `simplex_weights` chooses by its ridge. Dense and CSR rows
-    give the same, to the last bit.
+    `indices` (m, k) has the neighbors x_j of each query, rows of `vectors`. If several weights are
+    best, or nearly so, the ridge of `simplex_weights` decides. Dense and CSR rows give the same
+    weights, to the last bit.
     """
     queries = matching(queries, vectors)
     weights, residuals = np.empty(indices.shape), np.empty(len(indices))
@@ -35,13 +35,13 @@ def reconstruct(vectors: Any, queries: Any, indices: Array) -> Reconstruction:
         differences, exponent = _differences(vectors, queries[rows], indices[rows])
         w = weights[rows] = simplex_weights(_gram_matrices(differences))
         lengths = np.linalg.norm(w[:, None, :] @ differences, axis=(1, 2))
-        with np.errstate(over="ignore"):  # beyond the floats it is infinite
+        with np.errstate(over="ignore"):  # an overflow gives infinity
             residuals[rows] = np.ldexp(lengths, exponent)
     return Reconstruction(weights, residuals)
 
 
 def _elements(vectors: Any, queries: Any, indices: Array) -> Array:
-    """How many numbers the differences and the Gram matrix of each query have, at most."""
+    """The size of the differences and the Gram matrix of each query, at most."""
     m, k = indices.shape
     features = np.full(m, vectors.shape[1])
     if sparse.issparse(vectors):
@@ -51,10 +51,10 @@ def _elements(vectors: Any, queries: Any, indices: Array) -> Array:
 
 
 def _differences(vectors: Any, queries: Any, indices: Array) -> tuple[Floats, Array]:
-    """(x_j - t) / 2**e, shape (m, k, d), and e, shape (m,), which brings the largest near 1.
+    """(x_j - t) / 2**e, shape (m, k, d), and e, shape (m,), which scales the largest close to 1.
 
-    No square overflows then, nor are all of them zero. Of CSR rows only the features that one of
-    them stores, in their order; where a query has fewer of these than others, zeros fill up.
+    So no square overflows, and not all of them underflow. For CSR rows, only the features that one
+    of them stores, in order; a query with fewer of these than others is padded with zeros.
     """
     if sparse.issparse(vectors):
         near, own = _stored_features(vectors[indices.ravel()], queries, indices.shape[1])
@@ -68,20 +68,20 @@ def _differences(vectors: Any, queries: Any, indices: Array) -> tuple[Floats, Ar
         differences, quarters = near / 4 - own / 4, 2
     largest = np.abs(differences).max(axis=(1, 2), initial=0)
     exponent = np.frexp(largest)[1]
-    # In two steps: a power of two that makes the least number one is none itself.
+    # In two steps: the power of two that scales the smallest float to 1 is not a float itself.
     for part in (exponent // 2, exponent - exponent // 2):
         differences *= np.ldexp(1.0, -part)[:, None, None]
     return differences, exponent + quarters
 
 
 def _stored_features(near: Any, queries: Any, k: int) -> tuple[Floats, Floats]:
-    """CSR rows as dense ones, (m, k, width) and (m, width), without features of zeros alone.
+    """CSR rows as dense ones, (m, k, width) and (m, width), without features that are all zero.
 
     `near` has the k neighbors of the first query, then those of the second, and so on.
     """
     m, d = queries.shape
     near_row, query_row = row_numbers(near), row_numbers(queries)
-    near_key = near_row // k * d + near.indices  # a number for each query and feature
+    near_key = near_row // k * d + near.indices  # a unique number per query and feature
     query_key = query_row * d + queries.indices
     keys = np.unique(np.concatenate([near_key, query_key]))
     first = np.searchsorted(keys, np.arange(m + 1) * d)
@@ -93,10 +93,10 @@ def _stored_features(near: Any, queries: Any, k: int) -> tuple[Floats, Floats]:
 
 
 def _gram_matrices(rows: Floats) -> Floats:
-    """The products of the rows of each set with each other: (m, k, k) from (m, k, d).
+    """The Gram matrix of each set of rows: (m, k, k) from (m, k, d).
 
-    Each is a sum in the order of the features. Hence equal rows have equal products, and features
-    of zeros do not matter, to the last bit.
+    Products are summed in the order of the features, so that equal rows have equal products and
+    features that are zero do not matter, to the last bit.
     """
     m, k, _ = rows.shape
     gram = np.zeros((m, k, k))

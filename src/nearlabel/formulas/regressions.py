@@ -1,8 +1,8 @@
 """Logistic regressions of many labels on one matrix of inputs.
 
-Counts of labels among neighbors are mostly zero where labels are many, and a regression that steps
-over the zeros is many times as quick. So inputs are scaled, but centered only where they are mostly
-not zero: the intercept is free and absorbs the rest.
+With many labels, counts of labels among neighbors are mostly zero, and a regression that skips the
+zeros is many times faster. So inputs are scaled, but centered only if they are mostly nonzero: the
+intercept is not penalized and absorbs the rest.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from nearlabel.common.arrays import (
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import one_blas_thread, run_blocks
 
-_DENSE_FROM = 1 / 5  # share of entries from which a dense product is quicker than a sparse one
-# Newton's method: a step is halved until it brings this share of what its slope promises.
+_DENSE_FROM = 1 / 5  # share of entries from which a dense product is faster than a sparse one
+# Newton's method: a step is halved until it achieves this share of what its slope promises.
 _ENOUGH = 0.1
 _SMALLEST_STEP = 2.0**-20
 _MOST_STEPS = 1000
@@ -41,16 +41,16 @@ _ROUNDING = 1e-13  # share of the objective that is lost in rounding errors
 
 @dataclass(frozen=True)
 class Standardization:
-    """What makes inputs comparable: (inputs - center) / scale, column by column."""
+    """Standardization of inputs: (inputs - center) / scale, column by column."""
 
-    # The mean of a column that is mostly not zero. Zero for the others, which so stay sparse; their
-    # mean is no greater than their standard deviation.
+    # The mean of a column that is mostly nonzero. Zero for the others, which thus stay sparse;
+    # their mean is no greater than their standard deviation.
     center: Floats
     scale: Floats  # the standard deviation; infinite for a constant column, which becomes zero
 
     @classmethod
     def of(cls, inputs: Csr) -> Standardization:
-        """Learn it from inputs, a canonical ``csr_array`` of float of shape (n, m)."""
+        """Fit it to inputs, a canonical ``csr_array`` of float of shape (n, m)."""
         n, m = inputs.shape
 
         def average(values: Floats) -> Floats:
@@ -62,14 +62,14 @@ class Standardization:
             mean = average(inputs.data)
             deviation = inputs.data - mean[inputs.indices]
             variance = average(np.square(deviation)) + zeros * np.square(mean)
-            # The mean of numbers far from zero is rounded; this takes the error out.
+            # The mean of numbers far from zero is rounded; this removes the error.
             variance -= np.square(average(deviation) - zeros * mean)
         has_spread = varies(inputs) & (variance > 0) & np.isfinite(variance)
         center = np.where(has_spread & (stored > n / 2), mean, 0.0)
         return cls(center, np.sqrt(np.where(has_spread, variance, np.inf)))
 
     def __call__(self, inputs: Any) -> Any:
-        """Standardized inputs: CSR where the inputs are and few are not zero, else dense."""
+        """Standardized inputs: CSR if the inputs are and few are nonzero, else dense."""
         n, m = inputs.shape
         full = np.flatnonzero(self.center)
         if sparse.issparse(inputs) and inputs.nnz + n * len(full) > _DENSE_FROM * n * m:
@@ -88,16 +88,17 @@ def logistic_regressions(
 ) -> tuple[Floats, Floats]:
     """One logistic regression per label, all on the same inputs.
 
-    Minimizes, for each label by itself, the log loss, summed over the rows, plus `ridge` times the
-    sum of the squared weights; the intercept is free. Where inputs separate a label perfectly, the
-    ridge alone, which is above zero, keeps the weights finite. `inputs` (n, m) are dense or CSR.
+    Minimizes, for each label separately, the log loss, summed over the rows, plus `ridge` times the
+    sum of the squared weights; the intercept is not penalized. If inputs separate a label
+    perfectly, only the ridge, which is positive, keeps the weights finite. `inputs` (n, m) are
+    dense or CSR.
 
     Returns
     -------
     weights : ndarray of shape (q, m)
         Zero for a constant column.
     intercepts : ndarray of shape (q,)
-        Infinite for a label that every row carries or none, whose weights are zero.
+        Infinite for a label that every row or no row has; its weights are zero.
     """
     n, q = Y.shape
     weights, intercepts = np.zeros((q, inputs.shape[1])), np.empty(q)
@@ -124,11 +125,11 @@ def logistic_regressions(
 def left_out_log_odds(
     inputs: Any, Y: Csr, weights: Floats, intercepts: Floats, ridge: float, n_jobs: int = 1
 ) -> Floats:
-    """Log odds (n, q) of each row by the `logistic_regressions` learned without it, nearly.
+    """Approximate log odds (n, q) of each row by the `logistic_regressions` fitted without it.
 
-    One step of Newton's method leads from the weights of all rows to those without row i. With
+    One step of Newton's method goes from the weights of all rows to those without row i. With
     the Hessian matrix H of all rows, probability p and second derivative h = p (1 - p) of the row,
-    and a = x' H^-1 x, it moves the log odds of the row by (p - y) a / (1 - h a) [1]_.
+    and a = x' H^-1 x, it changes the log odds of the row by (p - y) a / (1 - h a) [1]_.
 
     References
     ----------
@@ -153,7 +154,7 @@ def left_out_log_odds(
             hessian[np.diag_indices(len(penalty))] += penalty
             a = np.einsum("ij,ij->i", dense, _solution(hessian, dense.T).T)
             y = truth[:, [label]].toarray().ravel()
-            # h a < 1, but for rounding errors where a row alone decides on a weight.
+            # h a < 1, except for rounding errors if a single row determines a weight.
             log_odds[:, label] = odds + (p - y) * a / np.maximum(1 - h * a, _ROUNDING)
             yield
 
@@ -194,18 +195,18 @@ class _Design:
 def _newton(design: _Design, sign: Floats, ridge: float) -> Generator[None, None, Floats]:
     """The weights and, last, the intercept of one label; yields after each step.
 
-    `sign` is 1 for the rows that carry the label and -1 for the others. scikit-learn's solver of
-    this kind is of no use here: it leaves the field to L-BFGS as soon as a quarter of the rows have
-    probabilities of 0 or 1 to the last digit, as they have where a label can be separated and the
-    ridge is small; L-BFGS does not arrive then.
+    `sign` is 1 for the rows with the label and -1 for the others. scikit-learn's Newton solver
+    cannot be used here: it falls back to L-BFGS as soon as a quarter of the rows have probabilities
+    that round to 0 or 1, which happens if a label is separable and the ridge is small; L-BFGS does
+    not converge then.
     """
     penalty = np.full(design.rows.shape[1], ridge)
     penalty[-1] = 0.0
-    # The intercept's curvature may vanish where all rows are far on their side.
+    # The intercept's curvature may vanish if all rows are far on their side.
     least_curvature = np.where(penalty > 0, 2 * penalty, _ROUNDING * ridge)
 
     def look(w: Floats) -> tuple[Floats, float, Floats]:
-        """Margins, that is log odds times the sign; the objective, and its gradient."""
+        """Margins (log odds times the sign), the objective, and its gradient."""
         margin = sign * (design.rows @ w)
         height = float(np.logaddexp(0, -margin).sum() + penalty @ np.square(w))
         return margin, height, design.columns @ (-sign * expit(-margin)) + 2 * penalty * w
@@ -226,23 +227,23 @@ def _newton(design: _Design, sign: Floats, ridge: float) -> Generator[None, None
             promise = -size * float(gradient @ step)
             if promise > noise:
                 is_better = lower <= height - _ENOUGH * promise
-            else:  # the objective is flat to its last digit: the gradient says more
+            else:  # the objective is flat to its last digit: use the gradient instead
                 is_better = np.abs(new_gradient).sum() <= (1 - _ENOUGH) * steepness
                 is_better &= abs(lower - height) <= noise
             if is_better:
                 break
             size /= 2
         else:
-            return w  # what is left are rounding errors
+            return w  # the rest are rounding errors
         w, height, gradient = trial, lower, new_gradient
         yield
     return w
 
 
 def _solution(matrix: Floats, right: Floats) -> Floats:
-    """Solve equations with a symmetric matrix that is positive but for rounding errors.
+    """Solve equations with a symmetric matrix that is positive definite up to rounding errors.
 
-    Only its upper triangle counts. `right` has one right side, or one per column.
+    Only its upper triangle is used. `right` has one right-hand side, or one per column.
     """
     scale = 1 / np.sqrt(np.diagonal(matrix))
     matrix = matrix * scale * scale[:, None]

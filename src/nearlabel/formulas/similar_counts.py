@@ -1,16 +1,16 @@
 """Training rows whose neighborhoods resemble a query's in all labels at once.
 
-C_il is how many neighbors of training row i carry label l, c_l the same of a query. A row is
-admissible where none of its q counts is further than the tolerance from the query's. To compare all
-rows in all labels would take n q steps a query. Two observations make it cheap and keep it exact:
+C_il is how many neighbors of training row i have label l, c_l the same for a query. A row is
+admissible if each of its q counts is within the tolerance of the query's. Comparing all rows in all
+labels would take n q steps per query. Two observations make it cheap and keep it exact:
 
-- A count is heavy if it is above the tolerance. Where neither count of a label is heavy, they are
-  near each other. So a query without heavy counts admits every row without: these light rows were
-  counted by label and count beforehand.
-- Where one of the two counts is heavy, the other must not be 0. So heavy rows are found in lists of
-  rows by label and count, at labels that the query touches; and a query with a heavy count finds
-  all its rows there. If most rows are in the list, it is shorter to take the few light rows that
-  are not from what was counted beforehand.
+- A count is heavy if it is above the tolerance. If neither count of a label is heavy, they are
+  within the tolerance. So a query without heavy counts admits every row without heavy counts: these
+  light rows are counted by label and count beforehand.
+- If one of the two counts is heavy, the other must not be 0. So heavy rows are found in lists of
+  rows by label and count, at labels that the query's neighbors have; and a query with a heavy count
+  finds all its rows there. If most rows are in the list, it is faster to subtract the few light
+  rows that are not in it from the counts made beforehand.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Csr, csr_of_known, kernel_array, kernel_rows, row_numbers
 from nearlabel.labels.histograms import LabelHistograms
 
-_CELLS_AT_ONCE = 2**19  # of a tally of some queries: most of it stays in the cache
-_ENTRIES_A_CALL = 2**28  # of training rows that some queries look at, at worst: a second
+_CELLS_AT_ONCE = 2**19  # of the tally of some queries: most of it stays in the cache
+_ENTRIES_A_CALL = 2**28  # of training rows that some queries visit at worst: a second
 
 
 class Tally(NamedTuple):
@@ -34,7 +34,7 @@ class Tally(NamedTuple):
 
     admissible: Array  # (m,), |A|: how many there are
     with_label: (
-        Array  # (m, q), V_l: of these with the query's count of label l, those that carry it
+        Array  # (m, q), V_l: of these with the query's count of label l, those that have it
     )
     without_label: Array  # (m, q), U_l: those that do not
 
@@ -43,8 +43,8 @@ class Tally(NamedTuple):
 class AdmissibleRows:
     """Training rows, arranged so that those near a query's counts are found."""
 
-    tolerance: int  # most that the counts of a label may differ; k at most, which allows everything
-    entries: Csr  # (n, q), int32: 2 C_il + y_il, the count and whether the row carries the label
+    tolerance: int  # greatest difference of the counts of a label; at most k, which admits all rows
+    entries: Csr  # (n, q), int32: 2 C_il + y_il, the count and whether the row has the label
     is_light: Array  # (n,): rows without a heavy count
     light: LabelHistograms  # these rows by label and count
     # (cells of the histograms, n): for each label and count, the rows that have it; empty for count
@@ -53,7 +53,7 @@ class AdmissibleRows:
 
     @classmethod
     def of(cls, C: Csr, Y: Csr, k: int, tolerance: int) -> AdmissibleRows:
-        """Arrange rows with labels Y, of whose k neighbors C_il, if stored 1 or more, carry l."""
+        """Arrange rows with labels Y; C_il of row i's k neighbors have label l, no zeros stored."""
         tolerance = min(tolerance, k)
         entries = 2 * C + Y
         label, count, carries = entries.indices, entries.data >> 1, entries.data & 1 == 1
@@ -66,7 +66,7 @@ class AdmissibleRows:
         counted = np.repeat(is_light, np.diff(entries.indptr))
         light.with_label[:] = np.bincount(cell[counted & carries], minlength=n_cells)
         light.without_label[:] = np.bincount(cell[counted & ~carries], minlength=n_cells)
-        # Light rows without the label and without a neighbor that carries it have no entry.
+        # Light rows without the label and without a neighbor that has it have no entry.
         start = light.start[:-1]
         seen = np.add.reduceat(light.with_label + light.without_label, start)
         light.without_label[start] = is_light.sum() - seen
@@ -80,7 +80,7 @@ class AdmissibleRows:
 
     @property
     def counts(self) -> Csr:
-        """C, as it was given."""
+        """C, as given."""
         count = self.entries.data >> 1
         kept = count > 0
         indptr = np.concatenate([[0], np.cumsum(kept)])[self.entries.indptr]
@@ -125,7 +125,7 @@ class AdmissibleRows:
             rows = self.entries[self._shortest_list(heavy, c)] if len(heavy) else heavy_rows
             row, label, own = row_numbers(rows), rows.indices, c[rows.indices]
             theirs, carries = rows.data >> 1, rows.data & 1 == 1
-            # A row has an entry of every heavy label, and no entry that is too far.
+            # A row has an entry for every heavy label, and none outside the tolerance.
             is_heavy = own > self.tolerance
             admits = np.bincount(row[is_heavy], minlength=rows.shape[0]) == len(heavy)
             admits[row[np.abs(theirs - own) > self.tolerance]] = False
@@ -134,7 +134,7 @@ class AdmissibleRows:
             A, absent = admits.sum(), admits.sum() - np.bincount(label[admitted], minlength=q)
             V = np.bincount(label[same & carries], minlength=q)
             U = np.bincount(label[same & ~carries], minlength=q) + (c == 0) * absent
-            if not len(heavy):  # all light rows are admissible, and counted beforehand
+            if not len(heavy):  # all light rows are admissible, and were counted beforehand
                 cell = self.light.start[:-1] + c
                 A += self.is_light.sum()
                 V += self.light.with_label[cell]
@@ -142,7 +142,7 @@ class AdmissibleRows:
             tally.admissible[query], tally.with_label[query], tally.without_label[query] = A, V, U
 
     def _shortest_list(self, heavy: Array, c: Array) -> Array:
-        """The rows with a count near that of the query, for the heavy label with fewest of them."""
+        """The rows with a count near the query's, for the heavy label with the fewest such rows."""
         cell, stop = self.light.start[heavy] + c[heavy], self.light.start[heavy + 1]
         begin = self.postings.indptr[cell - self.tolerance]
         end = self.postings.indptr[np.minimum(cell + self.tolerance + 1, stop)]

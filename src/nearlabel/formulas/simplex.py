@@ -1,4 +1,4 @@
-"""The point of a simplex that is nearest to the origin, for many small simplices at once."""
+"""The point of a simplex nearest to the origin, for many small simplices at once."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Floats, kernel_array
 
 RIDGE = 1e-8  # of the mean of the diagonal
-_CORRECTIONS = 16  # three are usual
-_ENOUGH = 2.0**-60  # a correction that is so small, relative to the sum, is the last
-_NO_WEIGHT = 2.0**-46  # a corner that would get less is left at zero
+_CORRECTIONS = 16  # at most; three are usual
+_ENOUGH = 2.0**-60  # a correction this small, relative to the sum, is the last
+_NO_WEIGHT = 2.0**-46  # a corner that would get less weight stays at zero
 
 
 def simplex_weights(gram: Floats, *, steps: int | None = None) -> Floats:
-    """Weights w >= 0 of sum 1 that make w'Gw least.
+    """Weights w >= 0 with sum 1 that minimize w'Gw.
 
-    With G the products of some vectors with each other, w'Gw is the squared length of their mean by
-    the weights w. Vectors of zeros, where there are any, share all weight evenly. Else `RIDGE`
-    times the mean of its diagonal is added to the diagonal of G, so that just one w is best, and
-    equal vectors get equal weights.
+    If G is the Gram matrix of some vectors, w'Gw is the squared length of their mean with weights
+    w. Zero vectors, if there are any, share all weight evenly. Otherwise `RIDGE` times the mean of
+    its diagonal is added to the diagonal of G, so that the minimum is unique and equal vectors get
+    equal weights.
 
     `gram` (m, k, k) has m matrices G, each finite, symmetric and positive semidefinite up to
-    rounding errors, on any scale. The weights (m, k) are right to 1e-12, however close to singular
-    G is: each linear system is solved in plain float64 first and then corrected by what is left of
-    it in twice the digits. At most `steps` systems are solved for a matrix, by default 10 (k + 1);
-    about as many as w has entries above zero are usual. If that is not enough, which has not been
-    seen, the weights are what was reached: nonnegative, of sum 1, and no worse than all weight on
-    the nearest corner.
+    rounding errors, on any scale. The weights (m, k) are accurate to 1e-12, however close to
+    singular G is: each linear system is solved in float64 and then refined with residuals in twice
+    the precision. At most `steps` systems are solved per matrix, by default 10 (k + 1); usually
+    about as many as w has positive entries. If that is not enough, which has not been observed, the
+    weights are the best so far: nonnegative, with sum 1, and no worse than all weight on the
+    nearest corner.
 
-    An active-set method. For H = G with the ridge, u = w / w'Hw minimizes u'Hu / 2 - sum(u) over
-    u >= 0 alone, the problem of Lawson and Hanson [1]_: a corner enters the support of u where that
-    helps most, the equations Hu = 1 are solved there, and a corner leaves it whose solution is
-    negative. This ends, for the minimum falls with every corner that enters.
+    This is an active-set method. For H = G with the ridge, u = w / w'Hw minimizes u'Hu / 2 - sum(u)
+    over u >= 0, the problem of Lawson and Hanson [1]_: the corner that helps most enters the
+    support of u, the equations Hu = 1 are solved there, and corners with a negative solution leave.
+    This terminates, since the minimum decreases with every corner that enters.
 
     References
     ----------
@@ -52,7 +52,7 @@ def simplex_weights(gram: Floats, *, steps: int | None = None) -> Floats:
     """
     diagonal = np.diagonal(gram, axis1=1, axis2=2)
     if not np.isfinite(diagonal).all():
-        raise ValueError("gram must hold finite numbers")
+        raise ValueError("gram must contain only finite numbers")
     at_origin = diagonal == 0
     sharing = at_origin.sum(axis=1)
     weights: Floats = at_origin / np.maximum(sharing, 1)[:, None]
@@ -65,7 +65,7 @@ def _weights_with_ridge(gram: Floats, steps: int | None) -> Floats:
     m, k, _ = gram.shape
     steps = 10 * (k + 1) if steps is None else steps
     diagonal = np.diagonal(gram, axis1=1, axis2=2)
-    # A power of two brings the largest entry near 1 without rounding.
+    # A power of two scales the largest entry close to 1 without rounding.
     exponent = np.frexp(diagonal.max(axis=1))[1].clip(-1000, 1000)
     scale = np.ldexp(1.0, -exponent)
     ridge = RIDGE * (diagonal * scale[:, None]).mean(axis=1)
@@ -82,17 +82,17 @@ def _weights_with_ridge(gram: Floats, steps: int | None) -> Floats:
 def _weights_by_numpy(gram: Floats, ridge: float, steps: int) -> Floats:
     support = [int(gram.diagonal().argmin())]
     u, entered = np.zeros(len(gram)), -1
-    exact = False  # at first in plain arithmetic, which nearly always finds the support
+    exact = False  # plain arithmetic first, which nearly always finds the support
     for _ in range(steps):
         target, rest = _target(gram, ridge, support, exact)
         falling = [corner for corner in support if not target[corner] > 0]
-        if falling:  # go towards the target until the first of them is at zero
+        if falling:  # move towards the target until the first of them reaches zero
             ways = [u[c] / (u[c] - target[c]) if u[c] > 0 else 0.0 for c in falling]
             leaving = falling[int(np.argmin(ways))]
             u = np.maximum(u + min(ways) * (target - u), 0)
             u[leaving] = 0
             support.remove(leaving)
-            if leaving == entered and min(ways) == 0:  # no way down but by rounding errors
+            if leaving == entered and min(ways) == 0:  # only rounding errors remain
                 if exact:
                     break
                 exact = True
@@ -130,7 +130,7 @@ def _target(gram: Floats, ridge: float, support: list[int], exact: bool) -> tupl
 
 
 def _rest(gram: Floats, ridge: float, support: list[int], high: Floats, low: Floats) -> Floats:
-    """1 - H (high + low), rounded practically once."""
+    """1 - H (high + low), effectively rounded once."""
     products, errors = _exact_products(gram[:, support], high)
     ridges, ridge_errors = np.zeros((2, len(gram)))
     ridges[support], ridge_errors[support] = _exact_products(ridge, high)

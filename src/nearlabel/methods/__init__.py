@@ -1,4 +1,4 @@
-"""The published methods, one per file. The stub beside this file is their registry."""
+"""The published methods, one per file. The stub beside this file registers them."""
 
 from nearlabel.common.lazy import lazy_attributes
 

@@ -22,9 +22,9 @@ from nearlabel.methods.items import Training
 from nearlabel.methods.needs import Needs
 from nearlabel.search import class_neighbors
 
-_MEMBERS_AT_ONCE = 2**23  # neighbors of queries that are held together: some 100 MB
-_SCORES_AT_ONCE = 2**22  # of training rows, of which the cuts are learnt together
-_CALIBRATED_SCORES = 2**20  # of training rows, which the probabilities are learnt from
+_MEMBERS_AT_ONCE = 2**23  # neighbors of queries in memory at a time: some 100 MB
+_SCORES_AT_ONCE = 2**22  # scores of training rows in memory while cuts are learned
+_CALIBRATED_SCORES = 2**20  # scores of training rows that probabilities are learned from
 _BYTES_A_MEMBER = 12  # a row and its distance
 
 
@@ -32,19 +32,19 @@ _BYTES_A_MEMBER = 12  # a row and its distance
 class BalancedkNN(CalibratedMethod):
     """Class-balanced k nearest neighbors [1]_.
 
-    A frequent label has a neighbor nearly everywhere, a rare one nearly nowhere. Here every label
-    sends its own: N*(t) is the union, over all labels, of the `per_class` nearest rows that carry
-    the label. The score of a label is the sum of exp(-d²/sigma²) over the rows of N*(t) that carry
-    it. A label is predicted where its score reaches a cut of its own, the one with the best F1 on
-    the training rows, each left out of its own neighbors. `predict_proba` gives how often labels
+    Frequent labels have a neighbor nearly everywhere, rare ones nearly nowhere. Here every label
+    contributes its own neighbors: N*(t) is the union, over all labels, of the `per_class` nearest
+    rows with the label. The score of a label is the sum of exp(-d²/sigma²) over the rows of N*(t)
+    with it. A label is predicted if its score reaches the label's cut, the one with the best F1 on
+    the training rows, each left out of its own neighbors. `predict_proba` returns how often labels
     with such a score were right on these rows.
 
     Parameters
     ----------
     per_class : int, default=10
-        Nearest rows of each label; all rows that carry it where there are fewer.
+        Nearest rows per label; all rows with the label if there are fewer.
     bandwidth : "median" or float, default="median"
-        sigma. By default the median distance of all neighbors of all training rows.
+        sigma; by default the median distance of all neighbors of all training rows.
     metric, n_jobs
         As in `MLkNN`.
 
@@ -53,20 +53,20 @@ class BalancedkNN(CalibratedMethod):
     bandwidth_ : float
         sigma in use.
     cuts_ : ndarray of float, shape (q,)
-        The score from which each label is predicted; infinite for a label that no row carries.
+        The score from which each label is predicted; infinite for a label that no row has.
     n_neighbors_ : int
-        `per_class`, n - 1 at most: what `kneighbors` gives by default. The method itself looks at
-        the nearest rows of each label instead.
+        `per_class`, at most n - 1: the default of `kneighbors`. The method itself uses the nearest
+        rows of each label instead.
     classes_, label_names_, n_features_in_
         As in `MLkNN`.
 
     Notes
     -----
-    The neighbors of a graph do not hold enough of each label: the model searches by itself, always
-    exactly, and needs vectors beside any graph. N*(t) has up to q times `per_class` rows, and so
-    the method is not for many labels; sizes that cannot be are refused before anything is searched.
-    Leave-one-out scores of the training rows leave a row out of its own neighbors; cuts and sigma
-    stay those of all rows.
+    The neighbors in a graph do not include enough of each label: the model searches by itself,
+    always exactly, and needs vectors in addition to a graph. N*(t) has up to q times `per_class`
+    rows, so the method is not suitable for many labels; sizes that do not fit into memory raise an
+    error before any search. Leave-one-out scores leave a training row out of its own neighbors;
+    cuts and sigma remain those of all rows.
 
     References
     ----------
@@ -96,7 +96,7 @@ class BalancedkNN(CalibratedMethod):
         Reals("cuts", "cuts_", "q", low=0, high=np.inf),
         StoredCalibration(),
     )
-    # Not parameters of this method: what the base asks of all, and the search of `kneighbors`.
+    # Not parameters of this method: required by the base class, and the search of `kneighbors`.
     n_neighbors: ClassVar[Any] = property(attrgetter("per_class"))  # type: ignore[misc]
     search: ClassVar[Any] = "auto"  # type: ignore[misc]
 
@@ -109,12 +109,12 @@ class BalancedkNN(CalibratedMethod):
         members = _most_members(Y, min(self.per_class, Y.shape[0]))
         what = "the neighbors of BalancedkNN, the nearest rows of each label for each row,"
         shape = (Y.shape[0], members)
-        check_dense_size(what, shape, _BYTES_A_MEMBER, "fewer per_class, or MLkNN")
+        check_dense_size(what, shape, _BYTES_A_MEMBER, "a smaller per_class, or MLkNN")
         return NO_ROWS
 
     def _learn(self, seen: Training) -> None:
         Y, (n, q) = seen.Y, seen.Y.shape
-        asked = self._items.asked  # per_class may have been set to something else since the fit
+        asked = self._items.asked  # per_class may have been changed since fit
         assert asked is not None
         self._per_class = min(asked, n)
         distances = self._members(seen.X, np.arange(n))
@@ -146,7 +146,7 @@ class BalancedkNN(CalibratedMethod):
         )
 
     def _scores(self, graph: NeighborGraph, X: Any, rows: Array | None = None) -> LabelScores:
-        """score_l = sum over N*(t) of kappa(d_j) y_jl; without `rows`, the next ones move up."""
+        """score_l = sum over N*(t) of kappa(d_j) y_jl; the next rows replace left-out `rows`."""
         scores = np.empty((X.shape[0], self._labels.shape[1]))
         members = _most_members(self._items.alive_labels, self._per_class)
         for some in runs(np.full(len(scores), members + 1), _MEMBERS_AT_ONCE):
@@ -176,7 +176,7 @@ class BalancedkNN(CalibratedMethod):
         return graph, graph
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
-        cut = float(self.cuts_[label])  # infinite where no training row carries the label
+        cut = float(self.cuts_[label])  # infinite if no training row has the label
         return {"bandwidth": self.bandwidth_, **({"cut": cut} if np.isfinite(cut) else {})}
 
 
@@ -187,5 +187,5 @@ def _kappa(distances: Floats, sigma: float) -> Floats:
 
 
 def _most_members(Y: Csr, per_class: int) -> int:
-    """Rows that N*(t) can have."""
+    """The greatest possible number of rows in N*(t)."""
     return int(min(Y.shape[0], np.minimum(label_totals(Y), per_class).sum()))

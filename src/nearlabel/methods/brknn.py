@@ -1,4 +1,4 @@
-"""BRkNN, with its two ways to fill label sets and with weights."""
+"""BRkNN, with its two ways to extend label sets, and with weights."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from nearlabel.methods.fields import Choice
 
 @dataclass(repr=False, eq=False)
 class BRkNN(NeighborClassifier):
-    """Binary relevance by k nearest neighbors: each label by the share of votes it gets [1]_.
+    """Binary relevance by k nearest neighbors: labels are scored by their share of votes [1]_.
 
-    Nothing is learned: the k neighbors of a query vote, each for the labels that it carries. A
-    label is predicted where more than half of the votes are for it.
+    Nothing is learned: each of the k neighbors of a query votes for its labels. A label is
+    predicted if it gets more than half of the votes.
 
     Parameters
     ----------
     weights : {"uniform", "distance"}, default="uniform"
-        A vote of each neighbor, or 1 / distance of it (BRkNN-w [2]_). Neighbors at distance 0 vote
-        alone where there are some.
+        Each neighbor votes with weight 1, or with 1 / distance (BRkNN-w [2]_). If there are
+        neighbors at distance 0, only these vote.
     fill : {None, "top", "cardinality"}, default=None
-        What is done about the label sets, which are often empty: nothing; the best label where
-        there is none (BRkNN-a); or the b best labels, where b is the mean number of labels of the
-        neighbors, halves rounded up (BRkNN-b). Of labels with equal shares the more frequent one
-        is better, then the lower column.
+        What to do about label sets, which are often empty: nothing; predict the best label if the
+        set is empty (BRkNN-a); or predict the b best labels, where b is the mean number of labels
+        of the neighbors, halves rounded up (BRkNN-b). Of labels with equal shares the more frequent
+        one is better, then the lower column.
     n_neighbors, metric, search, n_jobs
         As in `MLkNN`.
 
@@ -43,8 +43,8 @@ class BRkNN(NeighborClassifier):
 
     Notes
     -----
-    `predict_proba` is (c + 1/n) / (k + 2/n) for c of k votes, and next to 1/2 where `fill` decides
-    otherwise. With a single label there is nothing to fill.
+    `predict_proba` is (c + 1/n) / (k + 2/n) for c of k votes, and close to 1/2 where `fill` decides
+    otherwise. With a single label, `fill` has no effect.
 
     References
     ----------
@@ -80,7 +80,7 @@ class BRkNN(NeighborClassifier):
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         decided = labels_from(scores, 0.5, strict=True)
-        if self._fill is None or self._labels.shape[1] == 1:  # a single label has its opposite
+        if self._fill is None or self._labels.shape[1] == 1:  # no label is the other class
             return decided
         if self._fill == "top":
             how_many = (np.diff(decided.indptr) == 0).astype(np.int64)
@@ -98,9 +98,9 @@ class BRkNN(NeighborClassifier):
 
 
 def vote_shares(distances: Floats) -> Floats:
-    """Shares of the neighbors in the votes, as 1 / distance; shape (n, k), each row adds up to 1.
+    """The neighbors' shares of the votes, by 1 / distance; shape (n, k), each row sums to 1.
 
-    Where some are at distance 0, these share all votes equally.
+    Neighbors at distance 0, if any, share all votes equally.
     """
     nearest = distances[:, :1]
     # Relative to the nearest, so that nothing overflows.

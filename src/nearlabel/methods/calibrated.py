@@ -1,4 +1,4 @@
-"""Methods whose scores are no probabilities: how often such scores are right is learned."""
+"""Methods whose scores are not probabilities, which are learned from leave-one-out scores."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from nearlabel.methods.fields import Field, Reals
 
 
 class CalibratedMethod(NeighborClassifier):
-    """A method whose probabilities are frequencies on training rows that were left out.
+    """A method whose probabilities are frequencies on left-out training rows.
 
     `_learn` sets `_calibration`, and `stored` declares it as `StoredCalibration`.
     """
 
-    _calibration: Calibration | None  # None where the model is from an older file
+    _calibration: Calibration | None  # None if the model is from an older file
 
     def _probabilities(self, scores: Floats, label: Array) -> Floats:
         if self._calibration is None:
@@ -30,12 +30,12 @@ class CalibratedMethod(NeighborClassifier):
 
     @abstractmethod
     def _uncalibrated(self, scores: Floats, label: Array) -> Floats:
-        """What stands for probabilities where nothing was learned of these."""
+        """A substitute for probabilities if none were learned."""
 
 
 @dataclass(frozen=True)
 class StoredCalibration(Field):
-    """The knots of a calibration; None where an older file has none."""
+    """The knots of a calibration; None if an older file has none."""
 
     key: str = "scores"
     attribute: str = "_calibration"
@@ -53,5 +53,5 @@ class StoredCalibration(Field):
         scores = Reals("scores", "", "m").check(learned["scores"], knots)
         chances = Reals("chances", "", "m", low=0, high=1).check(learned["chances"], knots)
         if np.any(np.diff(scores) <= 0) or np.any(np.diff(chances) < 0):
-            raise ValueError("its scores and chances do not rise together")
+            raise ValueError("its scores and probabilities must both be increasing")
         setattr(model, self.attribute, Calibration(scores, chances))

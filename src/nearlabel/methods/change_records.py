@@ -19,7 +19,7 @@ _CHANGES = ("add", "forget", "relabel")
 
 
 def added(before: Any, after: Any) -> dict[str, Any]:
-    """The rows that a state of a model has more than the one before it."""
+    """The rows that one state of a model has in addition to the previous one."""
     first, last = before._items.n_places, after._items.n_places
     store, places = after._items.store, np.arange(first, last)
     return {
@@ -36,13 +36,13 @@ def forgotten(before: Any, places: Array) -> dict[str, Any]:
 
 
 def relabelled(before: Any, after: Any, places: Array) -> dict[str, Any]:
-    """Rows that have other labels."""
+    """Rows that got other labels."""
     ids = _plain(before._items.ids(places))
     return {"change": "relabel", "ids": ids, **_label_tree(before, after, places)}
 
 
 def replayed(model: Any, tree: Mapping[str, Any]) -> Any:
-    """The model after a change of a journal; an error where the change makes no sense."""
+    """The model after a change from a journal; an error if the change is not valid."""
     change = check_choice(tree["change"], "change", _CHANGES)
     ids = tree["ids"] if isinstance(tree["ids"], list) else np.asarray(tree["ids"])
     if change == "forget":
@@ -57,7 +57,7 @@ def replayed(model: Any, tree: Mapping[str, Any]) -> Any:
 
 
 def _label_tree(before: Any, after: Any, places: Array) -> dict[str, Any]:
-    """The labels of some rows, and the names of labels that are new."""
+    """The labels of some rows, and the names of new labels."""
     q, names = before._items.labels.shape[1], after.label_names_
     labels = csr_tree(after._items.labels[places], only_ones=True)
     return {"labels": labels, "names": None if names is None else names[q:].tolist()}
@@ -67,18 +67,18 @@ def _labels(model: Any, tree: Mapping[str, Any]) -> FurtherLabels:
     matrix, names = csr_from(tree["labels"], "labels"), model.label_names_
     known, q = model._items.labels.shape[1], matrix.shape[1]
     if tree["labels"]["data"] is not None or q < known:
-        raise ValueError("its labels are no 0/1 matrix of all labels")
+        raise ValueError("its labels must be a 0/1 matrix with a column per label")
     if isinstance(model.classes_, np.ndarray):
         if q != 1:
-            raise ValueError("its labels are not one")
+            raise ValueError("it must have exactly one label")
         return FurtherLabels(matrix, names, model.classes_)
     if names is not None:
         names = stored_tags([*names.tolist(), *tree["names"]], q)
     elif tree["names"] is not None:
-        raise ValueError("its labels have names, and those of the model have none")
+        raise ValueError("its labels have names, but those of the model have none")
     return FurtherLabels(matrix, names, label_classes(q))
 
 
 def _plain(ids: Array) -> Any:
-    """Ids as a tree holds them."""
+    """Ids as stored in a tree."""
     return ids if ids.dtype.kind in "iu" else ids.tolist()

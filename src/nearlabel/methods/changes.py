@@ -1,8 +1,8 @@
-"""Changes of the training rows: rows are added, forgotten and relabelled, and learned from at once.
+"""Changes of the training rows: adding, forgetting and relabelling, with immediate effect.
 
-Each function takes a model and gives the next state of it; the model stays as it was. What a method
-has learned from counts follows by the rows whose neighbors or labels have changed. What cannot
-follow is learned again when it is next used.
+Each function takes a model and returns its next state; the model itself is unchanged. Counts that a
+method has learned are updated by the rows whose neighbors or labels have changed. What cannot be
+updated is learned again when it is next used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nearlabel.search import (
     width_of,
 )
 
-_MEASURED_EVERY = 10  # recall is measured again when one row in so many has changed
+_MEASURED_EVERY = 10  # recall is measured again when one row in ten has changed
 _NOWHERE = np.empty(0, np.int64)
 
 
@@ -48,15 +48,15 @@ class History:
 
 
 class Change(NamedTuple):
-    """A change of the training rows, as a method follows it.
+    """A change of the training rows, as a method sees it.
 
     Attributes
     ----------
     before : Items
-        As they were; the model itself has the items as they are now.
+        The items before the change; the model itself has the new ones.
     counts : list of CountChanges or None
-        The training rows by label and number of neighbors that carry it, for a method that needs
-        counts.
+        Changes of the training rows by label and number of neighbors with it, for a method that
+        needs counts.
     """
 
     before: Items
@@ -103,7 +103,7 @@ def forget(model: Any, places: Array, progress: Progress | None = None) -> Any:
     before = _searchable(model)
     if len(before) - len(places) < 2:
         message = (
-            f"ids names {len(places)} of {len(before)} rows; at least 2 must stay, for neighbors"
+            f"ids has {len(places)} of {len(before)} rows; at least 2 must remain, as neighbors"
         )
         raise ArgumentError(message, "ids")
     assert before.store is not None
@@ -160,8 +160,8 @@ def learn_again(
 ) -> Any:
     """The model after learning from all of its rows.
 
-    What only `refresh` learns, such as centers, stays unless `anew`. Neighbors that are kept are
-    not searched again unless `search`.
+    What only `refresh` learns, such as centers, stays unless `anew`. Stored neighbors are not
+    searched again unless `search`.
     """
     items: Items = model._items
     new, n_jobs = next_state(model), check_n_jobs(model.n_jobs)
@@ -184,7 +184,7 @@ def learn_again(
         kept = KeptNeighbors.of(graph, min(k, n - 1), items.alive) if keeps else None
     else:
         seen = kept.head()
-    if items.alive is not None:  # rows as they would be numbered by a fit
+    if items.alive is not None:  # number rows as a fit would
         number = np.cumsum(items.alive) - 1
         near = number[seen.indices].astype(seen.indices.dtype)
         seen = NeighborGraph.unchecked(near, seen.distances, n, seen.recall)
@@ -198,10 +198,10 @@ def learn_again(
 
 
 def compacted(model: Any) -> Any:
-    """The model without the places of forgotten rows, and with its index as a fit would make it."""
+    """The model without the places of forgotten rows, and with its index as after a fit."""
     items: Items = model._items
     new, store = next_state(model), items.compacted().store
-    if store is not None and items.alive is None:  # in one piece
+    if store is not None and items.alive is None:  # contiguous already
         store = VectorStore(store.vectors, store.ids, next_id=store.next_id)
     kept = _renumbered(items) if is_own(items) else None
     after = replace(
@@ -228,7 +228,7 @@ def searching_with(model: Any, search: Any) -> Any:
 
 
 def at_rest(model: Any) -> Any:
-    """The model as it is now; later changes, which another thread may make, leave it alone."""
+    """A snapshot of the model, unaffected by later changes from other threads."""
     items: Items = model._items
     state = next_state(model)
     if is_own(items):
@@ -238,33 +238,34 @@ def at_rest(model: Any) -> Any:
 
 
 def in_one_piece(model: Any) -> Any:
-    """The model as a file keeps it: without forgotten rows, and all rows in one piece."""
+    """The model as saved to a file: without forgotten rows, and with contiguous rows."""
     items: Items = model._items
     if items.rows is not None or items.alive is not None:
         return compacted(model)
-    if not is_own(items) and items.kept is not None:  # those of another copy of the model
+    if not is_own(items) and items.kept is not None:  # they belong to another copy of the model
         model = next_state(model)
         model._have(replace(items, kept=None))
     return model
 
 
 def keeps_neighbors(model: Any, items: Items) -> bool:
-    """Whether a model follows changes by counts, for which it keeps the neighbors of its rows.
+    """Whether a model updates its counts after changes, for which it stores all neighbors.
 
-    A search from outside may find no more than it was asked for: its neighbors are not kept.
+    Not with an external search, which may not find spare neighbors.
     """
     return bool(model.needs.counts and follows(model) and not is_plugged(items.search))
 
 
 def kept_width(items: Items, k: int) -> int:
-    """How many neighbors are searched where k are needed and some more are kept to spare."""
-    wide = k if is_precomputed(items.metric) else width_of(k)  # which may hold k, and no row goes
+    """How many neighbors to search if k are needed and some spare ones are stored."""
+    # Precomputed distances may have only k neighbors, and no rows are forgotten.
+    wide = k if is_precomputed(items.metric) else width_of(k)
     return min(wide, len(items) - 1)
 
 
 def follows(model: Any) -> bool:
-    """Whether what a model has learned, if anything, follows a change of the rows."""
-    from nearlabel.methods.base import NeighborClassifier  # which calls these functions
+    """Whether what a model has learned, if anything, is updated after a change of the rows."""
+    from nearlabel.methods.base import NeighborClassifier  # circular at module level
 
     kind = type(model)
     learns = kind._learn is not NeighborClassifier._learn
@@ -272,14 +273,16 @@ def follows(model: Any) -> bool:
 
 
 def _searchable(model: Any) -> Items:
-    """The items of a model whose rows can change, or an error."""
+    """The items of a model, or an error if its rows cannot change."""
     items: Items = model._items
     items.take_up_kept()
     if items.store is None:
-        raise ValueError("this model was fitted from a graph without X; rows cannot come or go")
+        raise ValueError(
+            "this model was fitted from a graph without X; rows cannot be added or forgotten"
+        )
     if is_precomputed(items.metric):
         raise ValueError(
-            "metric='precomputed': a model of distances among its rows cannot add or forget any"
+            "metric='precomputed': rows cannot be added to or forgotten from precomputed distances"
         )
     return items
 
@@ -289,7 +292,7 @@ def _items(before: Items, rows: LabelRows, **changed: Any) -> Items:
 
 
 def _note_totals(after: Items, before: Items, *changes: Any) -> None:
-    """Note how many items carry each label now: `changes` are label sets, each with a sign."""
+    """Update how many items have each label: `changes` are label sets, each with a sign."""
     totals = np.zeros(after.labels.shape[1], np.int64)
     totals[: len(before.totals)] = before.totals
     for labels, sign in zip(changes[::2], changes[1::2], strict=True):
@@ -307,7 +310,7 @@ def _named(model: Any, after: Items, labels: FurtherLabels | None = None) -> Any
 
 
 def _followed_by(new: Any, before: Items) -> KeptNeighbors | None:
-    """The neighbors by which the counts of a model can follow; None where they cannot."""
+    """The stored neighbors with which the counts of a model are updated; None if unavailable."""
     if not keeps_neighbors(new, new._items) or not is_own(before) or before.kept is None:
         return None
     fewest = min(len(before), len(new._items))
@@ -316,13 +319,13 @@ def _followed_by(new: Any, before: Items) -> KeptNeighbors | None:
 
 
 def is_own(items: Items) -> bool:
-    """Whether the kept neighbors are those of these items."""
+    """Whether the stored neighbors belong to these items."""
     items.take_up_kept()
     return items.kept is not None and items.kept.version == items.version
 
 
 def _neighbors_among(items: Items) -> int:
-    """Neighbors of a query among the items that there are now."""
+    """Neighbors of a query among the current items."""
     n = len(items)
     if items.asked is None:
         return n
@@ -330,8 +333,8 @@ def _neighbors_among(items: Items) -> int:
 
 
 def _not_followed(new: Any, before: Items, progress: Progress | None) -> Any:
-    """The next state of a model whose counts need not follow, or cannot."""
-    new._items.kept = new._items.stored_kept = None  # they are not those of the changed rows
+    """The next state of a model whose counts need not or cannot be updated."""
+    new._items.kept = new._items.stored_kept = None  # they do not match the changed rows
     if new.needs.counts and follows(new):
         return learn_again(new, progress=progress)
     new.n_neighbors_ = _neighbors_among(new._items)
@@ -342,12 +345,12 @@ def _not_followed(new: Any, before: Items, progress: Progress | None) -> Any:
 
 
 def _follow(new: Any, change: Change) -> Any:
-    """The next state of a model that has followed a change, or learned again if it could not."""
+    """The next state of a model, updated after a change, or fitted again if that is impossible."""
     return new if new._follow(change) else learn_again(new)
 
 
 def _measured(new: Any, changed: int, n_jobs: int) -> Any:
-    """Measure recall again where a tenth of the rows has changed since it was measured."""
+    """Measure recall again if a tenth of the rows has changed since it was measured."""
     items: Items = new._items
     items.unmeasured += changed
     if new.search_recall_ is not None and items.unmeasured * _MEASURED_EVERY >= len(items):
@@ -357,10 +360,10 @@ def _measured(new: Any, changed: int, n_jobs: int) -> Any:
 
 
 def _renumbered(items: Items) -> KeptNeighbors:
-    """The kept neighbors of all rows, numbered without the places of forgotten ones."""
+    """The stored neighbors of all rows, numbered without the places of forgotten ones."""
     assert items.kept is not None
     kept, places = items.kept, items.places
-    number = np.full(items.n_places + 1, -1, np.int32)  # where there is no neighbor, there is -1
+    number = np.full(items.n_places + 1, -1, np.int32)  # -1 stands for no neighbor
     number[places] = np.arange(len(places))
     lists = number[kept.places[places]], kept.distances[places], kept.lengths[places]
     return KeptNeighbors(kept.k, *lists)

@@ -26,21 +26,21 @@ from nearlabel.methods.needs import Needs
 
 @dataclass(repr=False, eq=False)
 class DMLkNN(NeighborClassifier):
-    """Dependent multi-label k nearest neighbors: the labels of a neighborhood as one [1]_ [2]_.
+    """Dependent multi-label k nearest neighbors: all labels of a neighborhood jointly [1]_ [2]_.
 
-    As ML-kNN, but the evidence for a label is the number of neighbors with *every* label. Its
-    likelihood is counted on the training rows whose neighborhoods, each row itself left out, have
-    the same number of that label, and of all others a number that differs by no more than a
-    tolerance. Bayes' rule gives the posterior by which labels are ranked; a label is predicted
-    where it is at least 1/2.
+    Like ML-kNN, but the evidence for a label is the number of neighbors with *every* label. Its
+    likelihood is estimated from the training rows whose neighborhoods, each row itself left out,
+    have the same count of that label, and counts of all others that differ by at most a tolerance.
+    Bayes' rule gives the posterior by which labels are ranked; a label is predicted if it is at
+    least 1/2.
 
     Parameters
     ----------
     tolerance : int, default=6
-        Delta of the paper: most that the number of neighbors with another label may differ. With k
-        or more all rows count, as in ML-kNN.
+        Delta of the paper: the greatest difference in the number of neighbors with another label.
+        With k or more all rows count, as in ML-kNN.
     denominator : {"labels", "counts"}, default="labels"
-        How often the smoothing stands in the denominators of the likelihoods: once per label, as
+        How often the smoothing is added in the denominators of the likelihoods: once per label, as
         in Mulan, or once per possible count, k + 1 times, as in ML-kNN.
     n_neighbors, smoothing, metric, search, n_jobs
         As in `MLkNN`.
@@ -73,7 +73,7 @@ class DMLkNN(NeighborClassifier):
     denominator: str = "labels"
 
     title = "DML-kNN"
-    # The admissible rows, and so the score of any label, are the query's own.
+    # The admissible rows, and so the scores of all labels, depend on the query.
     needs = Needs(dense_scores=True, counts=True)
     settings = (
         Integer("tolerance", "_tolerance", low=0),
@@ -107,7 +107,7 @@ class DMLkNN(NeighborClassifier):
         return True
 
     def _prepare(self) -> None:
-        """Arrange the rows now, so that answers leave the model as it is."""
+        """Arrange the rows now, so that predictions do not modify the model."""
         _ = self._rows
 
     @cached_property
@@ -117,9 +117,9 @@ class DMLkNN(NeighborClassifier):
         return AdmissibleRows.of(self._counts, labels, self.n_neighbors_, self._tolerance)
 
     def _posterior(self, n: int, n_l: Array, V: Array, U: Array) -> Floats:
-        """P(H_1 | c) where n_l of n rows carry a label, and V and U admissible ones have c_l."""
+        """P(H_1 | c) if n_l of n rows have a label, and V and U admissible rows have count c_l."""
         s, k, q = self._smoothing, self.n_neighbors_, self._labels.shape[1]
-        # The published numbers were made with q, where ML-kNN has k + 1.
+        # The published numbers were computed with q where ML-kNN has k + 1.
         cells = q if self._denominator == "labels" else k + 1
         prior, no_prior = priors(s, n, n_l)
         likelihood = Ratio(s + V, s * cells + n_l)
@@ -131,7 +131,7 @@ class DMLkNN(NeighborClassifier):
         for place, (_, V, U) in self._rows.tallies(neighbor_counts(graph, self._labels)):
             if rows is None:
                 scores[place] = self._posterior(n, n_l, V, U)
-            else:  # a training row is admissible for itself, with the very counts, and one of n
+            else:  # a training row is one of n, and admissible for itself with equal counts
                 y = self._labels[rows[place]].toarray()
                 scores[place] = self._posterior(n - 1, n_l - y, V - y, U - (1 - y))
         return DenseScores(scores)

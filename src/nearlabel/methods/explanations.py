@@ -1,4 +1,4 @@
-"""Why an item gets its labels: the numbers behind each score, and the neighbors that voted."""
+"""Why an item gets its labels: the terms of each score, and the neighbors with the label."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.scores import LabelScores
 from nearlabel.search import is_precomputed
 
-# Neighbors and scores of queries, and of their copies that lack a neighbor each.
+# Neighbors and scores of queries, and of copies of them that each lack one neighbor.
 _WORK_AT_ONCE = 2**20
 # In one line, or in a notebook.
 _LABELS_SHOWN = 10
@@ -25,7 +25,7 @@ _VOTERS_SHOWN = 10
 
 @dataclass(frozen=True)
 class Voter:
-    """A neighbor that carries a label.
+    """A neighbor with a label.
 
     Attributes
     ----------
@@ -33,10 +33,10 @@ class Voter:
         The training item.
     distance : float
     score_without : float
-        The label's score if this item were not there: the next nearest one, if there is any, takes
-        its place among the neighbors. What was learnt in fit stays.
+        The label's score if this item did not exist: the next nearest one, if any, takes its place
+        among the neighbors. What was learned in fit stays the same.
     part : float
-        What the item adds to the score: the score less `score_without`.
+        What the item adds to the score: the score minus `score_without`.
     """
 
     id: Any
@@ -54,14 +54,14 @@ class LabelExplanation:
     label : int
         Column of the label.
     name : str or int
-        Its name, or its column where it has none.
+        Its name, or its column if it has none.
     score : float
     predicted : bool
         Whether `predict` gives the label to the item.
     terms : mapping of str to float
-        The numbers that make the score, in the method's own words.
+        The terms of the score, in the method's own terminology.
     neighbors : tuple of Voter
-        The neighbors that carry the label, nearest first.
+        The neighbors with the label, nearest first.
     """
 
     label: int
@@ -74,7 +74,7 @@ class LabelExplanation:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """Labels of one item, best first, each with what speaks for it; ``print`` shows all of it."""
+    """Labels of one item, best first, each with its evidence; ``print`` shows all of it."""
 
     labels: tuple[LabelExplanation, ...]
     n_neighbors: int
@@ -128,7 +128,7 @@ def _mark(label: LabelExplanation) -> str:
 
 
 def _html_rows(label: LabelExplanation) -> Iterator[list[str]]:
-    """A row per neighbor that carries the label, nearest first; its own cells span them."""
+    """One row per neighbor with the label, nearest first; the label's own cells span them."""
     voters = [
         (str(voter.id), f"{voter.distance:.4g}", f"{voter.score_without:.4f}")
         for voter in label.neighbors[:_VOTERS_SHOWN]
@@ -151,12 +151,12 @@ def _html_rows(label: LabelExplanation) -> Iterator[list[str]]:
 
 
 def explain(model: Any, X: Any, top: int, labels: Any = None) -> Any:
-    """Why an item gets its best labels, or those that are asked for; a list for several items."""
+    """Why an item gets its best labels, or the requested ones; a list for several items."""
     top = check_integer(top, "top", low=1)
     X = model._check_queries(as_one_row(X))
     asked = None if labels is None else _columns(model, labels)
     c = min(top, model._items.labels.shape[1]) if asked is None else len(asked)
-    # The queries of a method that searches by itself have different numbers of voters.
+    # If a method searches by itself, queries have different numbers of voters.
     rows = max(1, _WORK_AT_ONCE // _work_of_a_row(model, c)) if model.needs.graph else 1
     found: list[Explanation] = []
 
@@ -169,7 +169,7 @@ def explain(model: Any, X: Any, top: int, labels: Any = None) -> Any:
 
 
 def _work_of_a_row(model: Any, c: int) -> int:
-    """Neighbors of a query, each with c labels, and scores where every label has one of its own."""
+    """The number of neighbors of a query times c labels, plus q if all labels have scores."""
     dense: int = model._items.labels.shape[1] if model.needs.dense_scores else 0
     return (int(model.n_neighbors_) + 1) * (c + 1) + dense
 
@@ -179,8 +179,8 @@ def explained(
 ) -> list[Explanation]:
     """The explanations of queries: searched, scored and decided together.
 
-    `choose` names the columns of each query, as many of all, shape (n, c). Queries that are the
-    training rows `rows` are answered as if each were new.
+    `choose` returns the columns for each query, the same number for all, shape (n, c). Queries that
+    are the training rows `rows` are treated as if each were new.
     """
     graph, further = model._voters(X) if rows is None else other_voters(model, rows)
     items, n = model._items, len(graph)
@@ -218,7 +218,7 @@ def explained(
 
 
 def nearest_voters(model: Any, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
-    """The neighbors of queries; and these with the next nearest one, if there is any."""
+    """The neighbors of queries; and the same with the next nearest one, if any."""
     items, k = model._items, model.n_neighbors_
     n = len(items)
     if sparse.issparse(X) and is_precomputed(items.metric) and k < n:
@@ -226,14 +226,14 @@ def nearest_voters(model: Any, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
         if held.min() <= k:
             raise ValueError(
                 f"explain needs the {k + 1} nearest training rows, one more than n_neighbors; "
-                f"row {held.argmin()} of X holds {held.min()}"
+                f"row {held.argmin()} of X has {held.min()}"
             )
     further = items.neighbors(X, min(k + 1, n), n_jobs=check_n_jobs(model.n_jobs))
     return further.head(k), further
 
 
 def other_voters(model: Any, rows: Array) -> tuple[NeighborGraph, NeighborGraph]:
-    """The neighbors of training rows among the others; and these with the next nearest one."""
+    """The neighbors of training rows among the others; and the same with the next nearest one."""
     items, most = model._items, len(model._items) - 1
     k, n_jobs = min(model.n_neighbors_, most), check_n_jobs(model.n_jobs)
     further = items.left_out_neighbors(rows, min(k + 1, most), n_jobs=n_jobs)
@@ -248,7 +248,7 @@ def _scores_of(model: Any, graph: NeighborGraph, X: Any, rows: Array | None) -> 
 
 
 def _carried(votes: Csr, k: int, chosen: Array) -> Array:
-    """Whether each of k neighbors of n queries carries each chosen label, shape (n, k, c).
+    """Whether each of k neighbors of n queries has each chosen label, shape (n, k, c).
 
     `votes` has the labels of the neighbors, shape (n k, q).
     """
@@ -265,9 +265,9 @@ def _scores_without(
     chosen: Array,
     rows: Array | None,
 ) -> Floats:
-    """At (i, j): the scores of the chosen labels of query i if neighbor j were not there.
+    """At (i, j): the scores of the chosen labels of query i if neighbor j did not exist.
 
-    Only for neighbors that carry one of them. They are left out a few at a time: with all
+    Only for neighbors with one of these labels. They are left out a few at a time: with all
     training rows as neighbors there are many, each with a graph of all others.
     """
     result = np.full(carried.shape, np.nan)
@@ -287,7 +287,7 @@ def _scores_without(
 
 
 def _columns(model: Any, labels: Any) -> Array:
-    """Columns of labels that are given by name or by column; an integer is a tag among such."""
+    """Columns of labels given by name or by column; an integer is a name if tags are integers."""
     q = model._items.labels.shape[1]
     names = [] if model.label_names_ is None else model.label_names_.tolist()
     are_numbered = any(isinstance(name, int) for name in names)
@@ -295,7 +295,7 @@ def _columns(model: Any, labels: Any) -> Array:
     for label in [labels] if isinstance(labels, str) or np.ndim(labels) == 0 else labels:
         if isinstance(label, str) or are_numbered:
             if label not in names:
-                raise ValueError(f"labels holds {label!r}, which is not the name of a label")
+                raise ValueError(f"labels contains {label!r}, which is not the name of a label")
             columns.append(names.index(label))
         else:
             columns.append(check_integer(label, "a column of labels", low=0, high=q - 1))
@@ -303,13 +303,13 @@ def _columns(model: Any, labels: Any) -> Array:
 
 
 def name_of(model: Any, label: int) -> Any:
-    """The name of a label, or its column where it has none."""
+    """The name of a label, or its column if it has none."""
     return label if model.label_names_ is None else model.label_names_[label : label + 1].item()
 
 
 def as_one_row(x: Any) -> Any:
-    """An item that is given as a 1-d row as a matrix of one row; anything else as it is."""
-    if hasattr(x, "iloc") and x.ndim == 1:  # a Series of pandas: keep the names of the features
+    """A single item given as a 1-d row, as a matrix of one row; anything else unchanged."""
+    if hasattr(x, "iloc") and x.ndim == 1:  # a pandas Series: keep the names of the features
         return x.to_frame().T
     if sparse.issparse(x):
         return x.reshape((1, -1)).tocsr() if x.ndim == 1 else x

@@ -1,8 +1,8 @@
-"""Kinds of values that a method learns or is set to, as they stand in model files.
+"""Kinds of parameters and learned values, as stored in model files.
 
 A method declares what it learns as `Field` objects, each with its name in files, its attribute and
-what values are possible. Saving, loading and checking follow from that. Everything is checked on
-the way back, as if it came from a stranger: a wrong index would crash the interpreter later.
+its valid values. Saving, loading and validation follow from that. Everything that is read is
+checked as untrusted input: a wrong index would crash the interpreter later.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True)
 class Field(ABC):
-    """Something that a method learns: its key in files and its attribute."""
+    """A value that a method learns: its key in files and its attribute."""
 
     key: str
     attribute: str
@@ -37,7 +37,7 @@ class Field(ABC):
 
     @abstractmethod
     def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
-        """Set the attribute from a tree; a ValueError or the like where it makes no sense.
+        """Set the attribute from a tree; a ValueError or the like if it is not valid.
 
         `sizes` has the numbers of rows, labels and features as n, q and d.
         """
@@ -49,7 +49,7 @@ class Value(Field):
 
     @abstractmethod
     def check(self, value: Any, sizes: dict[str, int] | None = None) -> Any:
-        """The value as it is kept; an error that names the key where it cannot be."""
+        """The validated value; an error that names the key if it is not valid."""
 
     def write(self, model: Any, learned: dict[str, Any]) -> None:
         learned[self.key] = getattr(model, self.attribute)
@@ -60,7 +60,7 @@ class Value(Field):
 
 @dataclass(frozen=True)
 class Real(Value):
-    """A finite number; `absent`, if given, is one that JSON does not have and stands as null."""
+    """A finite number; `absent`, if given, is a value that JSON lacks, stored as null."""
 
     low: float = -_LARGEST
     high: float = _LARGEST
@@ -78,7 +78,7 @@ class Real(Value):
 
 @dataclass(frozen=True)
 class Integer(Value):
-    """A whole number from `low` up, to the number of rows where it has `at_most_rows`."""
+    """An integer from `low` up, at most the number of rows if `at_most_rows`."""
 
     low: int = 0
     at_most_rows: bool = False
@@ -90,9 +90,9 @@ class Integer(Value):
 
 @dataclass(frozen=True)
 class Choice(Value):
-    """One of several words, or None where that is among them.
+    """One of several strings, or None if that is among them.
 
-    `absent`, if given, is what older files mean, which do not have it.
+    `absent`, if given, is the value for older files, which lack it.
     """
 
     choices: tuple[str | None, ...] = ()
@@ -114,9 +114,9 @@ class Choice(Value):
 class Reals(Value):
     """An array of floats between bounds.
 
-    Its shape is in letters: n rows, q labels, d features; another letter stands for the size that
-    it has where it first occurs. Where `optional` names a key and the file does not have that, the
-    array is None. The file has the transposed array where `transposed`.
+    Its shape is in letters: n rows, q labels, d features; any other letter stands for the size at
+    its first occurrence. If `optional` names a key that the file lacks, the array is None. If
+    `transposed`, the file has the transposed array.
     """
 
     shape: str = "q"
@@ -144,13 +144,13 @@ class Reals(Value):
         _check_shape(array, self.key, self.shape, sizes)
         inside = (array >= self.low) & (array <= self.high)
         if not np.all(inside | np.isnan(array) if self.nan else inside):
-            raise ValueError(f"its {self.key} hold a number that cannot be")
+            raise ValueError(f"its {self.key} contain a number out of range")
         return array
 
 
 @dataclass(frozen=True)
 class Numbers(Value):
-    """An array of whole numbers, each below the size that a letter stands for."""
+    """An array of integers, each below the size that a letter stands for."""
 
     shape: str = "n"
     below: str = "m"
@@ -160,7 +160,7 @@ class Numbers(Value):
         array = stored_array(value, self.key, "i", len(self.shape))
         _check_shape(array, self.key, self.shape, sizes)
         if array.size and not 0 <= array.min() <= array.max() < sizes[self.below]:
-            raise ValueError(f"its {self.key} are not numbers below {sizes[self.below]}")
+            raise ValueError(f"its {self.key} must be integers below {sizes[self.below]}")
         return array
 
 
@@ -168,7 +168,7 @@ class Numbers(Value):
 class Histograms(Field):
     """Counts of rows by label and number of neighbors: a table, or one per cluster.
 
-    `clusters` is the attribute with the cluster of each row, from 0 up; none for one table.
+    `clusters` is the attribute with the cluster of each row, from 0 up; empty for one table.
     """
 
     key: str = "with_label"
@@ -183,14 +183,14 @@ class Histograms(Field):
     def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
         cells = [stored_array(learned[key], key, "i", 1) for key in ("with_label", "without_label")]
         if any(some.size and some.min() < 0 for some in cells):
-            raise ValueError("its counts hold a negative number")
+            raise ValueError("its counts must not be negative")
         Y, k = model._items.labels, min(model.n_neighbors_, sizes["n"] - 1)
         members: list[Array | None] = [None]
         if self.clusters is not None:
             cluster = getattr(model, self.clusters)
             members = [np.flatnonzero(cluster == g) for g in range(sizes["m"])]
         if any(len(some) % len(members) for some in cells):
-            raise ValueError("its tables are not of one size")
+            raise ValueError("its tables must have the same size")
         parts = zip(*(np.split(some, len(members)) for some in cells), strict=True)
         tables = [
             LabelHistograms.of_cells(Y, k, *part, rows=rows)
@@ -202,7 +202,7 @@ class Histograms(Field):
 
 @dataclass(frozen=True)
 class NeighborCounts(Field):
-    """How many neighbors of each training row carry each label, a sparse matrix."""
+    """How many neighbors of each training row have each label, a sparse matrix."""
 
     key: str = "counts"
     attribute: str = "_counts"
@@ -213,42 +213,42 @@ class NeighborCounts(Field):
     def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
         counts = csr_from(learned[self.key], self.key)
         if counts.shape != (sizes["n"], sizes["q"]):
-            raise ValueError("its counts are of other labels")
+            raise ValueError("its counts do not match its labels")
         most = np.minimum(model._items.totals, model.n_neighbors_)
         wrong = (counts.data < 1) | (counts.data > most[counts.indices])
         if counts.dtype.kind != "i" or np.any(wrong):
-            raise ValueError("its counts are not those of neighbors")
+            raise ValueError("its counts must be from 1 to the number of neighbors")
         setattr(model, self.attribute, counts.astype(np.int32))
 
 
 def stored_array(array: Any, key: str, kinds: str, ndim: int) -> Array:
-    """An array of a tree with the number of axes and the kind of numbers that are expected."""
+    """An array of a tree with the expected number of dimensions and kind of numbers."""
     if not isinstance(array, np.ndarray) or array.ndim != ndim or array.dtype.kind not in kinds:
         raise TypeError(f"its {key} must be a {ndim}-d array of numbers")
     return array
 
 
 def stored_names(stored: Any, count: int) -> Array | None:
-    """Names of a tree, or None where it has none."""
+    """Names of a tree, or None if it has none."""
     if stored is None:
         return None
     if not isinstance(stored, list) or len(stored) != count:
-        raise ValueError(f"its names are not {count} texts")
+        raise ValueError(f"its names must be {count} strings")
     return text_array(stored)
 
 
 def stored_tags(stored: Any, count: int) -> Array:
-    """Tags of a tree: texts and integers, each once."""
+    """Tags of a tree: unique strings and integers."""
     if not isinstance(stored, list) or len(stored) != count:
-        raise ValueError(f"its names are not {count} tags")
+        raise ValueError(f"its names must be {count} tags")
     if not all(type(tag) in (str, int) for tag in stored) or len(set(stored)) < count:
-        raise ValueError("its tags are not texts and integers, each once")
+        raise ValueError("its tags must be unique strings and integers")
     return tag_array(stored)
 
 
 def _check_shape(array: Array, key: str, shape: str, sizes: dict[str, int]) -> None:
     for letter, size in zip(shape, array.shape, strict=True):
         if letter in "nqd" and letter not in sizes:
-            raise ValueError(f"it has {key}, and no vectors")
+            raise ValueError(f"it has {key} but no vectors")
         if size != sizes.setdefault(letter, size) or not size:
-            raise ValueError(f"its {key} do not fit its labels and vectors")
+            raise ValueError(f"the shape of its {key} does not match its labels and vectors")

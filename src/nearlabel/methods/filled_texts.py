@@ -1,4 +1,4 @@
-"""A step before vectorizers and encoders, which differ in what they take for a missing text."""
+"""A step before vectorizers and encoders, which differ in what counts as a missing string."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from nearlabel.common.tag_lists import is_gap
 
 
 class FilledTexts(TransformerMixin, BaseEstimator):
-    """Columns of texts, of which those that are missing become empty: None, NaN, and NA.
+    """Replaces missing strings (None, NaN and NA) by empty ones.
 
-    In pandas a missing text is any of these, in polars null, which becomes None. Numbers become
-    texts: pandas reads a column of categories as numbers where all of them look like some.
+    In pandas a missing string is any of these, in polars null, which becomes None. Numbers become
+    strings: pandas reads a column of categories as numbers if all of them look like numbers.
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -25,7 +25,7 @@ class FilledTexts(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Array:
-        """The texts as an array of objects, of the shape of X."""
+        """The strings as an object array of the same shape as X."""
         cells = np.asarray(X, dtype=object)
         texts = [one if isinstance(one, str) else _filled(one) for one in cells.flat]
         return np.array(texts, dtype=object).reshape(cells.shape)
@@ -42,5 +42,5 @@ class FilledTexts(TransformerMixin, BaseEstimator):
 
 
 def _filled(cell: Any) -> str:
-    """What a cell becomes that is not a text."""
+    """The replacement of a cell that is not a string."""
     return "" if is_gap(cell) else as_word(cell)

@@ -1,4 +1,4 @@
-"""Labels of rows that come later: in terms of the labels that a model knows, and new ones."""
+"""Labels of later rows: in terms of the labels that a model knows, and new ones."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from nearlabel.common.validation import (
 
 
 class FurtherLabels(NamedTuple):
-    """Labels of some rows, and all labels that there are with them.
+    """Labels of some rows, and all labels including new ones.
 
     Attributes
     ----------
     matrix : csr_array of int8, shape (m, q)
-        One column for each label of the model, and behind these one for each new label.
+        One column per label of the model, followed by one per new label.
     names : ndarray of shape (q,), or None
     classes : as `classes_` of an estimator
     """
@@ -38,9 +38,9 @@ class FurtherLabels(NamedTuple):
 
 
 def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> FurtherLabels:
-    """Read labels in any form that `fit` takes; those that the model does not know come last.
+    """Read labels in any form that `fit` accepts; those that the model does not know come last.
 
-    `names` are those of the columns of y; by default the columns of a DataFrame.
+    `names` are the names of the columns of y; by default the columns of a DataFrame.
     """
     known, classes, q = model.label_names_, model.classes_, model._items.labels.shape[1]
     if isinstance(classes, np.ndarray):
@@ -55,8 +55,8 @@ def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> Fur
         return _of_tags(tags, model, names)
     if known is None and names is not None:
         raise ValueError(
-            "label_names: the labels of this model have no names; give a 0/1 matrix with a column "
-            "for each of them, and further columns for new labels"
+            "label_names: the labels of this model have no names; pass a 0/1 matrix with one "
+            "column per label, and further columns for new labels"
         )
     y = stacked_rows(y)
     columns = getattr(y, "columns", None) if names is None else names
@@ -64,7 +64,7 @@ def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> Fur
     given = None if columns is None else [str(name) for name in listed_names(columns)]
     if given is not None and len(given) != matrix.shape[1]:
         raise ValueError(
-            f"label_names must hold a name for each of {matrix.shape[1]} columns; got {len(given)}"
+            f"label_names must have one name per column, {matrix.shape[1]}; got {len(given)}"
         )
     if given is not None and names is None and _are_numbers(given):
         given = None  # columns without names
@@ -74,7 +74,7 @@ def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> Fur
     if twice is not None:
         raise ValueError(f"label_names must be unique; got {twice!r} twice")
     place = model._items.columns_of(known)
-    if known.dtype.kind != "U":  # tags, of which some are numbers
+    if known.dtype.kind != "U":  # some tags are integers
         place = {str(name): column for name, column in place.items()}
     new = [name for name in given if name not in place]
     behind = {name: q + column for column, name in enumerate(new)}
@@ -87,16 +87,16 @@ def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> Fur
 
 
 def _alike(known: Array, new: list[str]) -> list[Any]:
-    """New names as numbers, where those that are known are tags that are numbers."""
+    """New names as integers, if the known tags are integers."""
     if not new or known.dtype.kind == "U" or any(isinstance(name, str) for name in known.tolist()):
         return [*new]
     return [int(name) if name.isdecimal() else name for name in new]
 
 
 def check_same_classes(model: Any, classes: Any) -> None:
-    """Refuse classes that are not those of a fitted model; labels that came later may be left out.
+    """Raise an error if classes are not those of a fitted model; later labels may be omitted.
 
-    These are the last ones, so that the first classes are the first names.
+    Later labels are the last ones, so that the first names are the classes of the first call.
     """
     if classes is None:
         return
@@ -104,12 +104,12 @@ def check_same_classes(model: Any, classes: Any) -> None:
     own = model.classes_ if has_two else model.label_names_
     first = [] if own is None else own.tolist() if has_two else own[: max(1, len(given))].tolist()
     if {*given} != {*first}:
-        message = f"classes must be those of the first call, or not be given; got {some(given)}"
+        message = f"classes must be omitted or equal those of the first call; got {some(given)}"
         raise ArgumentError(message, "classes")
 
 
 def as_one_item(y: Any, separator: str | None) -> Any:
-    """The labels of one item, given alone, as those of a list of one item; others as they are."""
+    """The labels of a single item as those of a list of one item; anything else unchanged."""
     if isinstance(y, str):
         return [y] if separator is not None else [[y]]
     if isinstance(y, set | frozenset):
@@ -125,11 +125,11 @@ def _by_column(matrix: Csr, known: Array | None, q: int, classes: LabelClasses) 
     """Labels in the order of the columns."""
     width = matrix.shape[1]
     if width < q:
-        raise ValueError(f"y must have {q} columns, one a label, or more; got {width}")
+        raise ValueError(f"y must have at least {q} columns, one per label; got {width}")
     if known is not None and width > q:
         raise ValueError(
-            f"y has {width - q} more columns than there are labels, which have names: give "
-            f"label_names, a name for each of the {width} columns, or a DataFrame"
+            f"y has {width - q} more columns than there are labels, which have names: pass "
+            f"label_names with one name per column, {width}, or a DataFrame"
         )
     return FurtherLabels(matrix, known, _classes(classes, width))
 
@@ -142,7 +142,8 @@ def _of_tags(tags: Tags, model: Any, names: Any) -> FurtherLabels:
     known = model.label_names_
     if known is None:
         raise ValueError(
-            "y holds tags, and the labels of this model have no names; give a 0/1 matrix, as in fit"
+            "y contains tags, but the labels of this model have no names; pass a 0/1 matrix, as in "
+            "fit"
         )
     place = model._items.columns_of(known)
     listed = [] if names is None else tag_array(listed_names(names)).tolist()
@@ -169,6 +170,6 @@ def _column_of_classes(y: Any, classes: Array) -> Array:
     odd = np.flatnonzero(~(is_second | (given == classes[0])))
     if odd.size:
         raise ValueError(
-            f"y must hold the classes {classes.tolist()} only; got {given[odd].tolist()[0]!r}"
+            f"y must contain only the classes {classes.tolist()}; got {given[odd].tolist()[0]!r}"
         )
     return np.asarray(is_second).reshape(-1, 1).astype(np.int8)

@@ -30,37 +30,37 @@ class IBLR(NeighborClassifier):
     """Instance-based learning and logistic regression combined [1]_.
 
     The labels of a row's neighbors become its features: omega_a is the share of the k neighbors
-    that carry label a. For each label l a logistic regression on them tells how strongly neighbors
-    with any label a, l itself or another, speak for l or against it. The training rows have
-    their own neighbors, themselves left out. A label is predicted where its probability is at least
-    1/2.
+    with label a. For each label l, a logistic regression on them learns how strongly neighbors with
+    any label a, l itself or another, are evidence for or against l. Each training row is left out
+    of its own neighbors. A label is predicted if its probability is at least 1/2.
 
     Parameters
     ----------
     keep_features : bool, default=False
-        Whether the regressions see the features of the row, too: IBLR-ML+ of the paper. Such a
+        Whether the regressions also use the features of the row: IBLR-ML+ of the paper. Such a
         model needs vectors, not only a graph.
     ridge : float, default=1e-8
-        Penalty on the squared weights of the standardized inputs. The default leaves the maximum
-        of the likelihood; where a label can be separated perfectly there is none, and the penalty
-        alone keeps its weights finite. A greater one, such as 1, guards rare labels.
+        Penalty on the squared weights of the standardized inputs. With the default, weights are
+        essentially maximum likelihood estimates; these do not exist if a label is perfectly
+        separable, and only the penalty keeps its weights finite. A greater penalty, such as 1,
+        protects rare labels from overfitting.
     n_neighbors, metric, search, n_jobs
         As in `MLkNN`.
 
     Attributes
     ----------
     label_weights_ : ndarray of float, shape (q, q)
-        alpha of the paper: row l has what the shares of all labels among the neighbors add to the
-        log odds of label l.
+        alpha of the paper: row l has the weights of the shares of all labels among the neighbors in
+        the log odds of label l.
     n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
     Notes
     -----
     Every label has a weight for every other, and every row a score for every label: memory grows
-    with the square of the number of labels. Sizes that cannot be are refused before anything is
-    searched. Leave-one-out scores of all training rows correct the weights for each row's own part
-    in them.
+    with the square of the number of labels. Sizes that do not fit into memory raise an error before
+    any search. Leave-one-out scores of all training rows correct the weights for each row's own
+    contribution.
 
     References
     ----------
@@ -113,7 +113,7 @@ class IBLR(NeighborClassifier):
         weights, intercepts = logistic_regressions(
             standard(inputs), seen.Y, float(self.ridge), seen.n_jobs, seen.progress
         )
-        # Shares are taken as they are, so that only those that are not zero cost anything.
+        # Shares are not centered, so that only nonzero ones cost anything.
         alpha = weights[:, :q] / standard.scale[:q]
         self.label_weights_ = np.asfortranarray(alpha)
         self._intercepts = intercepts - alpha @ standard.center[:q]
@@ -132,13 +132,13 @@ class IBLR(NeighborClassifier):
 
     def _of_features(self, X: Any) -> Floats:
         """What the features of rows X add to the log odds in IBLR-ML+, shape (n, q)."""
-        if X is None:  # keep_features was changed after the fit, so that nobody else asked
+        if X is None:  # keep_features was changed after fit, so that nothing else has checked
             raise ValueError("X is missing: this model was fitted with keep_features=True")
         standard = Standardization(self._center, self._scale)
         return np.asarray(standard(X) @ self._feature_weights)
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
-        if len(rows) < self._labels.shape[0]:  # what a row weighs, the others must tell
+        if len(rows) < self._labels.shape[0]:  # a row's influence depends on all the others
             return self._scores(graph, X)
         omega = _shares(graph, self._labels)
         inputs = omega if self._feature_weights is None else _side_by_side(omega, X)
@@ -172,7 +172,7 @@ class IBLR(NeighborClassifier):
 
 
 def _shares(graph: NeighborGraph, Y: Csr) -> Csr:
-    """Share of each row's neighbors that carry each label: omega = C / k, shape (n, q)."""
+    """Share of each row's neighbors with each label: omega = C / k, shape (n, q)."""
     counts = neighbor_counts(graph, Y)
     return with_data(counts, counts.data / graph.k)
 

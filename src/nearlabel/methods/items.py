@@ -34,7 +34,7 @@ _BYTES_A_NEIGHBOR = 12  # a row and its distance
 
 
 class Training(NamedTuple):
-    """What a method learns from.
+    """The data that a method learns from.
 
     Attributes
     ----------
@@ -42,12 +42,12 @@ class Training(NamedTuple):
         The k neighbors of the training rows `rows`, each left out of its own.
     Y : csr_array, shape (n, q)
         The labels of all training rows.
-    X : vectors of all training rows, or None where the model is fitted from a graph alone
+    X : vectors of all training rows, or None if the model is fitted from a graph alone
     rows : ndarray of int
     n_jobs : int
         Threads.
     progress : callable or None
-        Called with (steps done, steps in all) where learning takes long.
+        Called with (steps done, total steps) if learning takes long.
     """
 
     graph: NeighborGraph
@@ -60,41 +60,41 @@ class Training(NamedTuple):
 
 @dataclass
 class Items:
-    """What a fitted model keeps of its training items, whatever a method learns from them.
+    """The training items of a fitted model, whatever a method learns from them.
 
-    A row is known by its place: 0, 1, 2 … in the order in which rows came. Rows that were forgotten
-    leave their places empty; nothing finds them. Items never change: a change makes others, which
-    share most of their memory.
+    A row is identified by its place: 0, 1, 2 … in the order of arrival. Forgotten rows leave their
+    places empty; no search finds them. Items are immutable: a change makes new ones, which share
+    most of their memory.
 
     Attributes
     ----------
     labels : csr_array, shape (n_places, q)
-        The label sets. Those of forgotten rows are still there; no count sees them.
+        The label sets. Those of forgotten rows are still there, but are not counted.
     sparse_output : bool
         Whether the labels were given as a sparse matrix.
     tags : TagForm or None
-        How the labels were given where they were tags.
+        The form of the tags, if the labels were given as tags.
     metric, search
         As given to the estimator when it was fitted.
     store : VectorStore or None
-        Vectors and ids; None where the model was fitted from a graph alone.
+        Vectors and ids; None if the model was fitted from a graph alone.
     index : Index or None
-        The vectors ready to be searched; built when something is first searched.
+        The search index; built on the first search.
     asked : int or None
-        `n_neighbors` as it was given.
+        `n_neighbors` as given.
     kept : KeptNeighbors or None
-        The neighbors of all rows, for whoever changes them; belongs to these items only where
-        `version` is its own.
+        The stored neighbors of all rows, needed for changes; belongs to these items only if its
+        `version` is the same.
     stored_kept : StoredNeighbors or None
-        The kept neighbors of a file, as long as nobody has asked for them.
+        The stored neighbors of a file, until they are first needed.
     rows : LabelRows or None
-        The labels in the form from which others are made.
+        The labels in a form to which changes can be made.
     unmeasured : int
         Rows that have changed since the recall of an approximate search was measured.
     columns : dict
-        The column of each label by its name, for whoever changes the model; made when it is needed.
+        The column of each label by name, needed for changes; made on first use.
     lock : ForkSafeLock
-        Held by whoever changes the model; nobody who reads waits for it.
+        Held during changes; readers never wait for it.
     """
 
     labels: Csr
@@ -114,10 +114,10 @@ class Items:
     lock: ForkSafeLock = field(default_factory=ForkSafeLock)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self).copy()  # an answer at the same time may note what it has computed
+        return vars(self).copy()  # a concurrent prediction may cache what it has computed
 
     def __len__(self) -> int:
-        """How many items there are; places are more where some were forgotten."""
+        """The number of items; there are more places if some were forgotten."""
         return self._n_rows
 
     @cached_property
@@ -126,7 +126,7 @@ class Items:
 
     @property
     def alive(self) -> Array | None:
-        """Which rows were not forgotten, shape (n_places,); None where all are there."""
+        """Which rows were not forgotten, shape (n_places,); None if none were."""
         return None if self.store is None else self.store.alive
 
     @property
@@ -141,22 +141,22 @@ class Items:
 
     @cached_property
     def places(self) -> Array:
-        """Where the items stand, in their order, shape (n,)."""
+        """The places of the items, in order, shape (n,)."""
         return np.arange(self.n_places) if self.alive is None else np.flatnonzero(self.alive)
 
     @property
     def label_rows(self) -> LabelRows:
-        """The labels in the form from which others are made."""
+        """The labels in a form to which changes can be made."""
         return LabelRows(self.labels) if self.rows is None else self.rows
 
     @property
     def vectors(self) -> Any:
-        """The vectors of all places, or None; those of a mapped file are checked when asked for."""
+        """The vectors of all places, or None; those of a mapped file are checked on access."""
         return None if self.store is None else checked(self.store.vectors)
 
     @cached_property
     def totals(self) -> Array:
-        """How many items carry each label, shape (q,)."""
+        """How many items have each label, shape (q,)."""
         return label_totals(self.alive_labels)
 
     @cached_property
@@ -172,11 +172,11 @@ class Items:
 
     @cached_property
     def by_label(self) -> Csr:
-        """Which items carry each label; kept, for it takes long with many items."""
+        """Which items have each label; cached, since it takes long with many items."""
         return self.alive_labels.tocsc()
 
     def compacted(self) -> Items:
-        """The same items without the places of forgotten ones, nothing searched yet."""
+        """The same items without the places of forgotten ones, and without an index."""
         if self.alive is None:
             return self
         assert self.store is not None
@@ -192,7 +192,7 @@ class Items:
         return self.columns
 
     def take_up_kept(self) -> None:
-        """Look at the kept neighbors of a file, for whoever changes the items."""
+        """Read the stored neighbors of a file, before the items are changed."""
         if self.stored_kept is not None:
             self.kept, self.version = self.stored_kept.taken_up(), 0
             self.stored_kept = None
@@ -203,7 +203,7 @@ class Items:
         return np.asarray(self.store.ids[rows])
 
     def places_of(self, ids: Any) -> Array:
-        """Where the items with these ids stand; an error names one that there is not."""
+        """The places of the items with these ids; an error names one that does not exist."""
         if self.store is None:
             raise ValueError("this model was fitted from a graph without X and has no ids")
         try:
@@ -212,7 +212,7 @@ class Items:
             raise ArgumentError(f"ids: {error.args[0]}", "ids") from None
 
     def rows_of(self, places: Array) -> tuple[Any, Array]:
-        """Vectors among which are those of `places`, of any shape; and which of them these are."""
+        """Vectors that include those of `places`, of any shape; and the rows of these."""
         assert self.store is not None
         few, which = np.unique(places, return_inverse=True)
         return self.store.take(few), which.reshape(places.shape)
@@ -233,14 +233,14 @@ class Items:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> NeighborGraph:
-        """The k nearest items of checked queries; of the items themselves where X is None.
+        """The k nearest items of checked queries; of the items themselves if X is None.
 
-        Of those beyond `planned_for` an approximate search finds as many as it happens to.
+        Beyond `planned_for`, an approximate search makes no promise about its recall.
         """
         n = len(self)
         asked, most = (n, n - 1) if X is None else (X.shape[0], n)
         k = check_integer(k, "n_neighbors", low=1, high=most)
-        instead = "rank or predict, which search block by block"
+        instead = "rank or predict, which search in blocks"
         check_dense_size("the neighbors of all rows", (asked, k), _BYTES_A_NEIGHBOR, instead)
         index, how = self._ready(), _how(n_jobs, progress)
         if planned_for is not None and (isinstance(index, LivingIndex) or makes_plans(index)):
@@ -258,11 +258,11 @@ class Items:
     ) -> NeighborGraph:
         """The k nearest items of some items, all if None, each left out of its own neighbors.
 
-        Of those beyond `planned_for` an approximate search finds as many as it happens to.
+        Beyond `planned_for`, an approximate search makes no promise about its recall.
         """
         asked = len(self) if rows is None else len(rows)
         what = "the neighbors of the training rows"
-        check_dense_size(what, (asked, k), _BYTES_A_NEIGHBOR, "fewer n_neighbors")
+        check_dense_size(what, (asked, k), _BYTES_A_NEIGHBOR, "a smaller n_neighbors")
         index, how = self._ready(), _how(n_jobs, progress)
         if rows is None:
             if makes_plans(index):
@@ -271,7 +271,7 @@ class Items:
         if not len(rows):
             empty = np.empty((0, k), np.int32), np.empty((0, k))
             return NeighborGraph.unchecked(*empty, self.n_places)
-        if is_precomputed(self.metric):  # it may hold no distance of a row to itself
+        if is_precomputed(self.metric):  # it may lack the distance of a row to itself
             return index.graph(k, **how).take(rows)
         assert self.store is not None
         return index.graph(k + 1, self.store.take(rows), **how).without(rows)
@@ -280,7 +280,7 @@ class Items:
         if self.store is None:
             raise ValueError(
                 "this model was fitted from a graph without X and cannot search; "
-                "give X to fit_graph, or use scores_from_graph"
+                "pass X to fit_graph, or use scores_from_graph"
             )
         if self.index is None:
             index = build_index(self.vectors, self.metric, self.search)
@@ -290,19 +290,19 @@ class Items:
         return self.index
 
     def prepare_search(self, k: int, n_jobs: int) -> None:
-        """Do now what the first search for k neighbors would have to do."""
+        """Prepare the first search for k neighbors."""
         index: Any = self._ready()
         if makes_plans(index):
             index.probes(k, n_jobs=n_jobs)
 
     @property
     def least_recall(self) -> float:
-        """The recall that an approximate search is asked for."""
+        """The requested recall of an approximate search."""
         search = self.search if isinstance(self.search, InvertedLists) else InvertedLists()
         return search.recall
 
     def living_index(self) -> LivingIndex:
-        """The index in the form to which rows are added and from which they are removed."""
+        """The index in a form to which rows can be added and from which they can be removed."""
         index = self._ready()
         return index if isinstance(index, LivingIndex) else self._living(index)
 
@@ -312,5 +312,5 @@ class Items:
 
 
 def _how(n_jobs: int, progress: Progress | None) -> dict[str, Any]:
-    """How to search: a search from outside need not know progress that nobody asks for."""
+    """Search keywords; without progress=, which an external search need not accept."""
     return {"n_jobs": n_jobs} if progress is None else {"n_jobs": n_jobs, "progress": progress}

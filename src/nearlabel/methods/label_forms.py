@@ -1,4 +1,4 @@
-"""Labels in the form in which a user gave them: what all fitted models have in common."""
+"""Labels in the form in which the user gave them: shared by all fitted models."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from nearlabel.common.validation import known_tags, label_matrix
 
 
 class LabelForm(Protocol):
-    """How the labels of `fit` were given."""
+    """The form of the labels given to `fit`."""
 
     @property
     def n_labels(self) -> int:
-        """How many there are."""
+        """The number of labels."""
 
     @property
     def sparse_output(self) -> bool:
-        """Whether they were a sparse matrix; predictions then are, too."""
+        """Whether they were a sparse matrix; predictions are then sparse, too."""
 
     @property
     def tags(self) -> TagForm | None:
-        """How tags were given; predictions then are tags, too."""
+        """The form of tags; predictions then have the same form."""
 
 
 class LabelForms:
@@ -40,16 +40,16 @@ class LabelForms:
 
     @abstractmethod
     def predict(self, X: Any) -> Any:
-        """Decide the labels of each row, in the form of the y given to fit."""
+        """Predict the labels of each row, in the form of the y given to fit."""
 
     def label_matrix(self, y: Any) -> Csr:
-        """Labels in any form that `fit` takes, as the 0/1 matrix of this model's labels.
+        """Labels in any form that `fit` accepts, as the 0/1 matrix of this model's labels.
 
         Parameters
         ----------
         y : labels of n rows
-            A matrix, tags, or classes, as given to `fit` or as `predict` gives them. Of tags that
-            the model does not know a warning tells.
+            A matrix, tags, or classes, as given to `fit` or as returned by `predict`. A warning
+            lists tags that the model does not know.
 
         Returns
         -------
@@ -62,7 +62,7 @@ class LabelForms:
         matrix = label_matrix(y, "y", self.label_names_, self._separator_of(y))
         q = self._form.n_labels
         if matrix.shape[1] != q:
-            raise ValueError(f"y must have {q} columns, one a label; got {matrix.shape[1]}")
+            raise ValueError(f"y must have {q} columns, one per label; got {matrix.shape[1]}")
         return matrix
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -104,6 +104,6 @@ class LabelForms:
         return tags
 
     def _separator_of(self, y: Any) -> str | None:
-        """What stands between the tags of y, where it holds texts as the y given to fit did."""
+        """The separator of the tags of y, if it has strings like the y given to fit."""
         form = self._form.tags
         return form.separator if form is not None and holds_texts(y) else None

@@ -1,4 +1,4 @@
-"""LAML-kNN: ML-kNN with tables of its own for each cluster of the items."""
+"""LAML-kNN: ML-kNN with separate tables for each cluster of the items."""
 
 from __future__ import annotations
 
@@ -30,28 +30,29 @@ from nearlabel.methods.needs import Needs
 class LAMLkNN(MLkNN):
     """Locally adaptive ML-kNN: the likelihoods of counts differ from cluster to cluster [1]_.
 
-    The training rows are divided into clusters by k-means. A row's neighbors are those among all
-    rows, but how a count of neighbors speaks for a label is learned in each cluster by itself. A
-    query reads the tables of the cluster whose center is nearest. One cluster is `MLkNN`.
+    The training rows are divided into clusters by k-means. Neighbors are searched among all rows,
+    but the likelihoods of counts are estimated in each cluster separately. A query uses the tables
+    of the cluster with the nearest center. With one cluster this is `MLkNN`.
 
     Parameters
     ----------
     n_clusters : int, default=5
-        Clusters, m of the paper, before small ones are dropped.
+        Number of clusters, m of the paper, before small ones are dropped.
     cluster_centers : array-like of shape (m, d), optional
         Centers to use instead of k-means, such as the `cluster_centers_` of another model.
     random_state : int, RandomState or None, default=None
-        Of k-means, the best of ten starts; of more than 131,072 training rows it sees that many,
-        drawn at random.
+        Seed of k-means, the best of ten starts. If there are more than 131,072 training rows, it
+        uses that many, drawn at random.
     n_neighbors, smoothing, counts, metric, search, n_jobs
-        As in `MLkNN`. Clusters are always Euclidean, and the carrier that even counts leave out is
-        one of all rows, as neighbors are.
+        As in `MLkNN`. Clusters are always Euclidean. With even counts, the carrier that is left out
+        is drawn from all rows, as neighbors are.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (m', d)
-        Centers in use. Too few rows make all posteriors of a cluster alike, so a cluster with fewer
-        than k + 1 rows is dropped, the smallest first, and its rows go to the nearest center left.
+        Centers in use. With too few rows, all posteriors of a cluster would be alike, so a cluster
+        with fewer than k + 1 rows is dropped, the smallest first, and its rows go to the nearest
+        remaining center.
     cluster_sizes_ : ndarray of shape (m',)
         Training rows of each cluster.
     n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
@@ -98,9 +99,9 @@ class LAMLkNN(MLkNN):
         self._count_around(self.cluster_centers_, seen)
 
     def _count_around(self, centers: Floats, seen: Training) -> None:
-        """Count the rows of each cluster, those with the same nearest center."""
+        """Count the rows of each cluster: those with the same nearest center."""
         distances = center_distances(centers, seen.X)
-        # Departs from the paper, which leaves small clusters open.
+        # Departs from the paper, which does not treat small clusters.
         kept = large_enough(distances, self.n_neighbors_ + 1)
         self.cluster_centers_, self._cluster = centers[kept], distances[:, kept].argmin(axis=1)
         members = [np.flatnonzero(self._cluster == g) for g in range(len(kept))]
@@ -167,14 +168,14 @@ class LAMLkNN(MLkNN):
         centers = _as_centers(self.cluster_centers)
         if centers.shape[1] != X.shape[1]:
             raise ValueError(
-                f"cluster_centers must have as many features as X: {X.shape[1]}; "
+                f"cluster_centers must have as many features as X, {X.shape[1]}; "
                 f"got {centers.shape[1]}"
             )
         return centers
 
     @property
     def likelihood_(self) -> Floats:
-        """Likelihoods as in `MLkNN`, of each cluster: shape (2, m', q, k + 1)."""
+        """Likelihoods as in `MLkNN`, per cluster: shape (2, m', q, k + 1)."""
         return super().likelihood_.reshape(2, *self.prior_.shape, -1)
 
     def _clusters_of(self, X: Any) -> Array:

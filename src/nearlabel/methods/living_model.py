@@ -1,8 +1,8 @@
-"""What changes a fitted model: training rows that come, go and get other labels.
+"""Changes of a fitted model: training rows are added, forgotten and relabelled.
 
-How a change is computed is in `changes.py`. Here is what all of them share: input is checked, one
-writer works at a time, the journal of a file has a change before anybody sees it, and the next
-state takes the place of the one before in one step. What a model answers is in `base.py`.
+How a change is computed is in `changes.py`. This module has what all changes share: input is
+checked, one writer works at a time, a change is in the journal of a file before it is visible, and
+the next state replaces the previous one atomically. Predictions are in `base.py`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from nearlabel.search import check_search
 
 
 class FittedModel:
-    """The attributes of every fitted model, whatever its method has learned."""
+    """The attributes of every fitted model, whatever its method learns."""
 
     n_neighbors_: int
     classes_: LabelClasses | Array
@@ -54,7 +54,7 @@ class FittedModel:
 
 
 class LivingModel(LabelForms, FittedModel, ABC):
-    """A model that follows changes of its training rows; what it answers is for subclasses."""
+    """A model whose training rows can change; predictions are left to subclasses."""
 
     n_jobs: int | None
     needs: ClassVar[Needs]
@@ -68,7 +68,7 @@ class LivingModel(LabelForms, FittedModel, ABC):
         ids: Any,
         progress: Progress | None,
     ) -> Self:
-        """Learn all from training rows with these labels, by their neighbors where there are."""
+        """Learn everything from training rows with these labels, and their neighbors, if any."""
 
     @property
     def ids_(self) -> Array | None:
@@ -88,10 +88,10 @@ class LivingModel(LabelForms, FittedModel, ABC):
         separator: str | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Add training rows, and learn from them at once.
+        """Add training rows, and learn from them immediately.
 
-        Only what the new rows change is computed: the neighbors of the rows near them, and the
-        counts of these. The model is then what `fit` on all rows gives; but `LAMLkNN` keeps its
+        Only what the new rows change is computed: the neighbors of nearby rows, and their counts.
+        The model is then the same as after `fit` on all rows, except that `LAMLkNN` keeps its
         centers, and `PositivekNN` its rate and its cut, until `refresh`. `IBLR`, `BalancedkNN`,
         `LabelThresholds` and `BlendedNeighbors` learn again when they are next used, with a
         warning.
@@ -99,16 +99,14 @@ class LivingModel(LabelForms, FittedModel, ABC):
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame, shape (m, d)
-        y : labels of these rows, in any form that `fit` takes
+        y : labels of these rows, in any form that `fit` accepts
             Labels that the model does not know yet become its last columns: further columns of a
             matrix, columns of a DataFrame with new names, or new tags.
         classes : array-like, optional
-            All classes, for the first call on a model that is not fitted, where y may lack some of
-            them: the two classes of a 1-d y, or tags or names of labels. Later calls may repeat
-            them.
+            All classes, for the first call on an unfitted model, if y may lack some of them: the
+            two classes of a 1-d y, or tags or names of labels. Later calls may repeat them.
         ids : sequence of str or int, shape (m,), optional
-            Unique row ids; by default the numbers that follow. Those of forgotten rows do not come
-            again by themselves.
+            Unique row ids; by default the next numbers, never those of forgotten rows.
         label_names : sequence of str, optional
             Names of the columns of y.
         separator, progress
@@ -130,16 +128,16 @@ class LivingModel(LabelForms, FittedModel, ABC):
             return self._become(after, partial(change_records.added, self, after))
 
     def forget(self, ids: Any, *, progress: Progress | None = None) -> Self:
-        """Take training rows out of the model, and of all that it has learned.
+        """Remove training rows from the model, and from everything that it has learned.
 
-        From then on no answer depends on them. Their vectors and labels stay in memory that nothing
-        reads until `compact`.
+        From then on no prediction depends on them. Their vectors and labels stay in memory, unused,
+        until `compact`.
 
         Parameters
         ----------
-        ids : id or sequence of ids, each once
+        ids : id or sequence of unique ids
         progress : callable, optional
-            Called with (rows searched, rows in all) where the model has to search all again.
+            Called with (rows searched, total rows) if the model has to search all rows again.
 
         Returns
         -------
@@ -162,13 +160,13 @@ class LivingModel(LabelForms, FittedModel, ABC):
         separator: str | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Give training rows other labels, and learn from that at once.
+        """Give training rows other labels, and learn from them immediately.
 
         Parameters
         ----------
-        ids : id or sequence of m ids, each once
+        ids : id or sequence of m unique ids
         y : labels of these rows, as in `partial_fit`
-            They replace those that the rows have. For a single id, also its tags alone.
+            They replace the rows' labels. For a single id, also just its tags.
         label_names, separator
             As in `partial_fit`.
         progress
@@ -190,12 +188,12 @@ class LivingModel(LabelForms, FittedModel, ABC):
             return self._become(after, partial(change_records.relabelled, self, after, places))
 
     def refresh(self, *, progress: Progress | None = None) -> Self:
-        """Learn everything again, also what changes leave as it is: centers, rates and cuts.
+        """Learn everything again, including what changes do not update: centers, rates and cuts.
 
         Parameters
         ----------
         progress : callable, optional
-            Called with (rows searched, rows in all), where something has to be searched for that.
+            Called with (rows searched, total rows), if a search is necessary.
 
         Returns
         -------
@@ -207,10 +205,10 @@ class LivingModel(LabelForms, FittedModel, ABC):
             return self._fold_journal()
 
     def compact(self) -> Self:
-        """Close the gaps of forgotten rows, and arrange the search anew.
+        """Remove the gaps left by forgotten rows, and rebuild the search index.
 
-        Nothing of a forgotten row is in memory afterwards, nor in a file that is saved then. Rows
-        get new numbers, in the order that they have; their ids stay.
+        Afterwards nothing of a forgotten row is in memory, nor in a file saved then. Rows are
+        renumbered in their order; their ids stay the same.
 
         Returns
         -------
@@ -230,24 +228,24 @@ class LivingModel(LabelForms, FittedModel, ABC):
         Parameters
         ----------
         progress : callable, optional
-            Called with (rows searched, rows in all).
+            Called with (rows searched, total rows).
 
         Returns
         -------
         Verification
-            True where all agrees; says what was compared, and what differs. No change is made in
-            the meantime.
+            True if everything agrees; lists what was compared and what differs. No change is made
+            in the meantime.
         """
         with self._settled() as state:
             return verified(state, progress)
 
     def search_with(self, search: Any) -> Self:
-        """Search in another way from now on, without learning anew.
+        """Change the search, without learning again.
 
         Parameters
         ----------
         search : {"auto", "exact", "approximate"} or object
-            As the parameter `search`.
+            Like the parameter `search`.
 
         Returns
         -------
@@ -259,11 +257,11 @@ class LivingModel(LabelForms, FittedModel, ABC):
             return self._become(changes.searching_with(self, search))
 
     def close(self) -> None:
-        """Let others change the file that this model was loaded from with ``journal=True``.
+        """Release the file that this model was loaded from with ``journal=True``.
 
-        The model still answers, but takes no more changes. One without a journal stays as it is.
-        To close it again does no harm, and ``with nl.load(path, journal=True) as model:`` does it
-        by itself.
+        The model can still predict, but not be changed. Without a journal, nothing happens. Closing
+        it again does no harm, and ``with nl.load(path, journal=True) as model:`` closes it
+        automatically.
         """
         journal = vars(self).get("_journal")
         if journal is not None:
@@ -278,9 +276,9 @@ class LivingModel(LabelForms, FittedModel, ABC):
 
     @contextmanager
     def _changing(self, *, is_kept: bool = True) -> Iterator[None]:
-        """While a change is made: the only one, also where `progress` of it asks for another.
+        """Hold the lock during a change: only one at a time, even if `progress` starts another.
 
-        One that is kept goes to the journal or the file, where the model has a journal.
+        If the model has a journal, a change to be kept goes to the journal or the file.
         """
         why = "a model cannot be changed while this thread changes, saves or verifies it"
         with self._items.lock.held_once(why):
@@ -289,20 +287,20 @@ class LivingModel(LabelForms, FittedModel, ABC):
             yield
 
     def _refuse_closed(self) -> None:
-        """Refuse a change that its journal would not have: others may have changed the file."""
+        """Raise an error if the journal is closed: others may have changed the file."""
         journal = vars(self).get("_journal")
         if journal is not None:
             journal.refuse_closed()
 
     @contextmanager
     def _settled(self) -> Iterator[Self]:
-        """The model as it is, while nobody changes it."""
+        """The current state of the model, while changes are blocked."""
         check_is_fitted(self)
         with self._items.lock.held():
             yield self._caught_up()
 
     def _become(self, state: Self, record: Callable[[], dict[str, Any]] | None = None) -> Self:
-        """Be what a change has made, in one step; first it is written to the journal."""
+        """Adopt the result of a change atomically, after it is written to the journal."""
         journal = vars(self).get("_journal")
         if journal is None or record is None:
             self.__dict__ = state.__dict__
@@ -312,18 +310,18 @@ class LivingModel(LabelForms, FittedModel, ABC):
         return self
 
     def _replay(self, record: Mapping[str, Any]) -> None:
-        """Make a change of the journal of a file again."""
+        """Replay a change from a journal."""
         self._become(change_records.replayed(self, record))
 
     def _fold_journal(self) -> Self:
-        """Write the file anew, of which this model keeps a journal: what no record can tell."""
+        """Rewrite the file of this model's journal, for changes that no record can express."""
         journal = vars(self).get("_journal")
         if journal is not None:
             journal.fold(self)
         return self
 
     def _caught_up(self) -> Self:
-        """A state that has learned from all rows: now, where that was put off."""
+        """A state that has learned from all rows; learns now if that was deferred."""
         with self._items.lock.held():
             if vars(self).get("_is_outdated"):
                 self._become(changes.learn_again(self))
@@ -331,14 +329,14 @@ class LivingModel(LabelForms, FittedModel, ABC):
             return state
 
     def _places_of(self, ids: Any) -> Array:
-        """Where rows stand, whose ids are given: one, or several, each once."""
+        """The places of rows by id: one, or several unique ones."""
         if isinstance(ids, Iterable) and not isinstance(ids, str | np.ndarray):
-            ids = [*ids]  # a set, the keys of a dict, what a generator gives
+            ids = [*ids]  # a set, the keys of a dict, a generator
         given = np.atleast_1d(np.asarray(ids))
         if given.ndim != 1:
             raise ArgumentError(f"ids must be an id or a list of ids; got {ids!r}", "ids")
         if given.dtype == bool:
-            message = "ids must be ids, not a mask of rows: give model.ids_[mask]"
+            message = "ids must be ids, not a mask of rows: pass model.ids_[mask]"
             raise ArgumentError(message, "ids")
         if given.size and (
             given.dtype.kind not in "iuUO"
@@ -351,7 +349,7 @@ class LivingModel(LabelForms, FittedModel, ABC):
         return self._items.places_of(given)
 
     def _have(self, items: Items) -> None:
-        """Have other training items, of which nothing was learned."""
+        """Set other training items, from which nothing was learned yet."""
         self._items = items
 
     def __sklearn_is_fitted__(self) -> bool:

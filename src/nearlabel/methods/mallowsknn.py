@@ -25,21 +25,21 @@ from nearlabel.methods.states import of_one_state
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibratedRanking(RankedLabels):
-    """Labels of each row in order, and where the neutral label stands among them.
+    """Ranked labels of each row, and the position of the neutral label among them.
 
     Attributes
     ----------
     labels, scores, names
         As in `RankedLabels`.
     neutral : ndarray of int, shape (n,)
-        Labels that stand before the neutral one: those that are predicted.
+        Number of labels before the neutral one: those that are predicted.
     """
 
     neutral: Array
 
 
 def prior(n: int, n_l: Array) -> Floats:
-    """The prior g of Theorem 2, kept inside (0, 1): less than the difference of one count."""
+    """The prior g of Theorem 2, kept inside (0, 1), so that it is less than one count."""
     return np.asarray((n_l + 1) / (n + 2))
 
 
@@ -47,18 +47,17 @@ def prior(n: int, n_l: Array) -> Floats:
 class MallowskNN(NeighborClassifier):
     """k nearest neighbors under the Mallows model of rankings [1]_.
 
-    A label set is seen as an incomplete ranking: its labels stand before a neutral label, all
-    others behind it. The neighbors' sets are drawn around one ranking of all labels, the less
-    likely the more pairs they reverse. The most likely ranking sorts the labels by how many
-    neighbors carry them, with the neutral label at half of the neighbors (Theorem 1); a prior of
-    the labels' frequencies breaks ties (Theorem 2). What stands before the neutral label is
-    predicted.
+    A label set is treated as an incomplete ranking: its labels come before a neutral label, all
+    others after it. The neighbors' sets are drawn around one ranking of all labels, the less likely
+    the more pairs they reverse. The most likely ranking sorts the labels by how many neighbors have
+    them, with the neutral label at half of the neighbors (Theorem 1); a prior from the labels'
+    frequencies breaks ties (Theorem 2). The labels before the neutral one are predicted.
 
     Parameters
     ----------
     estimate : {"map", "mle"}, default="map"
-        Ties by the frequency of labels in training (maximum a posteriori), or left as ties
-        (maximum likelihood).
+        Whether ties are broken by the frequency of labels in training (maximum a posteriori) or
+        left as ties (maximum likelihood).
     n_neighbors, metric, search, n_jobs
         As in `MLkNN`.
 
@@ -98,17 +97,17 @@ class MallowskNN(NeighborClassifier):
     settings = (Choice("estimate", "_estimate", ("map", "mle")),)
 
     def _ranked_by(self, count: Array, prior: Floats) -> Floats:
-        """What labels are sorted by: f = c / k of Theorem 1, or with the prior of Theorem 2."""
+        """The sort key of labels: f = c / k of Theorem 1, or with the prior of Theorem 2."""
         k = self.n_neighbors_
         return np.asarray(count / k if self._estimate == "mle" else (count + prior) / (k + 1))
 
     def _prepare(self) -> None:
-        """Compute now what every answer needs, so that answers leave the model as it is."""
+        """Compute now what every prediction needs, so that predictions do not modify the model."""
         _ = self.prior_, self._defaults
 
     @cached_property
     def prior_(self) -> Floats:
-        """How likely a row carries each label, shape (q,)."""
+        """The prior probability of each label, shape (q,)."""
         return prior(len(self._items), self._totals)
 
     @cached_property
@@ -129,7 +128,7 @@ class MallowskNN(NeighborClassifier):
         return LabelScores.of(with_data(both, touched), DefaultScores(defaults[None]))
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
-        # c > k/2: the paper leaves open what a label at c = k/2 is; it is not predicted.
+        # c > k/2: the paper does not say whether to predict a label with c = k/2; we do not.
         k = self.n_neighbors_
         if self._estimate == "mle":
             return labels_from(scores, 0.5, strict=True)
@@ -150,7 +149,7 @@ class MallowskNN(NeighborClassifier):
 
     @of_one_state
     def calibrated_ranking(self, X: Any, top: int | None = None) -> CalibratedRanking:
-        """Rank the labels of each row, with the place of the neutral label.
+        """Rank the labels of each row, with the position of the neutral label.
 
         Parameters
         ----------
@@ -161,8 +160,7 @@ class MallowskNN(NeighborClassifier):
         Returns
         -------
         CalibratedRanking
-            The ranking pi that the model estimates. Labels that tie stand in the order of the
-            columns.
+            The ranking pi that the model estimates. Tied labels are in column order.
         """
         X = self._check_queries(X)
         top = self._labels.shape[1] if top is None else check_integer(top, "top", low=1)
@@ -176,7 +174,7 @@ class MallowskNN(NeighborClassifier):
 
     @of_one_state
     def theta(self, X: Any) -> Floats:
-        """How closely the neighbors of each row agree: the spread that suits their ranking best.
+        """How closely the neighbors of each row agree: the best spread given their ranking.
 
         Parameters
         ----------
@@ -185,9 +183,9 @@ class MallowskNN(NeighborClassifier):
         Returns
         -------
         ndarray of float, shape (n,)
-            The maximum likelihood estimate of theta given the ranking: 0 where the neighbors agree
-            no better than by chance, infinite where all carry the same labels. It never changes the
-            order.
+            The maximum likelihood estimate of theta given the ranking: 0 if the neighbors agree no
+            better than by chance, infinite if all have the same labels. It never changes the
+            ranking.
         """
         X = self._check_queries(X)
         theta = np.empty(X.shape[0])

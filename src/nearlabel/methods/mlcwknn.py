@@ -21,19 +21,19 @@ from nearlabel.methods.needs import Needs
 class MLCWkNN(NeighborClassifier):
     """Multi-label k nearest neighbors, weighted by reconstruction [1]_.
 
-    The weights of the neighbors x_j of a query t are those of the average that comes nearest to t:
-    they make ||t - sum_j w_j x_j||^2 least over w_j >= 0 of sum 1. The score of a label is the sum
-    of the weights of the neighbors that carry it; a label is predicted where that is above 1/2.
+    The weights of the neighbors x_j of a query t are those whose weighted average is closest to t:
+    they minimize ||t - sum_j w_j x_j||^2 over w_j >= 0 with sum 1. The score of a label is the sum
+    of the weights of the neighbors with it; a label is predicted if that is above 1/2.
 
-    Weights follow directions, not distances alone: a far neighbor on the side where there is no
-    other may weigh more than a near one, and one behind another gets none. There is nothing to
-    learn: `fit` searches nothing.
+    Weights depend on directions, not only on distances: a distant neighbor on a side without others
+    may get more weight than a near one, and one behind another gets none. There is nothing to
+    learn, so `fit` does not search.
 
     Parameters
     ----------
     n_neighbors, metric, search, n_jobs
         As in `MLkNN`. The reconstruction is Euclidean in the space of X whatever the metric, and
-        needs vectors: "precomputed" is refused.
+        needs vectors: "precomputed" is not supported.
 
     Attributes
     ----------

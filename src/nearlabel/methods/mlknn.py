@@ -31,23 +31,23 @@ from nearlabel.methods.items import Training
 from nearlabel.methods.needs import Needs
 
 _FEW_CELLS = 2**20  # of tables: posteriors of all of them take some milliseconds
-_EXACT = 2.0**53  # up to which floats tell whole numbers apart
-_USES_A_CELL = 2  # asked for together: then a table is worth while
+_EXACT = 2.0**53  # up to which floats represent all integers
+_USES_A_CELL = 2  # lookups per cell from which a table is worthwhile
 
 
 def priors(s: float, n: Array | int, n_l: Array) -> tuple[Ratio, Ratio]:
-    """P(H_1) and P(H_0) where n_l of n rows carry the label: Fig. 1, steps (1) and (2)."""
+    """P(H_1) and P(H_0) if n_l of n rows have the label: Fig. 1, steps (1) and (2)."""
     return Ratio(s + n_l, 2 * s + n), Ratio(s + n - n_l, 2 * s + n)
 
 
 def likelihoods(
     s: float, k: int, n: Array, n_l: Array, c: Array, c_prime: Array, parts: Array | int = 1
 ) -> tuple[Ratio, Ratio]:
-    """P(E_j | H_1) and P(E_j | H_0) where c[j] and c'[j] rows have j neighbors with the label.
+    """P(E_j | H_1) and P(E_j | H_0) if c[j] and c'[j] rows have j neighbors with the label.
 
-    c'[j] may be in parts of rows, so many to a row.
+    c'[j] may be in fractions of rows, `parts` per row.
     """
-    if s > _EXACT:  # nothing is lost then, and products stay finite
+    if s > _EXACT:  # counts are negligible, and products must stay finite
         c_prime, parts = c_prime / parts, 1
     without = s * (k + 1) + n - n_l
     return Ratio(s + c, s * (k + 1) + n_l), Ratio(parts * s + c_prime, parts * without)
@@ -56,7 +56,7 @@ def likelihoods(
 def posteriors(
     s: float, k: int, n: Array, n_l: Array, c: Array, c_prime: Array, parts: Array | int = 1
 ) -> Floats:
-    """P(H_1 | E_j), whose arg max decides (Eq. 3) and by which labels are ranked."""
+    """P(H_1 | E_j), by which labels are ranked and predicted (Eq. 3)."""
     with_label, without_label = likelihoods(s, k, n, n_l, c, c_prime, parts)
     prior, no_prior = priors(s, n, n_l)
     return posterior(prior, with_label, no_prior, without_label)
@@ -66,40 +66,41 @@ def posteriors(
 class MLkNN(NeighborClassifier):
     """Multi-label k nearest neighbors by maximum a posteriori [1]_ [2]_.
 
-    For each label the number j of a row's neighbors that carry it is evidence E_j. Its likelihood
-    is counted on the training rows, each left out of its own neighbors, once over the rows that
-    carry the label (H_1) and once over the others (H_0). Bayes' rule gives the posterior by which
-    labels are ranked; a label is predicted where it is at least 1/2.
+    For each label, the number j of a row's neighbors with it is the evidence E_j. Its likelihood is
+    estimated from the training rows, each left out of its own neighbors: once over the rows with
+    the label (H_1) and once over the others (H_0). Bayes' rule gives the posterior by which labels
+    are ranked; a label is predicted if it is at least 1/2.
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        k of the paper. More than n - 1 are lowered to n - 1, in all formulas, with a warning.
+        k of the paper. If greater than n - 1, n - 1 is used in all formulas, with a warning.
     smoothing : float, default=1.0
-        s of the paper: rows added to every cell of the counts. With 0, evidence that was never seen
-        in training leaves the prior.
+        s of the paper: number of rows added to every cell of the counts. With 0, evidence that was
+        never seen in training gives the prior.
     counts : {"paper", "even"}, default="paper"
-        How neighbors that carry a label are counted: as published, or with one of its carriers left
-        out for every row. As published, a training row that carries a label has one carrier fewer
-        among its possible neighbors than any other row, which misleads where a label is rare.
+        How neighbors with a label are counted: as published, or with one carrier of the label left
+        out for every row. As published, a training row with a label has one carrier fewer among its
+        possible neighbors than any other row, which biases the counts of rare labels.
     metric, search : default="euclidean", default="auto"
         The distance and how neighbors are searched: see `neighbor_graph`.
     n_jobs : int, optional
-        Threads; -1 for all cores. The result is the same.
+        Number of threads; -1 for all cores. The result is the same.
 
     Attributes
     ----------
     n_neighbors_, n_features_in_ : int
-        Neighbors in use; features.
-    classes_ : list of q arrays [0, 1], or the array of the two classes where y was 1-d
+        Number of neighbors in use, and of features.
+    classes_ : list of q arrays [0, 1], or the array of the two classes if y was 1-d
     label_names_ : ndarray of str, shape (q,), or None
-        Given to `fit`, the columns of a DataFrame, or the second class where y was 1-d.
+        Given to `fit`, the columns of a DataFrame, or the second class if y was 1-d.
     search_recall_ : Recall or None
-        How many of the true neighbors an approximate search found in `fit`; None for an exact one.
+        Share of the true neighbors that an approximate search found in `fit`; None for an exact
+        one.
     prior_ : ndarray of float, shape (q,)
-        P(H_1): how likely a row carries the label before its neighbors are seen.
+        P(H_1): probability of the label before the neighbors are seen.
     likelihood_ : ndarray of float, shape (2, q, k + 1)
-        P(E_j | H_0) and P(E_j | H_1), computed when asked for.
+        P(E_j | H_0) and P(E_j | H_1), computed on access.
 
     References
     ----------
@@ -152,13 +153,13 @@ class MLkNN(NeighborClassifier):
 
     @property
     def _posteriors(self) -> CountPosteriors:
-        """The posteriors of what was counted."""
+        """The posteriors from the counts."""
         kind = EvenCounts if self._kind_of_counts == "even" else CountPosteriors
         posterior = partial(posteriors, self._smoothing, self.n_neighbors_)
         return kind(self._counted, self.n_neighbors_, posterior)
 
     def _prepare(self) -> None:
-        """Compute now what is soon computed, so that answers leave the model as it is."""
+        """Compute now what is cheap, so that predictions do not modify the model."""
         if (
             isinstance(self._counted, LabelHistograms)
             and len(self._counted.with_label) <= _FEW_CELLS
@@ -168,7 +169,7 @@ class MLkNN(NeighborClassifier):
 
     @cached_property
     def prior_(self) -> Floats:
-        """P(H_1): how likely a row carries the label before its neighbors are seen."""
+        """P(H_1): probability of the label before the neighbors are seen."""
         n, n_l, *_ = self._counted.at_0()
         return priors(self._smoothing, n, n_l)[0].value
 
@@ -190,7 +191,7 @@ class MLkNN(NeighborClassifier):
         return table
 
     def _posteriors_of(self, label: Array, count: Array, group: Array | int = 0) -> Floats:
-        """Posteriors of labels and counts: looked up, where there is a table or it is worth one."""
+        """Posteriors of labels and counts, from a table if there is one or it is worthwhile."""
         counted = self._counted
         if isinstance(counted, LabelHistograms) and (
             "_table" in vars(self) or len(label) * _USES_A_CELL > len(counted.with_label)
@@ -223,8 +224,8 @@ class MLkNN(NeighborClassifier):
     def _terms_in(self, label: int, count: int, group: int) -> dict[str, float]:
         """The prior and the likelihoods of a label, counted on one group of rows.
 
-        Where a neighbor with the label may be the carrier that does not count, also how likely that
-        is, and the likelihoods of one neighbor less: the score is the mean of both posteriors.
+        If a neighbor with the label may be the carrier that does not count, also the probability of
+        that, and the likelihoods for one neighbor less: the score is the mean of both posteriors.
         """
         found = self._posteriors
         n, n_l, *_ = rows = found.rows(label, count, group)
@@ -236,7 +237,7 @@ class MLkNN(NeighborClassifier):
         return terms
 
     def _likely(self, rows: Rows) -> dict[str, float]:
-        """Both likelihoods; without smoothing, one that no row tells of is alike for all counts."""
+        """Both likelihoods; without smoothing, uniform over counts if there are no rows."""
         k = self.n_neighbors_
         both = (float(one.value) for one in likelihoods(self._smoothing, k, *rows))
         with_label, without = (1 / (k + 1) if np.isnan(value) else value for value in both)

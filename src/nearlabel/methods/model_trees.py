@@ -1,4 +1,4 @@
-"""Fitted models as trees of plain values and arrays, and back: what a model file holds."""
+"""Fitted models as trees of plain values and arrays, for model files, and back."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _SEARCHES = {kind.__name__: kind for kind in (ExactSearch, InvertedLists)}
 _MAPPED = (
     "vectors",
     "kept",
-)  # parts of a file that may stay on the disk, checked where they are touched
+)  # parts of a file that may stay on disk, checked on access
 _CLASS_TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 _CLASS_TYPES += ["float16", "float32", "float64"]
 
 
 def learned_tree(model: Any) -> dict[str, Any]:
     """What a method has learned, as its fields write it."""
-    # The totals are known from the labels. They are a check: a small file cannot name many labels.
+    # The totals follow from the labels. They are a check: a small file cannot declare many labels.
     learned: dict[str, Any] = {"totals": model._items.totals}
     for field in (*model.settings, *model.stored):
         field.write(model, learned)
@@ -52,16 +52,16 @@ def learned_tree(model: Any) -> dict[str, Any]:
 
 
 def read_learned(model: Any, learned: Mapping[str, Any]) -> None:
-    """Take up again what `learned_tree` gave, and prepare the model."""
+    """Restore the result of `learned_tree`, and prepare the model."""
     store = model._items.store
     if needs_vectors(model) and (store is None or is_precomputed(model._items.metric)):
-        raise ValueError("it has no vectors, which its method needs")
+        raise ValueError("it has no vectors, but its method needs them")
     n, q = model._items.labels.shape
     sizes = {"n": n, "q": q} if store is None else {"n": n, "q": q, "d": store.vectors.shape[1]}
-    if "totals" in learned:  # which older files of some methods do not have
+    if "totals" in learned:  # older files of some methods lack it
         totals = stored_array(learned["totals"], "totals", "i", 1)
         if not np.array_equal(totals, model._items.totals):
-            raise ValueError("its totals are not those of its labels")
+            raise ValueError("its totals do not match its labels")
     for field in (*model.settings, *model.stored):
         field.read(model, learned, sizes)
     model._prepare()
@@ -96,21 +96,21 @@ def model_tree(model: Any) -> dict[str, Any]:
 
 
 def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
-    """The model of a tree; a ValueError or the like where the tree makes no sense."""
+    """The model of a tree; a ValueError or the like if the tree is not valid."""
     tree = {key: part if key in _MAPPED else checked_tree(part) for key, part in tree.items()}
-    if version < 2:  # it kept the ids of all rows, of which none had a name then
+    if version < 2:  # it stored the ids of all rows, which were always their numbers
         tree = {**tree, "ids": None}
     model = unfitted_from(kind, tree["parameters"])
     labels = csr_from(tree["labels"], "labels")
     n, q = labels.shape
     if tree["labels"]["data"] is not None or not (n > 1 and q > 0):
-        raise ValueError("its labels are no 0/1 matrix")
+        raise ValueError("its labels must be a 0/1 matrix")
     learned = tree["learned"].values()
     if q > max((part.size for part in learned if isinstance(part, np.ndarray)), default=0):
-        raise ValueError("it has learned nothing of most of its labels")
+        raise ValueError("it has learned nothing about most of its labels")
     most = n if model.needs.all_rows else n - 1
     model.n_neighbors_ = check_integer(tree["neighbors"], "neighbors", low=1, high=most)
-    recall = tree.get("search_recall")  # files of exact searches, and older ones, have none
+    recall = tree.get("search_recall")  # absent for exact searches and in older files
     model.search_recall_ = None if recall is None else stored_recall(recall)
     is_sparse, tags = read_form(model, tree, q)
     metric, search = check_metric(_object(tree["metric"])), _object(tree["search"])
@@ -125,7 +125,7 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
     )
     if tree["vectors"] is not None:
         vectors = vectors_of(tree["vectors"], n)
-        if tree.get("lists") is not None:  # the rows are in their order
+        if tree.get("lists") is not None:  # the rows are in the order of the lists
             items.index = index_from(tree["lists"], vectors, str(metric))
             vectors = items.index.vectors
         next_id = tree.get("next_id")
@@ -135,7 +135,7 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
         if tree.get("kept") is not None:
             items.stored_kept = StoredNeighbors(tree["kept"], min(model.n_neighbors_, n - 1), n)
         if is_precomputed(metric) and vectors.shape[0] != vectors.shape[1]:
-            raise ValueError("its distances are not square")
+            raise ValueError("its distances must be a square matrix")
         read_features(model, tree, vectors.shape[1])
     read_learned(model, tree["learned"])
     return model
@@ -149,7 +149,7 @@ def unfitted_from(kind: Any, parameters: Mapping[str, Any]) -> Any:
 
 
 def form_tree(model: Any) -> dict[str, Any]:
-    """How the labels and features of a fitted model were given."""
+    """The form in which the labels and features of a fitted model were given."""
     form = model._form
     return {
         "classes": _class_tree(model.classes_),
@@ -161,7 +161,7 @@ def form_tree(model: Any) -> dict[str, Any]:
 
 
 def read_form(model: Any, tree: Mapping[str, Any], q: int) -> tuple[bool, TagForm | None]:
-    """Take up the classes and names of q labels; whether they were sparse, and how tags were."""
+    """Restore the classes and names of q labels; returns whether sparse, and the form of tags."""
     model.classes_ = _classes(tree["classes"], q)
     tags = TagForm.of_tree(tree["tags"]) if "tags" in tree else None
     model.label_names_ = (stored_names if tags is None else stored_tags)(tree["label_names"], q)
@@ -169,7 +169,7 @@ def read_form(model: Any, tree: Mapping[str, Any], q: int) -> tuple[bool, TagFor
 
 
 def read_features(model: Any, tree: Mapping[str, Any], d: int) -> None:
-    """Take up the number of features, and their names where there are some."""
+    """Restore the number of features, and their names if any."""
     model.n_features_in_ = d
     names = stored_names(tree["feature_names"], d)
     if names is not None:
@@ -177,17 +177,17 @@ def read_features(model: Any, tree: Mapping[str, Any], d: int) -> None:
 
 
 def _asked(stored: Any, needs: Any) -> int | None:
-    """The number of neighbors that was asked for; None for all rows."""
+    """The requested number of neighbors; None for all rows."""
     if stored is None and needs.all_rows:
         return None
     return check_integer(stored, "asked", low=1)
 
 
 def custom_class(model: Any) -> TypeError:
-    """The error about a model of a class that files do not keep."""
+    """The error about a class that cannot be saved."""
     return TypeError(
-        f"cannot save the custom class {type(model).__name__}: a file keeps nearlabel's own "
-        "estimators (joblib or pickle keep any object)"
+        f"cannot save the custom class {type(model).__name__}: model files support nearlabel's own "
+        "estimators (joblib or pickle can save any object)"
     )
 
 
@@ -198,15 +198,15 @@ def parameter_tree(model: Any) -> dict[str, Any]:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A parameter as a value of JSON, an array, or an estimator in parts."""
+    """A parameter as a JSON value, an array, or the tree of an estimator."""
     if type(value) in _SEARCHES.values():
         return {type(value).__name__: asdict(value)}
     if name == "readings" and value is not None:
         return {"estimators": [_plain("estimator", one) for one in value]}
     if name == "others" and value:
         raise TypeError(
-            f"others={value!r} cannot be saved: a file keeps methods of nearlabel only (joblib or "
-            "pickle keep any object)"
+            f"others={value!r} cannot be saved: model files support nearlabel's methods only "
+            "(joblib or pickle can save any object)"
         )
     if name == "estimator":
         if type(value).__name__ not in METHODS or method(type(value).__name__) is not type(value):
@@ -220,15 +220,15 @@ def _plain(name: str, value: Any) -> Any:
         value = value.toarray()
     if isinstance(value, np.ndarray | list | tuple):
         array = np.asarray(value)
-        return array if array.dtype == bool else array.astype(np.float64)  # a mask stays one
+        return array if array.dtype == bool else array.astype(np.float64)  # a mask stays a mask
     raise TypeError(
-        f"{name}={value!r} cannot be saved: a file keeps numbers, texts, arrays and nearlabel's "
-        "own search objects (joblib or pickle keep any object)"
+        f"{name}={value!r} cannot be saved: model files support numbers, strings, arrays and "
+        "nearlabel's own search objects (joblib or pickle can save any object)"
     )
 
 
 def _object(value: Any) -> Any:
-    """A parameter of what `_plain` gave."""
+    """A parameter from the result of `_plain`."""
     if not isinstance(value, dict):
         return value
     if value.keys() == {"class", "parameters"}:
@@ -240,12 +240,12 @@ def _object(value: Any) -> Any:
     if name not in _SEARCHES:
         raise ValueError(f"its search {name!r} is unknown")
     search = _SEARCHES[name](**parameters)
-    search.build(np.zeros((2, 1)))  # where searches check their parameters
+    search.build(np.zeros((2, 1)))  # checks its parameters
     return search
 
 
 def _stored_vectors(items: Items, lists: Any) -> Any:
-    """The vectors as a file keeps them: in the order of the lists, where there are some."""
+    """The vectors as saved: in the order of the inverted lists, if there are any."""
     if items.store is None:
         return None
     return vector_tree(items.vectors if lists is None else lists[1])
@@ -265,16 +265,16 @@ def vectors_of(tree: Mapping[str, Any], n: int) -> Any:
         else csr_from(checked_tree(tree), "vectors")
     )
     if vectors.shape[0] != n or not vectors.shape[1]:
-        raise ValueError(f"its vectors have the shape {vectors.shape}, its labels {n} rows")
+        raise ValueError(f"its vectors have shape {vectors.shape}, but its labels {n} rows")
     values: Any = vectors if is_dense else vectors.data
-    # What is mapped is left on the disk: its checksums say later that it is as it was written.
+    # Mapped vectors stay on disk: their checksums are compared on access.
     if not isinstance(values, MappedArray) and not all_finite(values):
-        raise ValueError("its vectors hold a number that is not finite")
+        raise ValueError("its vectors must be finite")
     return vectors
 
 
 def _ids_tree(store: VectorStore | None) -> Any:
-    """Ids of rows, where they are not just the rows' numbers."""
+    """Ids of rows, unless they are just the rows' numbers."""
     if store is None or np.array_equal(store.ids, np.arange(len(store))):
         return None
     return store.ids if store.ids.dtype.kind in "iu" else store.ids.tolist()
@@ -299,9 +299,9 @@ def _classes(stored: Any, q: int) -> LabelClasses | Array:
     types = {"U": str, "bool": bool}
     wanted = types.get(name, float if name.startswith("float") else int)
     if not all(type(value) is wanted for value in values) or name not in (*types, *_CLASS_TYPES):
-        raise ValueError("its classes are of another type")
+        raise ValueError("its classes have the wrong type")
     with np.errstate(all="ignore"):
         classes = np.array(values, dtype=name)
     if classes.shape != (2,) or q != 1 or classes.tolist() != values or not values[0] < values[1]:
-        raise ValueError("its classes are not two, in order")
+        raise ValueError("its classes must be two, in sorted order")
     return classes

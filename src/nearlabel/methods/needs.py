@@ -1,4 +1,4 @@
-"""What a method asks of the base."""
+"""What a method needs from the base class."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Needs:
-    """What a method asks for.
+    """What a method needs.
 
     Attributes
     ----------
     vectors : bool or str
-        The vectors, not the graph alone; or the parameter that says so.
+        The vectors, not only the graph; or the name of the parameter that decides this.
     graph : bool
-        The neighbors of queries. A method that does without them searches by itself.
+        The neighbors of queries. A method without them searches by itself.
     dense_scores : bool
         Room for a score of every label in every row: it has no default scores.
     counts : bool
-        How often labels occur among the neighbors of training rows. Leave-one-out does not take a
-        row out of the counts of the others, and so flatters it where most rows are neighbors.
+        How often labels occur among the neighbors of training rows. Leave-one-out does not remove a
+        row from the counts of the others, and so is optimistic if most rows are neighbors.
     all_rows : bool
-        All training rows as neighbors, where ``n_neighbors=None``.
+        All training rows as neighbors, if ``n_neighbors=None``.
     """
 
     vectors: bool | str = False
@@ -33,6 +33,6 @@ class Needs:
 
 
 def needs_vectors(model: Any) -> bool:
-    """Whether a model looks at vectors, as it is set."""
+    """Whether a model uses vectors, given its parameters."""
     vectors, method = model.needs.vectors, getattr(model, "estimator", model)
     return bool(getattr(method, vectors)) if isinstance(vectors, str) else vectors

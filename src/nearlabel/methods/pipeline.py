@@ -1,4 +1,4 @@
-"""A pipeline of scikit-learn that passes on what the methods have beyond scikit-learn."""
+"""A scikit-learn pipeline that also has nearlabel's additional methods."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from nearlabel.methods.verification import Verification
 
 
 def _if_the_method_has(name: str) -> Any:
-    """Let a pipeline have a method only where its last step has it, as scikit-learn does."""
+    """Give a pipeline a method only if its last step has it, as in scikit-learn."""
     return available_if(lambda pipeline: hasattr(pipeline.steps[-1][1], name))
 
 
 class Pipeline(SklearnPipeline):
-    """scikit-learn's Pipeline, with the answers that a method of nearlabel has beyond `predict`.
+    """scikit-learn's Pipeline, with the methods that nearlabel's estimators add to `predict`.
 
-    The last step is a method of nearlabel; whatever comes before transforms the items first, as in
-    `predict`. ``nl.Pipeline(fitted.steps)`` gives a fitted pipeline of scikit-learn these answers.
+    The last step is a nearlabel estimator; the steps before it transform the items first, as in
+    `predict`. ``nl.Pipeline(fitted.steps)`` adds these methods to a fitted scikit-learn pipeline.
 
     Parameters
     ----------
     steps : list of (str, estimator)
-        As in scikit-learn, and so are the other parameters.
+        As in scikit-learn; so are the other parameters.
 
     See Also
     --------
@@ -56,16 +56,16 @@ class Pipeline(SklearnPipeline):
     """
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Fit the transformers one after the other, and the method to what they give.
+        """Fit the transformers one after the other, and the method to their output.
 
         Parameters
         ----------
-        X : items in the form that the first step takes
-        y : labels, as the method's `fit` takes them
+        X : items in the form that the first step accepts
+        y : labels in any form that the method's `fit` accepts
         **params
             Keywords of the method's `fit`, such as `label_names` and `ids`; those of another step
-            with its name, ``step__keyword``, as in scikit-learn. Where metadata routing is enabled,
-            the steps say what they request.
+            with its name, ``step__keyword``, as in scikit-learn. With metadata routing enabled, the
+            steps request what they need.
 
         Returns
         -------
@@ -81,11 +81,11 @@ class Pipeline(SklearnPipeline):
 
     @_if_the_method_has("partial_fit")
     def partial_fit(self, X: Any, y: Any, classes: Any = None, ids: Any = None, **how: Any) -> Self:
-        """Add training items, as the method does; the transformers stay as they were fitted.
+        """Add training items, as the method does; the transformers are not fitted again.
 
         Parameters
         ----------
-        X : items in the form that the first step takes
+        X : items in the form that the first step accepts
         y, classes, ids, **how
             As in the method's `partial_fit`.
 
@@ -98,7 +98,7 @@ class Pipeline(SklearnPipeline):
 
     @_if_the_method_has("forget")
     def forget(self, ids: Any, *, progress: Progress | None = None) -> Self:
-        """Take training items out of the model, as the method does."""
+        """Remove training items from the model, as the method does."""
         self._method().forget(ids, progress=progress)
         return self
 
@@ -110,25 +110,25 @@ class Pipeline(SklearnPipeline):
 
     @_if_the_method_has("refresh")
     def refresh(self, *, progress: Progress | None = None) -> Self:
-        """Learn everything again but the transformers, which stay as they were fitted."""
+        """Learn everything again except the transformers, which are not fitted again."""
         self._method().refresh(progress=progress)
         return self
 
     @_if_the_method_has("compact")
     def compact(self) -> Self:
-        """Close the gaps of forgotten items, as the method does."""
+        """Remove the gaps left by forgotten items, as the method does."""
         self._method().compact()
         return self
 
     @_if_the_method_has("verify")
     def verify(self, *, progress: Progress | None = None) -> Verification:
-        """Compare the method with what the transformed items and their labels give."""
+        """Compute everything again from the transformed items and their labels, and compare."""
         found: Verification = self._method().verify(progress=progress)
         return found
 
     @_if_the_method_has("close")
     def close(self) -> None:
-        """Let others change the file that this pipeline was loaded from, as the method does."""
+        """Release the file that this pipeline was loaded from, as the method does."""
         self._method().close()
 
     def __enter__(self) -> Self:
@@ -144,7 +144,7 @@ class Pipeline(SklearnPipeline):
 
     @property
     def history_(self) -> Any:
-        """How many items were added, forgotten and relabelled."""
+        """How many items were added, forgotten and relabelled since fit."""
         return self._method().history_
 
     @_if_the_method_has("label_scores")
@@ -161,17 +161,17 @@ class Pipeline(SklearnPipeline):
 
     @_if_the_method_has("retrieve")
     def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
-        """For each of the best labels of each row, find the nearest items that carry it."""
+        """For each of the best labels of each row, find the nearest items with it."""
         found: list[list[LabelGroup]]
         found = self._method().retrieve(self._transformed(X), top, per_label)
         return found
 
     @_if_the_method_has("explain")
     def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Any:
-        """Say why an item, or each of several, gets its labels, as the method does.
+        """Explain why an item, or each of several, gets its labels, as the method does.
 
-        Items come in the form that the first step takes: a text is one item, a list of texts has
-        one or several.
+        Items are in the form that the first step accepts: a string is one item, a list of strings
+        has one or several.
         """
         return self._method().explain(self._transformed(self._as_items(x)), top, labels=labels)
 
@@ -185,20 +185,20 @@ class Pipeline(SklearnPipeline):
 
     @property
     def label_names_(self) -> Any:
-        """Names of the labels, as the method has them."""
+        """Names of the labels."""
         return self._method().label_names_
 
     @_if_the_method_has("label_matrix")
     def label_matrix(self, y: Any) -> Csr:
-        """Labels in any form that `fit` takes as a 0/1 matrix, as the method makes it."""
+        """Labels in any form that `fit` accepts, as a 0/1 matrix."""
         matrix: Csr = self._method().label_matrix(y)
         return matrix
 
     def _as_items(self, x: Any) -> Any:
-        """One item as a collection of one; anything else as it is."""
+        """A single item as a collection of one; anything else unchanged."""
         if isinstance(x, str | Mapping):
             return [x]
-        # What takes texts or dicts knows no number of features: a list of these is of items.
+        # A step for strings or dicts has no number of features: a list of these has several items.
         first = next(step for _, step in self.steps if not _is_skipped(step))
         return as_one_row(x) if hasattr(first, "n_features_in_") else x
 
@@ -206,7 +206,7 @@ class Pipeline(SklearnPipeline):
         return self.steps[-1][1]
 
     def _transformed(self, X: Any) -> Any:
-        """Items as the method sees them."""
+        """Items as transformed for the method."""
         check_is_fitted(self._method())
         for _, step in self.steps[:-1]:
             if not _is_skipped(step):
@@ -223,7 +223,7 @@ def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> Pip
 
     Parameters
     ----------
-    *steps : transformers and, last, a method of nearlabel
+    *steps : transformers and, last, a nearlabel estimator
     memory, verbose
         As in scikit-learn.
 

@@ -1,4 +1,4 @@
-"""Ranking by positive samples."""
+"""PositivekNN: label ranking by positive samples."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from nearlabel.methods.needs import Needs
 from nearlabel.metrics import ranking_loss
 
 _FIT_BY = ("grid", "gradient")
-# Training rows that the rate and the cut are fitted to, and neighbors of these in all.
+# Training rows that the rate and the cut are fitted to, and the total of their neighbors.
 _ROWS, _FEWEST_ROWS, _NEIGHBORS = 4000, 100, 2**21
 
 
 @dataclass(repr=False, eq=False)
 class PositivekNN(CalibratedMethod):
-    """Multi-label ranking by the neighbors that carry a label: positive samples [1]_.
+    """Multi-label ranking by the neighbors with a label: positive samples [1]_.
 
-    A neighbor at distance d that carries label l speaks for it with probability exp(-z d), and the
-    neighbors speak independently: P_l = 1 - prod (1 - exp(-z d_j)) over those that carry l. The
-    neighbors that do not carry it say nothing. Labels are ranked by S_l = -log(1 - P_l), which does
-    not round to a tie, and predicted where it reaches one cut. P_l itself is a score, not a
-    frequency; `predict_proba` gives how often labels with such an S were right on training rows,
+    A neighbor at distance d with label l supports it with probability exp(-z d), independently of
+    the others: P_l = 1 - prod (1 - exp(-z d_j)) over the neighbors with l. The neighbors without it
+    are not evidence against it. Labels are ranked by S_l = -log(1 - P_l), which does not round to
+    ties, and predicted if it reaches a cut common to all labels. P_l itself is a score, not a
+    frequency; `predict_proba` returns how often labels with such an S were right on training rows,
     each left out of its own neighbors.
 
     Parameters
@@ -47,14 +47,14 @@ class PositivekNN(CalibratedMethod):
     n_neighbors : int or None, default=40
         k of the paper; None for all training rows (the paper's Eq. 4).
     rate : "fit" or float, default="fit"
-        z of exp(-z d), in units of 1 / distance. "fit": that of the least ranking loss on the
+        z of exp(-z d), in units of 1 / distance. "fit": the rate with the least ranking loss on the
         training rows, each left out of its own neighbors.
     fit_by : {"grid", "gradient"}, default="grid"
-        How the rate is fitted: a grid and a golden section, or stochastic gradients of a smooth
-        ranking loss that start from the best point of that grid.
+        How the rate is fitted: by a grid and golden-section search, or by stochastic gradient
+        descent on a smooth ranking loss from the best point of that grid.
     random_state : int, RandomState or None, default=None
-        Which rows the rate and the cut are fitted to where there are more than 4,000, and the
-        batches of the gradient.
+        Seed for sampling the rows that the rate and the cut are fitted to if there are more than
+        4,000, and for the batches of the gradient.
     metric, search, n_jobs
         As in `MLkNN`.
 
@@ -63,16 +63,16 @@ class PositivekNN(CalibratedMethod):
     rate_ : float
         z in use.
     median_distance_ : float
-        The median distance to a neighbor that is not 0, over the rows the rate was fitted to.
+        The median nonzero distance to a neighbor, over the rows the rate was fitted to.
     relative_rate_ : float
-        ``rate_ * median_distance_``: what can be compared between data sets.
+        ``rate_ * median_distance_``, which can be compared between data sets.
     loss_ : float
-        Ranking loss on the training rows, each left out of its own neighbors: what to choose
-        `n_neighbors` by. A tie is an error; nan where no row has a label and lacks another.
+        Ranking loss on the training rows, each left out of its own neighbors, for choosing
+        `n_neighbors`. A tie is an error; nan if every row has no label or all of them.
     cut_ : float
-        Labels are predicted where S is at least that: the cut with the least Hamming loss on these
-        rows. Infinite where that is least without any label. Not used where there is but one label,
-        as of a 1-d y: it is predicted where S of its carriers exceeds S of the other rows.
+        The cut with the least Hamming loss on these rows: labels with at least this S are
+        predicted. Infinite if predicting no labels is best. Not used with a single label, as with a
+        1-d y: it is predicted if S of its carriers exceeds S of the other rows.
     n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in `MLkNN`.
 
@@ -130,7 +130,7 @@ class PositivekNN(CalibratedMethod):
     def _learn(self, seen: Training) -> None:
         graph, Y, rows = seen.graph, seen.Y, seen.rows
         self.median_distance_ = median_distance(graph)
-        both = _with_opposite(Y) if Y.shape[1] == 1 else Y  # an order needs two labels
+        both = _with_opposite(Y) if Y.shape[1] == 1 else Y  # a ranking needs two labels
         self.rate_ = self._fitted_rate(graph, both, both[rows])
         scores = order = self._left_out_scores(graph, seen.X, rows)
         self.cut_ = hamming_cut(scores, Y[rows])
@@ -169,7 +169,7 @@ class PositivekNN(CalibratedMethod):
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         S = log_sums(graph, self._labels, self.rate_, self.n_neighbors_)
-        # A row's own labels that no neighbor carries: by their frequency among the others.
+        # A row's own labels that no neighbor has: by their frequency among the others.
         own, others = self._labels[rows], len(self._items) - 1
         row, label = row_numbers(own), own.indices
         missing = ~entries_at(S, row, label)[0]
@@ -182,7 +182,7 @@ class PositivekNN(CalibratedMethod):
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         if self._labels.shape[1] > 1:
             return labels_from(scores, self.cut_)
-        # A single label is predicted where S of its carriers is more than that of the others.
+        # A single label is predicted if S of its carriers exceeds that of the other rows.
         S = log_sums(graph, _with_opposite(self._labels), self.rate_, self.n_neighbors_).toarray()
         return sparse.csr_array((S[:, :1] > S[:, 1:]).astype(np.int64))
 
@@ -191,7 +191,7 @@ class PositivekNN(CalibratedMethod):
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
         score = self._scores(graph, X).at(np.zeros(1, np.intp), np.array([label]))[0]
-        S = max(0.0, float(score))  # without a positive neighbor the score is a little less
+        S = max(0.0, float(score))  # without a positive neighbor the score is slightly negative
         return {
             "rate": self.rate_,
             "log_sum": S,
@@ -200,11 +200,11 @@ class PositivekNN(CalibratedMethod):
 
 
 def _with_opposite(Y: Csr) -> Csr:
-    """A single label, and beside it a second one of the rows that do not carry it."""
+    """A single label, and a second one of the rows without it."""
     return canonical_csr(np.hstack([Y.toarray(), 1 - Y.toarray()]).astype(np.int8))
 
 
 def _by_frequency(totals: Array, n: int) -> Floats:
-    """Scores of labels without positive neighbor: 0 up to 1e-300, the frequent ones first."""
-    # Departs from the paper, which leaves S = 0 in one tie. Below every label with a neighbor.
+    """Scores of labels without a positive neighbor: 0 to -1e-300, the frequent ones first."""
+    # Departs from the paper, in which all S = 0 tie. Below every label with a positive neighbor.
     return np.asarray(-FAINTEST * (1 - (totals + 1) / (n + 2)))

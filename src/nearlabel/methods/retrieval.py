@@ -1,4 +1,4 @@
-"""Which training items carry the best labels of a query."""
+"""The training items with the best labels of a query."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from nearlabel.methods.explanations import name_of
 from nearlabel.methods.items import Items
 from nearlabel.search import build_index, is_plugged, is_precomputed
 
-_FEW_CELLS = 2**18  # of the carriers of a label, compared one by one in some 20 milliseconds
-_MANY_NEAR = 2**9  # neighbors that are searched for labels with more carriers
+_FEW_CELLS = 2**18  # of the carriers of a label: comparing them takes some 20 milliseconds
+_MANY_NEAR = 2**9  # neighbors to search for labels with more carriers
 
 
 @dataclass(frozen=True, eq=False)
 class LabelGroup:
-    """The nearest training items that carry one of an item's best labels.
+    """The nearest training items with one of an item's best labels.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class LabelGroup:
 
 
 def retrieve(model: Any, X: Any, top: int, per_label: int) -> list[list[LabelGroup]]:
-    """The nearest items that carry each of the best labels of each query."""
+    """The nearest items with each of the best labels of each query."""
     top = check_integer(top, "top", low=1)
     per_label = check_integer(per_label, "per_label", low=1)
     X = model._check_queries(X)
@@ -69,7 +69,7 @@ def label_groups(
     per_label: int,
     left_out: int | None = None,
 ) -> list[LabelGroup]:
-    """The nearest items that carry each of some labels of one query, whose neighbors are known.
+    """The nearest items with each of some labels, for one query whose neighbors are known.
 
     A query that is a training row is `left_out`.
     """
@@ -88,7 +88,7 @@ def label_groups(
 
 
 class _Wider:
-    """The neighbors of one query: as many as were found, and more of them when these are few."""
+    """The neighbors of one query: those already found, and more if these are too few."""
 
     def __init__(self, model: Any, near: NeighborGraph, x: Any, left_out: int | None) -> None:
         self.near = near
@@ -98,7 +98,7 @@ class _Wider:
         self._more = _MANY_NEAR if may_grow else 0
 
     def grow(self) -> bool:
-        """Search more neighbors, once; lists are probed as for few."""
+        """Search more neighbors, once; with as many probes as for few."""
         own = self._left_out is not None
         k, self._more = min(self._more, len(self._items) - own), 0
         if k <= self.near.k:
@@ -113,8 +113,8 @@ def _nearest_of(
 ) -> tuple[Array, Floats]:
     """The m nearest of `carriers`: from the neighbors if enough of these are carriers.
 
-    Few carriers are compared one by one; for many, more neighbors are searched first, and if these
-    do not suffice, the carriers themselves.
+    Otherwise few carriers are compared directly; for many, more neighbors are searched first, and
+    if these do not suffice, the carriers are compared as well.
     """
     nearest, distances = _carriers_among(wider.near, carriers)
     if len(nearest) < m and len(carriers) * x[0].size > _FEW_CELLS:
@@ -127,14 +127,14 @@ def _nearest_of(
     if len(nearest) < min(m, len(carriers)):
         only = np.zeros(len(carriers), np.intp)
         distances = items.distances(x, only, carriers)
-        known = np.isfinite(distances)  # a sparse precomputed graph does not hold all
+        known = np.isfinite(distances)  # a sparse precomputed graph does not have all
         nearest, distances = carriers[known], distances[known]
     order = np.lexsort((nearest, distances))[:m]
     return nearest[order], distances[order]
 
 
 def _carriers_among(near: NeighborGraph, carriers: Array) -> tuple[Array, Floats]:
-    """Those of the neighbors of one query that are among `carriers`, which rise."""
+    """The neighbors of one query that are among `carriers`, which are sorted."""
     places = near.indices[0]
     at = np.minimum(np.searchsorted(carriers, places), len(carriers) - 1)
     among = carriers[at] == places if len(carriers) else np.zeros(len(places), bool)

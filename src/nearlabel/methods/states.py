@@ -1,4 +1,4 @@
-"""States of a model: who reads one is not disturbed by who changes it."""
+"""States of a model: readers are not disturbed by changes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def of_one_state(
 ) -> Callable[Concatenate[Any, _Parameters], _Answer]:
     """Let a method of a model read one state of it from beginning to end.
 
-    A change makes a new state and puts it in the place of the old one, in one step. So whoever
-    reads neither waits for a change nor sees half of one.
+    A change makes a new state that replaces the old one atomically. So readers neither wait for a
+    change nor see a partial one.
     """
 
     @wraps(answer)
@@ -26,34 +26,34 @@ def of_one_state(
         if vars(state).get("_is_outdated"):
             warnings.warn(
                 f"the training rows were changed, so {type(self).__name__} learns again before it "
-                "answers; make several changes at once, or call refresh() when there is time",
+                "predicts; make several changes at once, or call refresh() when there is time",
                 UserWarning,
                 stacklevel=2,
             )
-            state = self._caught_up()  # not a later one, which may have to learn again, too
+            state = self._caught_up()  # not a later state, which may have to learn again, too
         return answer(state, *args, **kwargs)
 
     return cast(Callable[Concatenate[Any, _Parameters], _Answer], answered)
 
 
 def state_of(model: Any) -> Any:
-    """The model as it is now."""
+    """The current state of a model."""
     state = object.__new__(type(model))
     state.__dict__ = vars(model)
     return state
 
 
 def next_state(model: Any) -> Any:
-    """A copy of a model that a change is made to; nothing is known of what was computed before."""
+    """A copy of a model to be changed, without cached values."""
     state = object.__new__(type(model))
     computed = computed_names(type(model))
-    known = vars(model).copy()  # in one step: a reader may compute something meanwhile
+    known = vars(model).copy()  # atomic: a reader may cache something meanwhile
     state.__dict__ = {name: value for name, value in known.items() if name not in computed}
     return state
 
 
 def computed_names(kind: type[Any]) -> frozenset[str]:
-    """Attributes of a class that are computed when they are first asked for."""
+    """Attributes of a class that are computed on first access."""
     return frozenset(
         name
         for one in kind.__mro__

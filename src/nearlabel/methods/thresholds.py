@@ -1,4 +1,4 @@
-"""One cut per label, learnt by leave-one-out, in place of a method's own decision."""
+"""One cut per label, learned by leave-one-out, in place of a method's own decision."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BYTES_A_SCORE = 64  # while all scores of a label are sorted
 
 
 class _Inner(Field):
-    """The method within, which keeps the same items."""
+    """The wrapped method, which shares the items."""
 
     def write(self, model: Any, learned: dict[str, Any]) -> None:
         learned[self.key] = learned_tree(model.estimator_)
@@ -39,7 +39,7 @@ class _Inner(Field):
 
 
 class _Moved(Field):
-    """Whether probabilities are moved by the cuts, as those of older files are."""
+    """Whether the cuts shift the probabilities, as in older files."""
 
     def write(self, model: Any, learned: dict[str, Any]) -> None:
         if not getattr(model, self.attribute):
@@ -52,38 +52,38 @@ class _Moved(Field):
 
 @forwards_hooks
 class LabelThresholds(NeighborClassifier):
-    """Any method of nearlabel, with a cut of its own for each label.
+    """Any nearlabel method with a separate cut for each label.
 
-    A method decides for a label at one and the same score, and so hardly ever for a rare one. Here
-    each training row is scored as if it were new, from its neighbors without itself, and each
-    label gets the cut with the best F1 on these scores [1]_. The ranking stays the method's.
+    A method uses the same cut for every label, and so hardly ever predicts a rare one. Here each
+    training row is scored as if it were new, from its neighbors without itself, and each label gets
+    the cut with the best F1 on these scores [1]_. The ranking is the method's.
 
     Parameters
     ----------
     estimator : neighbor method of nearlabel
-        Such as ``MLkNN()``. Scaling goes before, as ``make_pipeline(MinMaxScaler(),
+        Such as ``MLkNN()``. Scaling goes first, as in ``make_pipeline(MinMaxScaler(),
         LabelThresholds(MLkNN()))``.
     objective : {"f1"}, default="f1"
-        What a cut makes best.
+        What a cut maximizes.
     min_f1 : float, default=0.1
-        Where even the best cut has a lower F1 on the training rows, the label is left to the
-        method: such a cut gives it to nearly everything.
+        If even the best cut has a lower F1 on the training rows, the label is left to the method:
+        such a cut would predict it for nearly every row.
     min_rows : int, default=3
-        Labels that fewer training rows carry are left to the method.
+        Labels with fewer training rows are left to the method.
 
     Attributes
     ----------
     estimator_ : estimator
         The fitted method.
     cuts_ : ndarray of shape (q,)
-        The cut of each label, in scores of the method; not a number where its own decision stays.
+        The cut of each label, in the method's scores; nan for labels left to the method.
     n_neighbors_, classes_, label_names_, n_features_in_, search_recall_
         As in the method.
 
     Notes
     -----
-    `predict_proba` gives the method's probabilities, or one next to 1/2 where they are on the other
-    side of it than the cut decides.
+    `predict_proba` returns the method's probabilities, or one close to 1/2 if the cut decides
+    otherwise.
 
     References
     ----------
@@ -121,7 +121,7 @@ class LabelThresholds(NeighborClassifier):
             self.estimator, LabelThresholds
         ):
             raise TypeError(
-                "estimator must be a neighbor method of nearlabel (scaling goes before: "
+                "estimator must be a neighbor method of nearlabel (scaling goes first: "
                 f"make_pipeline(scaler, LabelThresholds(MLkNN()))); got {self.estimator!r}"
             )
         self.estimator.check_parameters()
@@ -130,7 +130,7 @@ class LabelThresholds(NeighborClassifier):
         check_integer(self.min_rows, "min_rows", low=1)
 
     def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array | None:
-        self.estimator._rows_to_learn_from(Y, X)  # which may refuse them
+        self.estimator._rows_to_learn_from(Y, X)  # may raise an error
         if self.needs.dense_scores:
             what = "the leave-one-out scores"
             check_dense_size(what, Y.shape, _BYTES_A_SCORE, "a method that scores few labels")
@@ -151,7 +151,7 @@ class LabelThresholds(NeighborClassifier):
         self.cuts_ = np.where(few | np.isinf(cuts), np.nan, cuts)
 
     def _prepare(self) -> None:
-        """Nothing: the method within is prepared by itself."""
+        """Nothing: the wrapped method is prepared by itself."""
 
     def _have(self, items: Items) -> None:
         super()._have(items)
@@ -160,7 +160,7 @@ class LabelThresholds(NeighborClassifier):
             self.estimator_._have(items)
 
     def _inner(self) -> Any:
-        """A copy of the method that keeps the same items, and has learned nothing yet."""
+        """A copy of the method with the same items, which has not learned yet."""
         inner = clone(self.estimator)
         kept = vars(self).keys() & FittedModel.__annotations__.keys()
         vars(inner).update({name: vars(self)[name] for name in kept})
@@ -177,7 +177,7 @@ class LabelThresholds(NeighborClassifier):
         own: Floats = self.estimator_._probabilities(scores.copy(), label)
         if not self._moves_odds:
             return own
-        # As older files have it: the odds are divided by those of the cut.
+        # For older files: the odds are divided by those of the cut.
         cut = np.isfinite(self.cuts_[label])
         at = self.estimator_._probabilities(np.where(cut, self.cuts_[label], 0.5), label)
         yes, no = own * (1 - at), (1 - own) * at

@@ -1,4 +1,4 @@
-"""A model compared with what its own vectors and labels give: the proof that it is right."""
+"""Verification of a model: everything is computed again from its vectors and labels."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from nearlabel.methods.model_trees import learned_tree
 from nearlabel.search import build_index, recall_of, sample_rows
 
 _ROWS_AT_ONCE = 65536
-_DIGITS = 1e-12  # to which numbers that are no counts agree
+_DIGITS = 1e-12  # tolerance for numbers that are not counts
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What `verify` has found; true where everything agrees.
+    """The result of `verify`; true if everything agrees.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Verification:
     compared : tuple of str
         What was compared.
     differences : tuple of str
-        What differs, in words; empty where everything agrees.
+        Descriptions of what differs; empty if everything agrees.
     """
 
     items: int
@@ -57,19 +57,19 @@ def verified(model: Any, progress: Progress | None) -> Verification:
         return Verification(len(items), tuple(compared), tuple(differences))
     compared.append("vectors")
     try:
-        for start in range(0, items.n_places, _ROWS_AT_ONCE):  # of a mapped file, all blocks
+        for start in range(0, items.n_places, _ROWS_AT_ONCE):  # check all blocks of a mapped file
             items.store.take(slice(start, start + _ROWS_AT_ONCE))
     except FileError as error:
         return Verification(len(items), tuple(compared), (*differences, str(error)))
     keeps = keeps_neighbors(model, items) and is_own(items)
     is_approximate = model.search_recall_ is not None
-    # An approximate search need not find the same twice: what it found is judged by its recall.
+    # An approximate search need not find the same neighbors twice: compare its recall instead.
     again = learn_again(model, progress=progress, search=not (keeps and is_approximate))
     if keeps and is_approximate:
         recall, least = _recall_of_kept(items), model._items.least_recall
         compared.append(f"neighbors (recall {recall})")
         if recall.value < least - 3 * recall.standard_error:
-            differences.append(f"recall is less than {least}")
+            differences.append(f"recall is below {least}")
     elif keeps:
         compared.append("neighbors")
         differences += _neighbor_differences(items, again._items)
@@ -85,7 +85,7 @@ def _label_differences(items: Items) -> Iterator[str]:
     wrong = np.flatnonzero(counted != totals)
     if wrong.size:
         one = wrong[0]
-        yield f"label {one} is carried by {counted[one]} rows, not by {totals[one]}"
+        yield f"{counted[one]} rows have label {one}, not {totals[one]}"
 
 
 def _neighbor_differences(items: Items, again: Items) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _neighbor_differences(items: Items, again: Items) -> Iterator[str]:
 
 
 def _recall_of_kept(items: Items) -> Recall:
-    """The recall of the neighbors that are kept, on a sample of the rows."""
+    """The recall of the stored neighbors, on a sample of the rows."""
     assert items.kept is not None
     assert items.store is not None
     rows = sample_rows(len(items), seed=len(items))
@@ -112,7 +112,7 @@ def _recall_of_kept(items: Items) -> Recall:
 def _tree_differences(mine: Any, theirs: Any, name: str) -> Iterator[str]:
     """Where two trees of what was learned differ."""
     if isinstance(mine, dict) and isinstance(theirs, dict):
-        for key in sorted(mine):  # a model of an older file may lack what is learned since
+        for key in sorted(mine):  # a model from an older file may lack newer attributes
             path = f"{name} {key}".strip()
             yield from _tree_differences(mine[key], theirs.get(key), path)
         return
@@ -127,14 +127,14 @@ def _tree_differences(mine: Any, theirs: Any, name: str) -> Iterator[str]:
     if isinstance(mine, float) and isinstance(theirs, float):
         mine, theirs = np.array(mine), np.array(theirs)
         if not _are_equal(mine, theirs):
-            yield f"{name} is {mine}, and would be {theirs}"
+            yield f"{name} is {mine}, but should be {theirs}"
         return
     if mine != theirs:
-        yield f"{name} is {mine!r}, and would be {theirs!r}"
+        yield f"{name} is {mine!r}, but should be {theirs!r}"
 
 
 def _are_equal(mine: Array, theirs: Array) -> bool:
-    """Whether two arrays are equal: counts exactly, other numbers but for rounding errors."""
+    """Whether two arrays are equal: counts exactly, other numbers up to rounding errors."""
     if mine.shape != theirs.shape:
         return False
     if mine.dtype.kind != "f":

@@ -1,4 +1,4 @@
-"""A wrapper around a method: every hook that it does not define itself is the method's."""
+"""Wrappers around a method, which forward every hook that they do not define."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _Kind = TypeVar("_Kind", bound=type[NeighborClassifier])
 def forwards_hooks(kind: _Kind) -> _Kind:
     """Let a class forward what it does not define to the method that it wraps.
 
-    The method is the attribute `estimator`, and once it has learned `estimator_`. How to search is
-    the method's to say, too, and what it needs.
+    The method is the attribute `estimator`, and once fitted `estimator_`. Its search parameters and
+    needs are forwarded, too.
     """
     for name in (*HOOKS, "_voters"):
         if name not in vars(kind):
@@ -28,7 +28,7 @@ def forwards_hooks(kind: _Kind) -> _Kind:
 
 
 def wrapped(model: Any) -> Any:
-    """The method of a wrapper: fitted where it is."""
+    """The method of a wrapper: the fitted one if there is one."""
     return vars(model).get("estimator_", model.estimator)
 
 

@@ -1,4 +1,4 @@
-"""Metrics of multi-label ranking and classification, in named conventions."""
+"""Metrics for multi-label ranking and classification, in named conventions."""
 
 from nearlabel.metrics.conventions import CONVENTIONS
 from nearlabel.metrics.label_results import LabelResults, per_label

@@ -1,7 +1,7 @@
 """The conventions of multi-label metrics, by name.
 
-Public code agrees on what the metrics mean and differs in how ties are ranked and in what a row
-without labels, or with all of them, contributes. That moves the first decimal on data with many
+Implementations agree on what the metrics mean, but differ in how ties are ranked and in what a row
+without labels, or with all of them, contributes. This changes the first decimal on data with many
 such rows, so every number has a convention:
 
 ``paper``
@@ -38,7 +38,7 @@ class Convention:
 
     rules: dict[str, Rule]  # the ranking metrics that the convention has
     lowest_coverage: int = 0  # coverage of a row with one label, ranked first: 0 or 1
-    agreeing_on_nothing: float = 1.0  # F1 and Jaccard where truth and prediction are empty
+    agreeing_on_nothing: float = 1.0  # F1 and Jaccard if truth and prediction are both empty
 
 
 CONVENTIONS = {
@@ -84,7 +84,7 @@ def convention_named(name: str) -> Convention:
 
 
 def has_metric(convention: str, metric: str) -> bool:
-    """Whether a convention has a metric: it may lack one for which others have a rule."""
+    """Whether a convention defines a metric: it may lack one that others have a rule for."""
     rules = convention_named(convention).rules
     return metric in rules or not any(metric in other.rules for other in CONVENTIONS.values())
 
@@ -94,5 +94,5 @@ def rule_of(metric: str, convention: str) -> Rule:
     rules = convention_named(convention).rules
     if metric not in rules:
         having = ", ".join(repr(name) for name, c in CONVENTIONS.items() if metric in c.rules)
-        raise ValueError(f"convention {convention!r} has no {metric}; {having} have")
+        raise ValueError(f"convention {convention!r} does not define {metric}; {having} do")
     return rules[metric]

@@ -1,4 +1,4 @@
-"""How well the scores of each label order the rows: its precision-recall and its ROC curve."""
+"""How well the scores of each label rank the rows: precision-recall and ROC curves."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from nearlabel.labels.scores import LabelScores
 
 
 class LabelAreas(NamedTuple):
-    """Areas under the curves of each label, shape (q,); nan where one is not defined.
+    """Areas under the curves of each label, shape (q,); nan where undefined.
 
-    In the formulas P rows carry the label and N do not. A(i) rows have a greater score than row i,
-    R(i) no smaller one, among these G(i) that carry the label; i itself counts in both.
+    In the formulas P rows have the label and N do not. A(i) rows have a greater score than row i,
+    R(i) no smaller one, and G(i) of the latter have the label; R and G include i itself.
     """
 
     average_precision: Floats  # mean over the P rows of G(i) / R(i)
@@ -30,14 +30,14 @@ def label_areas(truth: Csr, scores: LabelScores) -> LabelAreas:
     label, P = row_numbers(carriers), np.diff(carriers.indptr).astype(np.int64)
     A, R = rows_above(scores, carriers)
     precision = np.bincount(label, at_or_above(R, carriers) / R, q)
-    # Of all pairs with a row that carries the label the wrong ones, ties half: (A + R) / 2. Those
-    # among the P rows themselves, each with itself too, are P² / 2.
+    # Wrong pairs with a row that has the label, ties counted half: (A + R) / 2. Pairs among the P
+    # rows themselves, including each with itself, make up P² / 2 of them.
     wrong = (np.bincount(label, A + R, q) - P**2) / 2
     pairs = P * (n - P)
     return LabelAreas(ratio_or_nan(precision, P), ratio_or_nan(pairs - wrong, pairs))
 
 
 def ratio_or_nan(part: Array, whole: Array) -> Floats:
-    """Ratio of counts, nan where there is nothing to count."""
+    """Ratio of counts, nan where the denominator is 0."""
     ratio: Floats = np.divide(part, whole, where=whole > 0, out=np.full(len(whole), np.nan))
     return ratio

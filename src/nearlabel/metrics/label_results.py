@@ -1,4 +1,4 @@
-"""The results of each label by itself."""
+"""Results per label."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ _LABELS_IN_TEXT = 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelResults:
-    """The results of each label, one entry per label in every array; nan where not defined.
+    """Results per label, one entry per label in every array; nan where undefined.
 
     Attributes
     ----------
     label : ndarray of str or int, shape (q,)
-        Names of the labels, or their columns where they have none.
+        Names of the labels, or their columns if they have none.
     support : ndarray of int, shape (q,)
-        Rows that carry the label.
+        Number of rows with the label.
     precision : ndarray of float, shape (q,), or None
-        Share of the rows for which the label is predicted that carry it; like recall and F1, None
-        without decided labels.
+        Share of true labels among the rows for which the label is predicted; like recall and F1,
+        None without predicted labels.
     recall : ndarray of float, shape (q,), or None
-        Share of the rows that carry the label for which it is predicted.
+        Share of the rows with the label for which it is predicted.
     f1 : ndarray of float, shape (q,), or None
-        Harmonic mean of both.
+        Harmonic mean of precision and recall.
     average_precision : ndarray of float, shape (q,), or None
-        Mean over the rows that carry the label of the precision at their score; like the AUC, None
+        Mean, over the rows with the label, of the precision at their score; like the AUC, None
         without scores.
     auc : ndarray of float, shape (q,), or None
-        Area under the ROC curve: share of the pairs of a row that carries the label and one that
-        does not in which the former has the greater score. A tie counts half.
+        Area under the ROC curve: share of the pairs of a row with the label and one without it in
+        which the former has the greater score. A tie counts half.
     """
 
     label: Array
@@ -55,17 +55,17 @@ class LabelResults:
     auc: Floats | None
 
     def to_dict(self) -> dict[str, Array]:
-        """The arrays by name, without those that are None: what data frames are made of."""
+        """The arrays by name, without those that are None, ready for a DataFrame."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: column for name, column in columns.items() if column is not None}
 
     def sort_by(self, column: str) -> LabelResults:
-        """The same in the order of one array, the least first, what is not defined last.
+        """The same results sorted by one array in ascending order, with nan last.
 
         Parameters
         ----------
         column : str
-            Name of an array that is there.
+            Name of an array that is not None.
         """
         columns = self.to_dict()
         order = np.argsort(columns[check_choice(column, "column", columns)], kind="stable")
@@ -97,13 +97,13 @@ class LabelResults:
         )
 
     def _texts(self, column: str, most: int) -> list[str]:
-        """The first entries of an array, as they are shown."""
+        """The first entries of an array, formatted."""
         values = getattr(self, column)[:most]
         return [f"{one:.3f}" if isinstance(one, float) else str(one) for one in values.tolist()]
 
 
 def mean_results(parts: Sequence[LabelResults]) -> LabelResults:
-    """Means over the parts of a data set in which each number is defined, and support in all."""
+    """Means over the parts of a data set in which each value is defined, and total support."""
     means: dict[str, Array] = {"support": np.sum([part.support for part in parts], axis=0)}
     for name in parts[0].to_dict().keys() - {"label", "support"}:
         values = np.array([getattr(part, name) for part in parts])
@@ -120,29 +120,29 @@ def _aligned(texts: list[str], put: Callable[[str, int], str]) -> list[str]:
 def per_label(
     Y: Any, scores: Any = None, predicted: Any = None, *, label_names: Any = None
 ) -> LabelResults:
-    """Compute the results of each label over the rows.
+    """Compute results per label.
 
     Parameters
     ----------
     Y : 0/1 matrix, shape (n, q), or tags of n rows
-        True labels; tags only where the labels have names.
+        True labels; tags only if the labels have names.
     scores : LabelScores, array or sparse matrix with default 0, shape (n, q), optional
-        What the rows are ranked by, for average precision and AUC.
+        Scores by which the rows are ranked, for average precision and AUC.
     predicted : 0/1 matrix, shape (n, q), or tags of n rows, optional
-        Decided labels, for precision, recall and F1.
+        Predicted labels, for precision, recall and F1.
     label_names : sequence of str or int, shape (q,), optional
-        By default those of the scores, else the columns of Y where it is a DataFrame.
+        By default those of the scores, else the columns of Y if it is a DataFrame.
 
     Returns
     -------
     LabelResults
-        A table with a row per label; ``pandas.DataFrame(results.to_dict())`` is one of pandas.
+        A table with one row per label; ``pandas.DataFrame(results.to_dict())`` converts it.
 
     Notes
     -----
-    As in scikit-learn per column, with ``zero_division=nan``: what a label has no rows for is not
-    defined. That is recall and average precision where no row carries it, AUC where none or all
-    do, precision where it is predicted nowhere, and F1 where both are so.
+    As in scikit-learn per column, with ``zero_division=nan``: recall and average precision are
+    undefined for a label that no row has, AUC for one that none or all have, precision for one that
+    is never predicted, and F1 for one that no row has and that is never predicted.
 
     Examples
     --------

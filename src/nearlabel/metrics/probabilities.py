@@ -1,4 +1,4 @@
-"""Are probabilities frequencies? Reliability diagrams and the expected calibration error."""
+"""Calibration of probabilities: reliability diagrams and the expected calibration error."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from nearlabel.metrics.label_curves import ratio_or_nan
 
 
 class Reliability(NamedTuple):
-    """What a reliability diagram shows: pairs of a row and a label, by their probability.
+    """The data of a reliability diagram: (row, label) pairs, binned by probability.
 
     Attributes
     ----------
     pairs : ndarray of int, shape (bins,)
-        How many are in each bin.
+        Number of pairs in each bin.
     probability : ndarray of float, shape (bins,)
-        Their mean probability; nan where there are none.
+        Their mean probability; nan in an empty bin.
     share : ndarray of float, shape (bins,)
-        How many of them are right, as a share: the row carries the label. Nan where there are none.
+        The share of them in which the row has the label; nan in an empty bin.
     """
 
     pairs: Array
@@ -31,16 +31,16 @@ class Reliability(NamedTuple):
 
 
 def reliability(Y: Any, probabilities: Any, *, bins: int = 10) -> Reliability:
-    """Mean probability and share of right labels, in bins of equal width [1]_.
+    """Mean probability and share of true labels, in bins of equal width [1]_.
 
     Parameters
     ----------
     Y : 0/1 matrix, shape (n, q)
         True labels.
     probabilities : LabelScores or array-like of float, shape (n, q)
-        Such as `predict_proba` gives, or `label_scores` of a method whose scores are probabilities.
+        From `predict_proba`, or from `label_scores` if a method's scores are probabilities.
     bins : int, default=10
-        A probability on the border of two belongs to the upper one.
+        Number of bins. A probability on the border of two belongs to the upper one.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def reliability(Y: Any, probabilities: Any, *, bins: int = 10) -> Reliability:
     truth = label_matrix(Y, "Y").toarray()
     if truth.shape != told.shape:
         raise ValueError(
-            f"Y and probabilities must have one shape; got {truth.shape} and {told.shape}"
+            f"Y and probabilities must have the same shape; got {truth.shape} and {told.shape}"
         )
     wrong = told[~((told >= 0) & (told <= 1))]
     if wrong.size:
@@ -71,12 +71,12 @@ def reliability(Y: Any, probabilities: Any, *, bins: int = 10) -> Reliability:
 
 
 def calibration_error(Y: Any, probabilities: Any, *, bins: int = 10) -> float:
-    """Expected calibration error [1]_: how far probabilities are from the share of right labels.
+    """Expected calibration error [1]_: how far probabilities are from the share of true labels.
 
-    The mean over all pairs of a row and a label of the distance between the mean probability in
-    their bin and the share of right labels there. It is 0 where probabilities are frequencies. It
-    says nothing of how well they tell labels apart: the mean number of labels over q, given to
-    every pair, has an error of 0, too.
+    The mean, over all (row, label) pairs, of the distance between the mean probability in their bin
+    and the share of true labels there. It is 0 if probabilities are frequencies. It does not
+    measure discrimination: the constant probability (mean number of labels) / q has an error of 0,
+    too.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def calibration_error(Y: Any, probabilities: Any, *, bins: int = 10) -> float:
     Returns
     -------
     float
-        Nan where there are no pairs.
+        Nan if there are no pairs.
 
     References
     ----------

@@ -1,6 +1,6 @@
-"""Metrics of the order of the labels, and of the order in which labels put the rows.
+"""Metrics of the ranking of labels for each row, and of rows for each label.
 
-Most are read off the ranks of the true labels, which cost no rows x labels matrix. In the formulas
+Most follow from the ranks of the true labels, which need no rows x labels matrix. In the formulas
 Y is the set of a row's y labels, q the number of labels, r(l) the rank of label l, and G(l) the
 number of labels of Y ranked at or above l.
 """
@@ -21,27 +21,27 @@ from nearlabel.metrics.label_curves import LabelAreas, label_areas
 
 
 def one_error(Y: Any, scores: Any, *, convention: str = "paper") -> float:
-    """Share of rows whose best label is none of theirs."""
+    """Share of rows whose top-ranked label is not a true one."""
     return checked_ranking(Y, scores).one_error(convention)
 
 
 def coverage(Y: Any, scores: Any, *, convention: str = "paper") -> float:
-    """How far down the order one has to go for all labels of a row: mean of max r(l) - 1."""
+    """How far down the ranking one has to go to find all labels of a row: mean of max r(l) - 1."""
     return checked_ranking(Y, scores).coverage(convention)
 
 
 def ranking_loss(Y: Any, scores: Any, *, convention: str = "paper") -> float:
-    """Share of pairs of a label of the row and another one that stand in the wrong order."""
+    """Share of pairs of a true and a false label of a row that are in the wrong order."""
     return checked_ranking(Y, scores).ranking_loss(convention)
 
 
 def average_precision(Y: Any, scores: Any, *, convention: str = "paper") -> float:
-    """Mean over the labels of a row of the share of its labels among those ranked at or above."""
+    """Mean, over the labels of a row, of the share of true labels ranked at or above them."""
     return checked_ranking(Y, scores).average_precision(convention)
 
 
 def mean_inverse_rank(Y: Any, scores: Any) -> float:
-    """Mean over rows of the mean of 1 / r(l), ties at the worst rank.
+    """Mean over rows of the mean of 1 / r(l), with ties at the worst rank.
 
     Rows without labels are left out.
     """
@@ -49,7 +49,7 @@ def mean_inverse_rank(Y: Any, scores: Any) -> float:
 
 
 def success_rate(Y: Any, scores: Any, at: int = 5) -> float:
-    """Share of rows with a label among the first `at`, ties at the worst rank.
+    """Share of rows with a true label among the first `at`, with ties at the worst rank.
 
     Rows without labels are left out.
     """
@@ -57,15 +57,15 @@ def success_rate(Y: Any, scores: Any, at: int = 5) -> float:
 
 
 def precision_at(Y: Any, scores: Any, at: int = 5) -> float:
-    """Share of true labels among the `at` best, ties by lower column; `at` is lowered to q."""
+    """Share of true labels among the `at` best; ties go to the lower column, `at` is at most q."""
     return checked_ranking(Y, scores).precision_at(at)
 
 
 def macro_average_precision(Y: Any, scores: Any) -> float:
     """Mean over labels of the average precision with which their scores rank the rows.
 
-    A label's is the mean over its rows of the share of them among those with no smaller score.
-    Labels that no row carries are left out.
+    For a label, it is the mean over its rows of the share of its rows among those with no smaller
+    score. Labels that no row has are left out.
     """
     return checked_ranking(Y, scores).macro_average_precision()
 
@@ -73,9 +73,8 @@ def macro_average_precision(Y: Any, scores: Any) -> float:
 def macro_auc(Y: Any, scores: Any) -> float:
     """Mean over labels of the area under their ROC curve.
 
-    A label's is the share of pairs of a row that carries it and one that does not in which the
-    former has the greater score; a tie counts half. Labels that no row or every row carries are
-    left out.
+    For a label, it is the share of pairs of a row with it and one without it in which the former
+    has the greater score; a tie counts half. Labels that no row or every row has are left out.
     """
     return checked_ranking(Y, scores).macro_auc()
 
@@ -85,14 +84,16 @@ def checked_ranking(Y: Any, scores: Any) -> Ranking:
     scores = as_label_scores(scores)
     truth = label_matrix(Y, "Y", scores.label_names)
     if truth.shape != scores.shape:
-        raise ValueError(f"Y and scores must have one shape; got {truth.shape} and {scores.shape}")
+        raise ValueError(
+            f"Y and scores must have the same shape; got {truth.shape} and {scores.shape}"
+        )
     return Ranking(truth, scores)
 
 
 class Ranking:
-    """True labels in the order that scores give: ranked once, read by every metric.
+    """True labels ranked by scores: ranked once, used by every metric.
 
-    Both are trusted: a label matrix that `label_matrix` gave, and scores of its shape.
+    Both are trusted: a label matrix from `label_matrix`, and scores of the same shape.
     """
 
     def __init__(self, truth: Csr, scores: LabelScores) -> None:
@@ -170,7 +171,7 @@ class Ranking:
         return self._counted(hits / at, Rule("lower", empty=0.0))
 
     def rows(self, metric: str, **option: Any) -> Floats:
-        """The value of each row, of which the metric is the mean; nan where a row is left out."""
+        """The value per row, whose mean is the metric; nan for rows that are left out."""
         values: Floats = getattr(self, f"_{metric}")(**option)
         return values
 

@@ -1,4 +1,4 @@
-"""The metrics by name: all at once, and as scikit-learn scorers."""
+"""The metrics by name: all together, and as scikit-learn scorers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from nearlabel.metrics.sets import Agreement
 class Spec:
     """How a metric is called."""
 
-    reads: Literal["scores", "sets"]  # the order of the labels, or the decided sets
-    loss: bool = False  # whether less is better
-    option: Literal["convention", "at"] | None = None  # the one that it takes
+    reads: Literal["scores", "sets"]  # the ranking of the labels, or the predicted sets
+    loss: bool = False  # whether smaller is better
+    option: Literal["convention", "at"] | None = None  # the option that it takes
     of_rows: bool = True  # whether it is a mean over rows
 
 
@@ -56,18 +56,18 @@ def evaluate(
     Y : 0/1 matrix, shape (n, q), or tags of n rows
         True labels; tags only with `LabelScores` of labels with names.
     scores : LabelScores, array or sparse matrix with default 0, shape (n, q)
-        What the labels are ranked by.
+        Scores by which the labels are ranked.
     predicted : 0/1 matrix, shape (n, q), or tags of n rows, optional
-        Decided labels; without them only the ranking metrics are computed.
+        Predicted labels; without them only the ranking metrics are computed.
     convention : {"paper", "lamda", "mulan", "sklearn"}, default="paper"
-        What ties and rows without labels count; see `nearlabel.metrics.conventions`.
+        How ties and rows without labels count; see `nearlabel.metrics.conventions`.
     at : int, default=5
-        How many of the first labels `success_rate` and `precision_at` look at.
+        Number of top-ranked labels that `success_rate` and `precision_at` consider.
 
     Returns
     -------
     dict of str to float
-        Metrics that the convention does not have are not in it.
+        Without metrics that the convention does not define.
 
     Examples
     --------
@@ -82,10 +82,10 @@ def evaluate(
 def per_row(
     Y: Any, scores: Any, predicted: Any = None, convention: str = "paper", *, at: int = 5
 ) -> dict[str, Floats]:
-    """Values of single rows, for all metrics that are means over rows.
+    """Values per row, for all metrics that are means over rows.
 
-    Their differences between two models, row by row, are what a paired test takes; their spread
-    gives the standard error of a metric.
+    A paired test takes their differences between two models, row by row; their spread gives the
+    standard error of a metric.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def per_row(
 def evaluate_and_per_row(
     Y: Any, scores: Any, predicted: Any = None, convention: str = "paper", *, at: int = 5
 ) -> tuple[dict[str, float], dict[str, Floats]]:
-    """What `evaluate` and `per_row` give, ranked once."""
+    """The results of `evaluate` and `per_row`, ranked once."""
     given = _given(Y, scores, predicted)
     return _values(given, convention, at), _row_values(given, convention, at)
 
@@ -142,7 +142,7 @@ def _given(Y: Any, scores: Any, predicted: Any) -> dict[str, Ranking | Agreement
 
 
 def scorer(metric: str, *, convention: str = "paper", at: int = 5) -> Scorer:
-    """A metric as a scikit-learn scorer, greater is better: losses are negated.
+    """A metric as a scikit-learn scorer: greater is better, so losses are negated.
 
     Parameters
     ----------
@@ -162,16 +162,16 @@ def scorer(metric: str, *, convention: str = "paper", at: int = 5) -> Scorer:
     """
     check_choice(metric, "metric", METRICS)
     if not has_metric(convention, metric):
-        rule_of(metric, convention)  # says which conventions have it
+        rule_of(metric, convention)  # its error lists the conventions that define the metric
     return Scorer(metric, convention, check_integer(at, "at", low=1))
 
 
 class Prediction(Protocol):
-    """Scores of labels, and the label sets that were decided by them."""
+    """Scores of labels, and the label sets predicted from them."""
 
     @property
     def scores(self) -> LabelScores:
-        """What the labels are ranked by."""
+        """The scores by which labels are ranked."""
 
     @property
     def decided(self) -> Any:
@@ -179,9 +179,9 @@ class Prediction(Protocol):
 
 
 def measure(Y: Csr, predicted: Prediction, scorers: Mapping[str, Scorer]) -> dict[str, float]:
-    """Values of several scorers, greater is better: ranked once, and decided only if one asks.
+    """Values of several scorers, greater is better: ranked once, and predicted only if needed.
 
-    Y is a label matrix that has been checked, of the shape of the scores.
+    Y is a validated label matrix of the same shape as the scores.
     """
     given: dict[str, Ranking | Agreement] = {}
     values = {}
@@ -226,14 +226,14 @@ def _value(given: Ranking | Agreement, metric: str, convention: str, at: int) ->
 
 
 def _option(metric: str, convention: str, at: int) -> dict[str, Any]:
-    """What a metric is called with."""
+    """The options that a metric is called with."""
     options, option = {"convention": convention, "at": at}, METRICS[metric].option
     return {option: options[option]} if option else {}
 
 
 def estimator_scores(estimator: Any, X: Any) -> Any:
-    """What an estimator ranks labels by: our scores, else probabilities or decision values."""
-    if hasattr(estimator, "steps"):  # a pipeline: its last step ranks what the others made of X
+    """Scores for ranking labels: nearlabel's, else probabilities or decision values."""
+    if hasattr(estimator, "steps"):  # a pipeline: transform X, then score by the last step
         if len(estimator.steps) > 1:
             X = estimator[:-1].transform(X)
         estimator = estimator[-1]
@@ -242,14 +242,14 @@ def estimator_scores(estimator: Any, X: Any) -> Any:
     if not hasattr(estimator, "predict_proba"):
         return np.reshape(estimator.decision_function(X), (X.shape[0], -1))
     probabilities = estimator.predict_proba(X)
-    if isinstance(probabilities, list):  # scikit-learn's multi-output form: one array a label
+    if isinstance(probabilities, list):  # scikit-learn's multi-output form: one array per label
         columns = zip(probabilities, estimator.classes_, strict=True)
         return np.column_stack([p[:, c == 1].sum(axis=1) for p, c in columns])
     return np.asarray(probabilities)
 
 
 def _as_matrix(estimator: Any, y: Any) -> Any:
-    """Labels as a 0/1 matrix, where y holds tags or is one column of two classes."""
+    """Labels as a 0/1 matrix, if y contains tags or is one column of two classes."""
     if sparse.issparse(y) or (hasattr(y, "shape") and len(y.shape) == 2):
         return y
     model = estimator[-1] if hasattr(estimator, "steps") else estimator

@@ -1,6 +1,6 @@
-"""Metrics of decided label sets.
+"""Metrics of predicted label sets.
 
-True and predicted labels are 0/1 matrices, or tags: then `label_names` says which labels there are.
+True and predicted labels are 0/1 matrices, or tags; with tags, `label_names` lists the labels.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def example_f1(
 
 
 class Agreement:
-    """True and predicted label sets, compared once and read by every metric.
+    """True and predicted label sets, compared once and used by every metric.
 
     Parameters
     ----------
     Y, predicted : 0/1 matrices, shape (n, q), or tags of n rows
     label_names : sequence of str or int, shape (q,), optional
-        The labels that tags are of.
+        The labels, if Y or predicted are tags.
     """
 
     def __init__(self, Y: Any, predicted: Any, label_names: Any = None) -> None:
@@ -68,11 +68,11 @@ class Agreement:
         decided = label_matrix(predicted, "predicted", names)
         if truth.shape != decided.shape:
             raise ValueError(
-                f"Y and predicted must have one shape; got {truth.shape} and {decided.shape}"
+                f"Y and predicted must have the same shape; got {truth.shape} and {decided.shape}"
             )
         both = truth.multiply(decided).tocsr()
         self._shape: tuple[int, int] = truth.shape
-        # For rows and for labels: hits, labels of the truth, labels predicted.
+        # Per row and per label: hits, true labels, predicted labels.
         self._rows = tuple(np.diff(matrix.indptr) for matrix in (both, truth, decided))
         self._labels = tuple(label_totals(matrix) for matrix in (both, truth, decided))
 
@@ -120,12 +120,12 @@ class Agreement:
         return _ratio(2 * hits, true + predicted, convention)
 
     def rows(self, metric: str, **option: Any) -> Floats:
-        """The value of each row, of which the metric is the mean."""
+        """The value per row, whose mean is the metric."""
         values: Floats = getattr(self, f"_{metric}")(**option)
         return values
 
     def per_label(self) -> tuple[Floats, Floats, Floats]:
-        """Precision, recall and F1 of each label; nan where a label has no rows for it."""
+        """Precision, recall and F1 per label; nan where undefined."""
         hits, true, predicted = self._labels
         pairs = ((hits, predicted), (hits, true), (2 * hits, true + predicted))
         precision, recall, f1 = (ratio_or_nan(part, whole) for part, whole in pairs)

@@ -10,12 +10,12 @@ from nearlabel.common.arrays import Array
 from nearlabel.methods.fields import stored_array
 from nearlabel.persistence.values import Tree, as_stored, check_length, from_stored
 
-_LARGEST_SAMPLE = 2**22  # cells; more only where a file has as many categories
-_UNKNOWN = object()  # a category that is none of those that were learned
+_LARGEST_SAMPLE = 2**22  # cells; more only if a file has that many categories
+_UNKNOWN = object()  # a category that was not learned
 
 
 def encoder_tree(encoder: Any) -> Tree:
-    """What an encoder learned: the categories of each column, and which are infrequent."""
+    """The fitted state of an encoder: each column's categories, and which are infrequent."""
     infrequent = _infrequent(encoder)
     if infrequent is not None:
         _frequent(encoder.categories_, infrequent)
@@ -41,7 +41,8 @@ def encoder_from(made: Any, parameters: Tree, tree: Tree) -> Any:
         sample = _unknown_sample(max(1, *map(len, frequent)), len(categories))
         for column, some in enumerate(frequent):
             sample[: len(some), column] = some
-        frequencies = {"min_frequency": 1, "max_categories": None}  # all that is not in the sample
+        # So exactly the categories that are not in the sample are infrequent.
+        frequencies = {"min_frequency": 1, "max_categories": None}
     encoder = made(**parameters)
     encoder.set_params(
         categories=[one.astype(object) for one in categories], **unknown, **frequencies
@@ -56,25 +57,25 @@ def encoder_from(made: Any, parameters: Tree, tree: Tree) -> Any:
 
 
 def _unknown_sample(rows: int, columns: int) -> Array:
-    """Cells of which none is a known category."""
+    """Cells without any known category."""
     sample = np.empty((rows, columns), object)
-    sample.fill(_UNKNOWN)  # np.full would make copies of a text, of a type of NumPy's
+    sample.fill(_UNKNOWN)
     return sample
 
 
 def _check_infrequent(made: list[Array] | None, stored: list[Array] | None) -> None:
-    """Refuse a file whose infrequent categories are not those that scikit-learn makes of it."""
+    """Raise an error if a file's infrequent categories are not those that scikit-learn finds."""
     if made is None or stored is None:
         are_same = made is stored
     else:
         pairs = zip(made, stored, strict=True)
         are_same = all(np.array_equal(ours, np.sort(theirs)) for ours, theirs in pairs)
     if not are_same:
-        raise ValueError("its infrequent categories are not those of its parameters")
+        raise ValueError("its infrequent categories do not match its parameters")
 
 
 def _infrequent(encoder: Any) -> list[Array] | None:
-    """The places of the infrequent categories of each column; None if it did not look for some."""
+    """The indices of the infrequent categories per column; None if these are not distinguished."""
     rare = getattr(encoder, "infrequent_categories_", None)
     if rare is None:
         return None
@@ -93,14 +94,15 @@ def _frequent(categories: list[Array], infrequent: list[Array]) -> list[list[Any
     cells, in_all = max(map(len, frequent)) * len(frequent), sum(map(len, frequent))
     if cells > max(_LARGEST_SAMPLE, 4 * in_all):  # it would take more memory than the file
         raise ValueError(
-            f"an encoder of {len(frequent)} columns, one with {max(map(len, frequent))} frequent "
-            "categories, is too large for a file; encode that column by itself"
+            f"an encoder of {len(frequent)} columns, one of them with "
+            f"{max(map(len, frequent))} frequent categories, is too large for a model file; "
+            "encode that column separately"
         )
     return frequent
 
 
 def _places(some: Array, everything: Array) -> Array:
-    """Where the values of one array stand in another; any two NaN count as equal."""
+    """The positions of one array's values in another; any two NaN count as equal."""
     place = {_key(one): at for at, one in enumerate(everything.tolist())}
     return np.array([place[_key(one)] for one in some.tolist()], np.int64)
 

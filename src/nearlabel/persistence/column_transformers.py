@@ -19,14 +19,14 @@ from nearlabel.methods.fields import stored_names
 from nearlabel.persistence.values import Tree, as_stored, from_stored
 
 _PLAIN = ("drop", "passthrough")
-_MOST_UNLISTED = 2**20  # features of which a file has neither names nor numbers
-_WIDEST_HASH = 2**16  # columns by a HashingVectorizer in dense rows: no file is as long as these
+_MOST_UNLISTED = 2**20  # features that a file lists neither by name nor by number
+_WIDEST_HASH = 2**16  # columns of a HashingVectorizer in dense rows, which no file size limits
 
 
 class _StandIn(BaseEstimator):
-    """A fitted transformer in a ColumnTransformer that is fitted to nothing.
+    """Stands for a fitted transformer while a ColumnTransformer is fitted to stand-in data.
 
-    It gives rows of zeros of the right form, and is not cloned, so that it can be told again.
+    It returns rows of zeros of the right shape, and is not cloned, so that it can be recognized.
     """
 
     def __init__(self, fitted: Any, width: int) -> None:
@@ -40,9 +40,9 @@ class _StandIn(BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        if not self.width:  # of which scikit-learn would compute the density
+        if not self.width:  # a sparse matrix without columns has no density
             return np.empty((len(X), 0))
-        return sparse.csr_array((len(X), self.width))  # whatever the width, it is small
+        return sparse.csr_array((len(X), self.width))  # small, whatever the width
 
 
 def column_transformer_tree(model: Any, tree_of: Callable[[Any], Any]) -> Tree:
@@ -89,8 +89,8 @@ def column_transformer_tree(model: Any, tree_of: Callable[[Any], Any]) -> Tree:
 def column_transformer_from(tree: Mapping[str, Any], part_from: Callable[[Any], Any]) -> Any:
     """The ColumnTransformer of a tree.
 
-    scikit-learn makes its private values while it is fitted to one row of zeros, with stand-ins in
-    place of the transformers.
+    To set its private attributes, it is fitted to one row of zeros, with stand-ins in place of the
+    transformers.
     """
     from sklearn.compose import ColumnTransformer
 
@@ -102,7 +102,7 @@ def column_transformer_from(tree: Mapping[str, Any], part_from: Callable[[Any], 
         name, part = str(step["name"]), step["transformer"]
         if isinstance(part, str):
             if part not in _PLAIN:
-                raise FileError(f"has a transformer {part!r}, which is none")
+                raise FileError(f"has {part!r} in place of a transformer")
         else:
             part = _StandIn(part_from(part), check_integer(step["width"], "width", low=0))
             fitted[name] = part.fitted
@@ -141,7 +141,7 @@ def column_transformer_from(tree: Mapping[str, Any], part_from: Callable[[Any], 
 
 
 def _plain_columns(columns: Any) -> Any:
-    """Columns as a list where they are a series, a range or the like."""
+    """Columns as a list if they are a series, a range or the like."""
     if isinstance(columns, UserList):  # of the remainder, before scikit-learn 1.9
         return columns.data
     is_plain = isinstance(columns, str | list | tuple | np.ndarray)
@@ -149,24 +149,24 @@ def _plain_columns(columns: Any) -> Any:
 
 
 def _check_width(features: int, places: dict[str, int], columns: list[Any]) -> None:
-    """Refuse features by the billion, which a few bytes of a file could ask for."""
+    """Raise an error for billions of features, which a few bytes of a file could ask for."""
     listed = sum(np.size(some) for some in columns if isinstance(some, list | tuple | np.ndarray))
     if features > max(_MOST_UNLISTED, listed, len(places)):
         raise ValueError(
             f"a ColumnTransformer of {features} features is too wide for a model file; "
-            f"it keeps up to {_MOST_UNLISTED}"
+            f"at most {_MOST_UNLISTED} are supported"
         )
     slices = [_positions(some, places, features) for some in columns if isinstance(some, slice)]
     in_slices = sum(len(range(*some.indices(features))) for some in slices)
     if in_slices > max(_MOST_UNLISTED, 4 * (listed + len(places))):
         raise ValueError(
             f"the slices of a ColumnTransformer have {in_slices} features, too many for a model "
-            f"file; it keeps up to {_MOST_UNLISTED}"
+            f"file; at most {_MOST_UNLISTED} are supported"
         )
 
 
 def _check_dense(model: Any) -> None:
-    """Refuse dense rows with the many columns of a HashingVectorizer."""
+    """Raise an error for dense rows with the many columns of a HashingVectorizer."""
     if model.sparse_output_:
         return
     for part in (part for _, part, _ in model.transformers_ if not isinstance(part, str)):
@@ -174,23 +174,23 @@ def _check_dense(model: Any) -> None:
             if isinstance(inner, HashingVectorizer) and inner.n_features > _WIDEST_HASH:
                 raise ValueError(
                     f"HashingVectorizer's n_features={inner.n_features} is too wide for the dense "
-                    f"rows of a ColumnTransformer in a model file, which keeps up to "
-                    f"{_WIDEST_HASH}; sparse_threshold=1 makes sparse rows"
+                    f"rows of a ColumnTransformer in a model file; at most {_WIDEST_HASH} are "
+                    "supported, or use sparse_threshold=1 for sparse rows"
                 )
 
 
 def column_positions(columns: Any, names: Any, features: int) -> Any:
-    """Columns of a ColumnTransformer by their numbers, which need no names."""
+    """Columns of a ColumnTransformer by number, which needs no names."""
     return _positions(columns, _places(names), features)
 
 
 def _places(names: Any) -> dict[str, int]:
-    """The numbers of columns by their names; of none, where they have no names."""
+    """The numbers of columns by name; empty if they have no names."""
     return {} if names is None else {name: at for at, name in enumerate(names)}
 
 
 def _positions(columns: Any, places: dict[str, int], features: int) -> Any:
-    """Columns by their numbers, with the numbers of all names."""
+    """Columns by number, given the number of each name."""
     if isinstance(columns, slice) and {type(columns.start), type(columns.stop)} <= {str, NoneType}:
         stop = features if columns.stop is None else places[columns.stop] + 1  # it is included
         start = None if columns.start is None else places[columns.start]
@@ -220,7 +220,7 @@ def feature_union_from(tree: Mapping[str, Any], part_from: Callable[[Any], Any])
     for name, weight in ({} if weights is None else weights).items():
         check_real(weight, f"weight of {name!r}", low=-np.finfo(float).max)
         if name not in dict(steps):
-            raise ValueError(f"it has a weight for {name!r}, which is none of its transformers")
+            raise ValueError(f"it has a weight for {name!r}, which is not one of its transformers")
     return FeatureUnion(
         [(name, part if isinstance(part, str) else part_from(part)) for name, part in steps],
         transformer_weights=weights,
@@ -231,14 +231,14 @@ def feature_union_from(tree: Mapping[str, Any], part_from: Callable[[Any], Any])
 
 
 def check_steps(steps: Any, words: tuple[str | None, ...]) -> list[tuple[str, Any]]:
-    """Named steps of a tree, each a tree or one of `words`, with names as scikit-learn has them."""
+    """Named steps of a tree, each a tree or one of `words`, with names valid in scikit-learn."""
     named = [(name, part) for name, part in steps]
     for _, part in named:
         if not isinstance(part, dict) and (not isinstance(part, str | None) or part not in words):
-            raise ValueError(f"a step of it is {part!r}, which is no transformer")
+            raise ValueError(f"a step of it is {part!r}, not a transformer")
     names = [name for name, _ in named]
     if not names or not all(isinstance(name, str) and "__" not in name for name in names):
-        raise ValueError("the names of its steps are not texts without '__'")
+        raise ValueError("the names of its steps must be strings without '__'")
     if len(set(names)) < len(names):
         raise ValueError("two of its steps have the same name")
     return named

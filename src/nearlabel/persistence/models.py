@@ -1,4 +1,4 @@
-"""Files of models: one safe file for a model, a pipeline around one, or a graph."""
+"""Model files: one safe file for a model, a pipeline around one, or a graph."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ OWN: dict[str, Any] = {
     "FrequentWords": FrequentWords,
     "TextEmbedding": TextEmbedding,
 }
-"""Classes of nearlabel that files hold, each with `_tree()` and `_from_tree(tree, version)`."""
+"""nearlabel's classes that can be saved, each with `_tree()` and `_from_tree(tree, version)`."""
 _STORABLE = ("Pipeline", "ColumnTransformer", "FeatureUnion", *KINDS)
 _OUTPUTS = ("default", "pandas", "polars")
-_DEEPEST = 8  # transformers within each other; scikit-learn asks each level of a pipeline thrice
+_DEEPEST = 8  # nested transformers; scikit-learn visits each level of a pipeline three times
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model, a pipeline that ends in one, or a neighbor graph to one file.
 
-    The file holds arrays and JSON, nothing that is executed when it is read. It is written under
-    another name and renamed when it is complete. Changes in a journal beside the file that it
-    replaces are part of it then, or were of another model: the journal is emptied or removed.
+    The file contains arrays and JSON, nothing that is executed when it is read. It is written under
+    a temporary name and renamed once it is complete. A journal beside the file that it replaces is
+    then emptied or removed: its changes are in the new file, or belonged to another model.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """
     model = _stored_form(model)
     learner = _learner(model)
-    # Nobody changes it until it is written: what a journal gets meanwhile would be lost.
+    # No changes until it is written: what goes to a journal meanwhile would be lost.
     unchanged = learner._settled() if isinstance(learner, NeighborClassifier) else nullcontext()
     with unchanged:
         tree = _tree(model)
@@ -93,13 +93,13 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, journal: bool = Fa
     ----------
     path : path of the file
     mmap : bool, default=False
-        Leave the arrays on the disk, mapped into memory and read-only: nothing is copied, and
-        processes that load the same file share its memory. Vectors are compared with their
-        checksums when they are first used, all else at once.
+        Leave the arrays on disk, mapped into memory read-only: nothing is copied, and processes
+        that load the same file share its memory. Vectors are compared with their checksums when
+        they are first used, everything else at once.
     journal : bool, default=False
-        Keep every change of the model from now on: it is on the disk, in the file `path` +
-        ".journal", when the method that makes it returns. One model at a time can be loaded so,
-        until its `close()`, or the end of ``with nl.load(path, journal=True) as model:``.
+        Save every later change of the model: it is on disk, in the file `path` + ".journal", when
+        the method that makes it returns. Only one model at a time can be loaded this way, until
+        its `close()`, or the end of ``with nl.load(path, journal=True) as model:``.
 
     Returns
     -------
@@ -108,9 +108,9 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, journal: bool = Fa
     Raises
     ------
     FileError
-        A ValueError, with the reason: a file of another kind, cut off, altered, or newer.
+        A ValueError, with the reason: not a model file, truncated, altered, or too new.
     BlockingIOError
-        Where a model was loaded with this journal, and is not closed yet.
+        If another model was loaded with this journal and is still open.
 
     Examples
     --------
@@ -138,13 +138,13 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, journal: bool = Fa
             raise
     if stored_digest(path) in (stored.digest, None):
         return model
-    return load(path, mmap=mmap, journal=journal)  # somebody has saved it anew meanwhile
+    return load(path, mmap=mmap, journal=journal)  # the file was saved again meanwhile
 
 
 def _take_up_changes(
     model: Any, path: str | os.PathLike[str], stored: StoredTree, journal: bool
 ) -> None:
-    """Make the changes of a journal again, and have the model write to it where that is asked."""
+    """Apply the changes of a journal, and attach the journal to the model if requested."""
     learner, replaces = _learner(model), stored.tree.get("replaces")
     of_file = (path, stored.digest, replaces if isinstance(replaces, str) else None)
     if not journal:
@@ -170,16 +170,16 @@ def _replay(learner: Any, changes: Iterable[Any], path: str | os.PathLike[str]) 
                 raise TypeError(_does_not_change(learner))
             learner._replay(change)
         except NONSENSE as error:
-            why = f"change {number} cannot be made: {_reason(error)}"
+            why = f"change {number} cannot be applied: {_reason(error)}"
             raise FileError(f"is damaged: {why}", journal_path(path)) from error
 
 
 def _does_not_change(learner: Any) -> str:
-    return f"{type(learner).__name__} does not change once it is made"
+    return f"{type(learner).__name__} cannot be changed"
 
 
 def _around(model: Any) -> Callable[[Any], Any]:
-    """What makes of a learner the model, or the pipeline, that it is the last step of."""
+    """A function that wraps a learner in the same pipeline steps as the model, if any."""
     if not isinstance(model, SklearnPipeline):
         return lambda learner: learner
     *first, (name, last) = model.steps
@@ -188,7 +188,7 @@ def _around(model: Any) -> Callable[[Any], Any]:
 
 
 def _stored_form(model: Any) -> Any:
-    """What a file keeps of a model: itself, or the pipeline that `AutoNeighbors` has chosen."""
+    """What is saved for a model: itself, or the pipeline that `AutoNeighbors` has chosen."""
     if isinstance(model, SklearnPipeline) and hasattr(model.steps[-1][1], "_stored_form"):
         chosen = model.steps[-1][1]._stored_form()
         steps = [*model.steps[:-1], *chosen.steps]
@@ -197,7 +197,7 @@ def _stored_form(model: Any) -> Any:
 
 
 def _learner(model: Any) -> Any:
-    """The model itself, or the one that a pipeline ends in."""
+    """The model itself, or the last step of a pipeline."""
     return _learner(model.steps[-1][1]) if isinstance(model, SklearnPipeline) else model
 
 
@@ -209,7 +209,7 @@ def _tree(model: Any, depth: int = 0) -> Any:
     name, is_sklearns = type(model).__name__, type(model).__module__.startswith("sklearn.")
     if type(model) is not Pipeline and not (is_sklearns and name in _STORABLE):
         raise TypeError(
-            f"cannot save a {name}: a model file keeps estimators and graphs of nearlabel, and "
+            f"cannot save a {name}: model files support nearlabel's estimators and graphs, and "
             f"scikit-learn's {', '.join(_STORABLE)} (joblib or skops can save other classes)"
         )
 
@@ -231,7 +231,7 @@ def _tree(model: Any, depth: int = 0) -> Any:
 
 
 def _with_output(tree: Any, model: Any) -> Any:
-    """What `set_output` was asked for, too; it has no public name."""
+    """The tree with the setting of `set_output`, which has no public name."""
     output = getattr(model, "_sklearn_output_config", {}).get("transform")
     return tree if output is None else {**tree, "output": output}
 
@@ -247,7 +247,7 @@ def _check_loads(tree: Mapping[str, Any]) -> None:
     try:
         _model(tree, FORMAT)
     except (*NONSENSE, RecursionError) as error:
-        reason = f"from its file, it could not be loaded ({_reason(error)})"
+        reason = f"it could not be loaded again ({_reason(error)})"
         raise ValueError(f"cannot save a {tree['class']}: {reason}") from error
 
 
@@ -265,7 +265,7 @@ def _model(tree: Mapping[str, Any], version: int, depth: int = 0) -> Any:
     def transformer(part: Any) -> Any:
         made = _model(part, version, depth + 1)
         if not hasattr(made, "transform"):
-            raise ValueError(f"a {type(made).__name__} stands where only a transformer can")
+            raise ValueError(f"expected a transformer; got a {type(made).__name__}")
         return made
 
     if name == "Pipeline":
@@ -274,7 +274,7 @@ def _model(tree: Mapping[str, Any], version: int, depth: int = 0) -> Any:
         if not _is_word(part):
             part = _model(part, version, depth + 1)
             if not hasattr(part, "predict") and not hasattr(part, "transform"):
-                raise ValueError(f"a {type(part).__name__} stands where only a method can")
+                raise ValueError(f"expected an estimator; got a {type(part).__name__}")
         return Pipeline([*steps, (last, part)])
     tree = checked_tree(tree)
     if name in KINDS:
@@ -284,12 +284,12 @@ def _model(tree: Mapping[str, Any], version: int, depth: int = 0) -> Any:
     elif name == "FeatureUnion":
         made = feature_union_from(tree, transformer)
     else:
-        raise FileError(f"holds a {name!r}, which this version of nearlabel does not know")
+        raise FileError(f"contains a {name!r}, which this version of nearlabel does not support")
     return _asked_for(made, tree)
 
 
 def _asked_for(made: Any, tree: Mapping[str, Any]) -> Any:
-    """A transformer that answers in the form that `set_output` was asked for."""
+    """A transformer with the setting of `set_output` restored."""
     if "output" in tree and hasattr(made, "set_output"):
         made.set_output(transform=check_choice(tree["output"], "output", _OUTPUTS))
     return made
@@ -302,4 +302,4 @@ def _is_word(part: Any) -> bool:
 
 def _check_depth(depth: int) -> None:
     if depth > _DEEPEST:
-        raise ValueError(f"a model file keeps pipelines that are nested up to {_DEEPEST} deep")
+        raise ValueError(f"model files support pipelines nested at most {_DEEPEST} levels deep")

@@ -1,10 +1,9 @@
-"""Transformers of scikit-learn in model files, without pickle.
+"""scikit-learn's transformers in model files, without pickle.
 
-A file has the parameters of a transformer that are not the default ones, and what it learned under
-scikit-learn's public names. Many transformers keep private values as well, which differ from
-version to version. So these are never written: the transformer is fitted to a small stand-in for
-its training data, from which scikit-learn itself makes its private values, and then gets the
-learned values back to the last bit.
+A file contains a transformer's non-default parameters, and its public fitted attributes. Many
+transformers have private attributes as well, which differ from version to version. These are never
+written: the transformer is fitted to a small stand-in for its training data, so that scikit-learn
+sets its private attributes, and then the public ones are restored to the last bit.
 """
 
 from __future__ import annotations
@@ -38,17 +37,17 @@ class Kind(NamedTuple):
     Attributes
     ----------
     module : str
-        Where it comes from.
+        The module of scikit-learn that it is in.
     arrays : mapping of str to str
-        Its learned arrays, each with its shape in letters: d features, other
-        letters for sizes that must agree. Any of them may be None.
+        Its fitted arrays, each with its shape in letters: d features, other letters for sizes that
+        must agree. Any of them may be None.
     numbers : tuple of str
-        Its learned numbers.
+        Its fitted numbers.
     write : callable, optional
-        What else it learned, as a tree.
+        Returns the rest of its fitted state, as a tree.
     rebuild : callable, optional
         Makes the fitted transformer from the class, the parameters and the tree; by default the
-        arrays are simply put back.
+        arrays are simply set.
     """
 
     module: str
@@ -82,13 +81,13 @@ def transformer_tree(transformer: Any) -> Tree:
 
 
 def transformer_from(tree: Mapping[str, Any]) -> Any:
-    """The transformer of a tree; a ValueError or the like where the tree makes no sense."""
+    """The transformer of a tree; a ValueError or the like if the tree is not valid."""
     name = tree["class"]
     kind = KINDS[name]
     made = getattr(importlib.import_module(f"sklearn.{kind.module}"), name)
     parameters = _parameters(made, tree["parameters"])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of scikit-learn, about a stand-in
+        warnings.simplefilter("ignore")  # scikit-learn's, about the stand-in
         if kind.rebuild is not None:
             transformer = kind.rebuild(made, parameters, dict(tree))
         else:
@@ -109,9 +108,9 @@ def transformer_from(tree: Mapping[str, Any]) -> Any:
 
 
 def _check_parameters(transformer: Any) -> None:
-    """Let scikit-learn check parameters, which it does before it finds that there are no rows.
+    """Let scikit-learn validate parameters, which it does before it finds that there are no rows.
 
-    With rows it would compute, for as long as a number of iterations in a file says.
+    With rows it would compute, for as many iterations as a file asks for.
     """
     try:
         transformer.fit(np.empty((0, 1)))
@@ -121,7 +120,7 @@ def _check_parameters(transformer: Any) -> None:
 
 
 def _ordered(array: Any) -> Any:
-    """An array in its order in memory, which the sums of a product, and so its bits, follow."""
+    """An array in its memory order, on which the rounding of products depends."""
     return {"columns": array.T} if _is_by_columns(array) else array
 
 
@@ -134,9 +133,9 @@ def _is_by_columns(array: Any) -> bool:
 
 
 def _layout(array: Any) -> list[str]:
-    """What else products with an array follow: rows that run backwards, and gaps between them.
+    """What else the rounding of products depends on: reversed rows, and gaps between rows.
 
-    Some solvers of scikit-learn's leave parts of larger arrays, or the last component first.
+    Some of scikit-learn's solvers return views of larger arrays, or the last component first.
     """
     if not isinstance(array, np.ndarray) or array.ndim != 2:
         return []
@@ -146,10 +145,10 @@ def _layout(array: Any) -> list[str]:
 
 
 def _laid_out(stored: Any, layout: list[str], key: str, dimensions: int) -> Array:
-    """An array as it was in memory: of `_ordered`, with its `_layout`."""
+    """An array as it was in memory, from what `_ordered` and `_layout` returned."""
     is_by_columns = isinstance(stored, dict)
     array = stored_array(stored["columns"] if is_by_columns else stored, key, "f", dimensions)
-    if "apart" in layout:  # by one more number, whatever it was
+    if "apart" in layout:  # any gap will do
         array = np.pad(array, ((0, 0), (0, 1)))[:, :-1]
     array = array.T if is_by_columns else array
     if "backwards" in layout:
@@ -172,25 +171,25 @@ def _put_back(transformer: Any, kind: Kind, tree: Mapping[str, Any]) -> None:
         array = _laid_out(tree[key], tree.get("layouts", {}).get(key, []), key, len(shape))
         for letter, size in zip(shape, array.shape, strict=True):
             if size != (sizes.setdefault(letter, size) or size):
-                raise ValueError(f"its {key} do not fit the rest")
+                raise ValueError(f"the shape of its {key} does not match its other arrays")
         setattr(transformer, key, array)
 
 
 def _try_out(transformer: Any, kind: Kind) -> None:
-    """Transform a row of zeros, which shows whether the parts fit together."""
+    """Transform a row of zeros, which shows whether the parts match."""
     features = transformer.n_features_in_
     wide = [key for key, shape in kind.arrays.items() if "d" in shape]
     if all(getattr(transformer, key, None) is None for key in wide):
-        transformer.n_features_in_ = 1  # nothing in the file is as wide as it says
+        transformer.n_features_in_ = 1  # no array in the file bounds the number that it states
     with np.errstate(all="ignore"):
         made = transformer.transform(np.zeros((1, transformer.n_features_in_)))
     transformer.n_features_in_ = features
     if made.shape[0] != 1:
-        raise ValueError("the parts of its transformer do not fit together")
+        raise ValueError("the parts of its transformer do not match")
 
 
 def _changed_parameters(transformer: Any) -> Tree:
-    """Parameters that are not the default ones: not every scikit-learn knows all of them."""
+    """Non-default parameters only: not every version of scikit-learn has all of them."""
     usual = type(transformer)().get_params(deep=False)
     name = type(transformer).__name__
     return {
@@ -207,13 +206,15 @@ def _is_same(value: Any, usual: Any) -> bool:
 def _parameters(made: Any, stored: Mapping[str, Any]) -> Tree:
     parameters = {key: from_stored(value) for key, value in stored.items()}
     for key, value in parameters.items():
-        if isinstance(value, type) and key != "dtype":  # it would be called like a function
+        if isinstance(value, type) and key != "dtype":  # it would be called as a function
             raise ValueError(f"its {key} is a type")
     if "feature_range" in parameters:  # a list in files of earlier versions
         parameters["feature_range"] = tuple(parameters["feature_range"])
     unknown = sorted(parameters.keys() - made().get_params().keys())
     if unknown:
-        raise FileError(f"needs another scikit-learn: this {made.__name__} has no {unknown[0]!r}")
+        raise FileError(
+            f"needs another version of scikit-learn: this {made.__name__} has no {unknown[0]!r}"
+        )
     return parameters
 
 

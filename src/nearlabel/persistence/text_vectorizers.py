@@ -1,8 +1,8 @@
 """scikit-learn's CountVectorizer, TfidfVectorizer and HashingVectorizer in model files.
 
-A vectorizer runs on whatever texts it is given, so what a file may ask of it is limited: it reads
-texts, never files; its pattern of a word is one that takes time in proportion to the text; and its
-n-grams are not so long that their number and length would exhaust the memory.
+A vectorizer runs on any text, so the parameters in a file are restricted: it reads strings, never
+files; its token pattern takes time linear in the length of the text; and its n-grams are not so
+long that their number and length would exhaust the memory.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _STAND_IN = ["a stand-in text of a few words"]
 _LONGEST_NGRAM = 32
 _LONGEST_PATTERN = 200  # characters
 _MOST_HASHES = 2**24  # columns of a HashingVectorizer
-# Characters and classes, of which the first may be missing and the last may be repeated: there is
-# next to nothing to try again. The second \b needs the first, or every character of a long word
-# would start a search for its end.
+# Characters and classes, of which the first is optional and the last may be repeated: there is next
+# to no backtracking. The second \b needs the first, or every character of a long word would start a
+# search for its end.
 _ESCAPED = r"\\[wWdDsS]|\\[^\w\s]"
 _CLASS = rf"\[\^?(?:{_ESCAPED}|[^\]\[\\])+\]"
 _CHARACTER = rf"(?:{_ESCAPED}|{_CLASS}|[\w ,;:'\"#@!%&=~/<>.-])"
@@ -30,7 +30,7 @@ _PLAIN_PATTERN = re.compile(rf"(?:\(\?[ui]+\))?(?:\\b{_WORD}(?:\\b)?|{_WORD})")
 
 
 def vectorizer_tree(vectorizer: Any) -> Tree:
-    """What a vectorizer learned: its words in their order, and their weights."""
+    """The fitted state of a vectorizer: its words in order, and their weights."""
     check_vectorizer(vectorizer)
     words = sorted(vectorizer.vocabulary_, key=vectorizer.vocabulary_.__getitem__)
     words = as_stored(words, f"{type(vectorizer).__name__}'s vocabulary_")
@@ -42,7 +42,7 @@ def vectorizer_from(made: Any, parameters: Tree, tree: Tree) -> Any:
     """The vectorizer of a tree, fitted to a text with its vocabulary."""
     words = tree["vocabulary"]
     if not isinstance(words, list) or not all(type(word) is str for word in words):
-        raise ValueError("its vocabulary is not a list of texts")
+        raise ValueError("its vocabulary must be a list of strings")
     given = parameters.pop("vocabulary", None)
     vectorizer = made(**parameters, vocabulary={word: place for place, word in enumerate(words)})
     check_vectorizer(vectorizer)
@@ -53,7 +53,7 @@ def vectorizer_from(made: Any, parameters: Tree, tree: Tree) -> Any:
     if getattr(vectorizer, "use_idf", False):
         idf = stored_array(tree["idf"], "idf", "f", 1)
         if idf.shape != (len(words),):
-            raise ValueError("its idf are not those of its vocabulary")
+            raise ValueError("its idf does not match its vocabulary")
         vectorizer._tfidf.idf_ = idf
     return vectorizer
 
@@ -72,27 +72,27 @@ def hashing_from(made: Any, parameters: Tree, _: Tree) -> Any:
 
 
 def check_vectorizer(vectorizer: Any) -> None:
-    """Refuse parameters by which a file from a stranger could do harm, or that make no sense."""
+    """Raise an error for parameters that are invalid, or harmful in an untrusted file."""
     name, pattern = type(vectorizer).__name__, vectorizer.token_pattern
     if vectorizer.input != "content":
-        raise _refused(vectorizer, "input", "a model from a file reads texts, and opens no files")
+        raise _refused(vectorizer, "input", "a loaded model may read strings but not open files")
     if pattern is not None and not is_plain_pattern(pattern):
         raise _refused(
             vectorizer,
             "token_pattern",
-            r"it keeps characters and classes of which the last may be repeated, such as "
-            r"'\b\w\w+\b' or '[^,]+'; on some texts, other patterns may run for ever",
+            r"it must consist of characters and classes of which only the last is repeated, such "
+            r"as '\b\w\w+\b' or '[^,]+'; other patterns may run forever on some texts",
         )
     low, high = vectorizer.ngram_range
     if type(low) is not int or type(high) is not int or not 1 <= low <= high <= _LONGEST_NGRAM:
-        raise _refused(vectorizer, "ngram_range", f"it keeps n-grams of 1 to {_LONGEST_NGRAM}")
+        raise _refused(vectorizer, "ngram_range", f"it must be within 1 to {_LONGEST_NGRAM}")
     if getattr(vectorizer, "n_features", 1) > _MOST_HASHES:
-        raise _refused(vectorizer, "n_features", f"it keeps up to {_MOST_HASHES}")
+        raise _refused(vectorizer, "n_features", f"it must be at most {_MOST_HASHES}")
     try:
         re.compile(pattern or "")
         b"a".decode(vectorizer.encoding)
     except (re.error, LookupError, UnicodeError) as error:
-        raise ValueError(f"its {name} makes no sense: {error}") from None
+        raise ValueError(f"its {name} is not valid: {error}") from None
 
 
 def _refused(vectorizer: Any, key: str, why: str) -> ValueError:
@@ -101,7 +101,7 @@ def _refused(vectorizer: Any, key: str, why: str) -> ValueError:
 
 
 def is_plain_pattern(pattern: Any) -> bool:
-    """Whether a regular expression takes time in proportion to the text, whatever the text is."""
+    """Whether a regular expression takes time linear in the length of any text."""
     return (
         isinstance(pattern, str)
         and len(pattern) <= _LONGEST_PATTERN

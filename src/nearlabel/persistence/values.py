@@ -1,7 +1,7 @@
-"""Parameters and learned values of transformers as JSON values and arrays, and back.
+"""Parameters and fitted attributes of transformers as JSON values and arrays, and back.
 
-Only plain data pass: numbers, texts, None, types of numbers, and lists, tuples, sets, dicts, slices
-and arrays of these. What needs more than JSON stands as a dict of one key that says what it is.
+Only plain data are supported: numbers, strings, None, numeric types, and lists, tuples, sets,
+dicts, slices and arrays of these. What JSON lacks becomes a dict whose only key names its type.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ NUMBER_TYPES = {
 
 
 def as_stored(value: Any, what: str, *, types: bool = False) -> Any:
-    """A value as it stands in files.
+    """A value as it is stored in files.
 
     Parameters
     ----------
     value : object
     what : str
-        What it is, for the error that says why it cannot be stored.
+        What the value is, for the error message if it cannot be stored.
     types : bool, default=False
-        Whether the value itself may be a type of numbers.
+        Whether the value itself may be a numeric type.
     """
     if isinstance(value, str):
-        return str.__str__(value)  # of NumPy's and other kinds of texts, too
+        return str.__str__(value)  # also for subclasses such as NumPy's
     if isinstance(value, np.generic) and value.dtype.name in NUMBER_TYPES:
         return {"scalar": [value.dtype.name, as_stored(value.item(), what)]}
     if isinstance(value, float) and not math.isfinite(value):
@@ -59,13 +59,13 @@ def as_stored(value: Any, what: str, *, types: bool = False) -> Any:
     if types and isinstance(value, type | np.dtype) and _type_name(value) in NUMBER_TYPES:
         return {"type": _type_name(value)}
     raise TypeError(
-        f"{what}={value!r} cannot be saved: a model file keeps numbers, texts, arrays, and lists "
-        "of these (joblib or skops can save more)"
+        f"{what}={value!r} cannot be saved: model files support numbers, strings, arrays, and "
+        "lists of these (joblib or skops can save more)"
     )
 
 
 def from_stored(stored: Any) -> Any:
-    """The value of what `as_stored` gave; an error where nothing of the kind makes sense."""
+    """The value that `as_stored` converted; an error if the stored form is not valid."""
     if isinstance(stored, list):
         return [from_stored(one) for one in stored]
     if isinstance(stored, np.ndarray) and not stored.flags.writeable:  # of a mapped file
@@ -102,11 +102,11 @@ def _type_name(value: Any) -> str:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} must be a text")
+        raise TypeError(f"expected a string; got {value!r}")
     return str(value)
 
 
 def check_length(values: Any, count: Any, what: str) -> None:
-    """Refuse what is not one value for each of `count` features."""
+    """Raise an error unless there is one value for each of `count` features."""
     if not isinstance(values, list | np.ndarray) or len(values) != count:
-        raise ValueError(f"its {what} are not one for each of {count} features")
+        raise ValueError(f"its {what} must have one entry for each of {count} features")
