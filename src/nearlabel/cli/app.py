@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from cyclopts import (
-    App,
-    CycloptsError,
-    MissingArgumentError,
-    Parameter,
-    UnusedCliTokensError,
-    ValidationError,
-)
+from cyclopts import App, Parameter
 
 from nearlabel import __version__
 from nearlabel.cli import collection_verbs, datasets, networks
+from nearlabel.cli.usage_errors import EXAMPLES
 
 # A verb is the function of its name in the module of its name, or in another one.
 _VERBS = (
@@ -36,7 +29,6 @@ _USAGES = {  # where cyclopts would say ARGS
     "relabel": "nearlabel relabel [OPTIONS] MODEL [DATA]",
     "import": "nearlabel import [OPTIONS] COLLECTION [SOURCE]",
 }
-_EXAMPLES = "Examples:\n"
 
 
 def _add(group: App, verb: Callable[..., Any], name: str, usage: str | None = None) -> None:
@@ -45,9 +37,7 @@ def _add(group: App, verb: Callable[..., Any], name: str, usage: str | None = No
     about = text.partition("Parameters\n----------\n")[0].strip()
     paragraphs = "\n\n".join(" ".join(one.split()) for one in about.split("\n\n"))
     lines = "\n".join(f"  {line}".rstrip() for line in examples.splitlines())
-    group.command(
-        verb, name=name, help=paragraphs, usage=usage, help_epilogue=f"{_EXAMPLES}{lines}"
-    )
+    group.command(verb, name=name, help=paragraphs, usage=usage, help_epilogue=f"{EXAMPLES}{lines}")
 
 
 class _Help:
@@ -70,65 +60,13 @@ class _Help:
         DefaultFormatter().render_usage(console, options, usage)
 
 
-def problem(error: CycloptsError, words: Sequence[str]) -> str:
-    """What is wrong with the words of a command; where something is missing, with an example."""
-    verb, argument = error.command_chain or (), error.argument
-    if (unknown := _unknown_verb(verb, words)) is not None:
-        return unknown
-    if isinstance(error, UnusedCliTokensError | ValidationError):
-        spare = "".join(f"unexpected argument {word!r}" for word in (error.unused_tokens or ())[:1])
-        return _unknown_option(verb, words) or spare or str(error)
-    if not isinstance(error, MissingArgumentError) or argument is None:
-        return str(error)
-    if error.keyword is not None or argument.tokens:
-        return f"{error.keyword or argument.name} needs a value"
-    name = argument.name.lstrip("-").upper() if argument.index is not None else argument.name
-    missing, group = f"{' '.join(verb)}: {name} is missing", _named(verb)
-    for other in group.assemble_argument_collection():
-        if argument.index is not None and other.parameter.consume_multiple:
-            for word in {*other.names} & {*words}:
-                return f"{missing}; give it before {word}, which takes all values that follow it"
-    example = str(group.help_epilogue).removeprefix(_EXAMPLES).splitlines()[0].strip()
-    return f"{missing}; for example: {example}"
-
-
-def _unknown_option(verb: Sequence[str], words: Sequence[str]) -> str | None:
-    """What is said of the first option that a verb does not have: it was taken for DATA."""
-    from nearlabel.common.messages import did_you_mean
-
-    arguments = _named(verb).assemble_argument_collection()
-    known = [name for one in arguments for name in one.names if name.startswith("-")]
-    for word in words:
-        name = word.partition("=")[0]
-        if re.match("--?[a-z]", name) and not {name, name[:2]} & {*known, "-h", "--help"}:
-            return f"unknown option {name}{did_you_mean(name, known)}"
-    return None
-
-
-def _unknown_verb(verb: Sequence[str], words: Sequence[str]) -> str | None:
-    """What is said of a word that was taken for a collection, but looks like one of its verbs."""
-    from nearlabel.common.messages import did_you_mean
-
-    word = next((word for word in words if word not in verb and not word.startswith("-")), "")
-    known = [*_named(verb)] if _named(verb).default_command else []
-    hint = did_you_mean(word, [name for name in known if not name.startswith("-")])
-    return f"{' '.join(verb)}: unknown command {word!r}{hint}" if hint else None
-
-
-def _named(verb: Sequence[str]) -> App:
-    group = app
-    for word in verb:
-        group = group[word]
-    return group
-
-
 app = App(
     name="nearlabel",
     help="Labels for items, from the labelled items nearest to them.",
     version=__version__,
     help_format="plaintext",
     help_formatter=_Help(),
-    help_epilogue=f"{_EXAMPLES}"
+    help_epilogue=f"{EXAMPLES}"
     "  nearlabel demo\n"
     "  nearlabel index photos -c photos.nearlabel --tags tags.csv\n"
     "  nearlabel tag photos.nearlabel new.jpg\n"
@@ -150,7 +88,7 @@ for _verb in _VERBS:
 _datasets = App(
     name="datasets",
     help="List, describe, fetch, convert and paint data sets.",
-    help_epilogue=f"{_EXAMPLES}"
+    help_epilogue=f"{EXAMPLES}"
     "  nearlabel datasets list\n"
     "  nearlabel datasets describe yeast\n"
     "  nearlabel datasets convert songs.csv songs.arff",
@@ -166,7 +104,7 @@ app.command(_datasets)
 _collection = App(
     name="collection",
     help="Tell what is in a collection, and change it as a whole.",
-    help_epilogue=f"{_EXAMPLES}"
+    help_epilogue=f"{EXAMPLES}"
     "  nearlabel collection photos.nearlabel\n"
     "  nearlabel collection items photos.nearlabel --state untagged\n"
     "  nearlabel collection undo photos.nearlabel",
@@ -192,7 +130,7 @@ app.command(_collection)
 _models = App(
     name="models",
     help="List and get the networks that turn pictures and texts into vectors.",
-    help_epilogue=f"{_EXAMPLES}  nearlabel models list\n  nearlabel models get pplcnetv2",
+    help_epilogue=f"{EXAMPLES}  nearlabel models list\n  nearlabel models get pplcnetv2",
 )
 _add(_models, networks.models_list, "list")
 _add(_models, networks.models_get, "get")

@@ -21,7 +21,7 @@ from nearlabel.cli.options import Algorithms, DataOrPictures, Distance, Neighbor
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator
 from nearlabel.cli.options.others import Others
-from nearlabel.cli.output import check_target, counted, say, steps
+from nearlabel.cli.output import check_target, counted, say, say_folded, steps
 from nearlabel.methods.registry import METHODS
 
 if TYPE_CHECKING:
@@ -142,8 +142,8 @@ def compare(
         return
     say_results(results, wanted, errors=beside.others)
     over = "parts" if len(parts) >= ENOUGH_PARTS else "test items"
-    say(f"* the best; ≈ not significantly worse: paired t-test over {over}, level {LEVEL:g}")
-    say("s: processor seconds; our algorithms without the searches, which they share")
+    say_folded(f"* the best; ≈ not significantly worse: paired t-test over {over}, level {LEVEL:g}")
+    say_folded("s: processor seconds; our algorithms without the searches, which they share")
     say_refusals(results)
     say_choices(results, len(parts))
     for path in (measuring.output, figure):

@@ -9,7 +9,16 @@ from typing import Any
 from nearlabel.cli.options import Count, Data, Json, Seed, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading
-from nearlabel.cli.output import check_target, counted, say, say_json, say_table, steps
+from nearlabel.cli.output import (
+    check_target,
+    counted,
+    file_size,
+    say,
+    say_folded,
+    say_json,
+    say_table,
+    steps,
+)
 
 
 def datasets_list(*, public: Switch = False, json: Json = False) -> None:
@@ -43,12 +52,13 @@ def datasets_list(*, public: Switch = False, json: Json = False) -> None:
         say(f"no data set in {folders} (NEARLABEL_DATA names other folders)")
     else:
         rows = [
-            (name, path.name, f"{path.stat().st_size / 1e6:.2f}") for name, path in found.items()
+            (name, path.name.removeprefix(f"{name}."), file_size(path))
+            for name, path in found.items()
         ]
         rows += [(name, "pictures", "") for name in pictures]
         say(f"{counted(len(rows), 'data set')} in {folders}")
-        say_table(("name", "file", "MB"), rows)
-    say("'nearlabel datasets list --public' shows what 'nearlabel datasets fetch' downloads")
+        say_table(("name", "format", "size"), rows)
+    say_folded("'nearlabel datasets list --public' shows what 'nearlabel datasets fetch' downloads")
 
 
 def _list_public(there: set[str], json: bool) -> None:
@@ -65,8 +75,8 @@ def _list_public(there: set[str], json: bool) -> None:
         )
         return
     rows = [(name, *one.shape, "yes" if name in there else "no") for name, one in HOMES.items()]
-    say_table(("name", *sizes, "in the data folder"), rows)
-    say("'nearlabel datasets fetch NAME' downloads one")
+    say_table(("name", *sizes, "here"), rows)
+    say_folded("'nearlabel datasets fetch NAME' downloads one into the data folder")
 
 
 def describe(
@@ -220,8 +230,8 @@ def convert(
     items = reading.load(data, gaps=gaps, gaps_option="--gaps")
     with naming(path="TARGET", format="TARGET"):
         nl.datasets.save(items, target)
-    size = Path(target).stat().st_size
     if json:
+        size = Path(target).stat().st_size
         say_json({"file": target, "items": len(items), "bytes": size})
     else:
-        say(f"wrote {target} ({counted(len(items), 'item')}, {size / 1e6:.2f} MB)")
+        say(f"wrote {target} ({counted(len(items), 'item')}, {file_size(target)})")

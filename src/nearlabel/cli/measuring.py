@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
@@ -15,7 +15,14 @@ from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.preparation import Preparation
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import check_results, counted, say, say_json, write_results
+from nearlabel.cli.output import (
+    check_results,
+    counted,
+    say,
+    say_folded,
+    say_json,
+    write_results,
+)
 from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
@@ -52,7 +59,7 @@ class Measuring:
     """
 
     split: str | None = None
-    test_size: Annotated[float, Parameter(show_default=False)] = 1 / 3
+    test_size: float | None = None
     stratified: Switch = False
     metric: Texts = ()
     convention: Convention = "paper"
@@ -98,7 +105,11 @@ class Measuring:
         from nearlabel.experiments import splits
 
         kind = self.split or ("official" if own and items.train is not None else usual)
-        how: dict[str, Any] = {"test_size": self.test_size, "seed": self.seed}
+        how: dict[str, Any] = {"seed": self.seed}
+        if self.test_size is not None:
+            if kind != "holdout":
+                raise ValueError(f"--test-size: only with --split holdout; the split is {kind}")
+            how["test_size"] = self.test_size
         with naming(split="--split", test_size="--test-size", stratified="--stratified"):
             return kind, splits(items, kind, stratified=self.stratified, **how)
 
@@ -169,21 +180,22 @@ class Measuring:
         from nearlabel.common.messages import one_line
 
         say(f"{one_line(told['dataset'])}: {sizes(told)}")
-        say(f"{title}{told_preparation(told, told['chosen_scales'])}")
+        say_folded(f"{title}{told_preparation(told, told['chosen_scales'])}")
         parts = f"{counted(told['train'], 'training item')}, {counted(told['test'], 'test item')}"
         if told["split"] == "loo":
             parts = f"each of {told['items']} items left out in turn"
         elif told["parts"] > 1:
             parts = f"{told['parts']} times {parts}"
-        say(f"split {told['split']}{', stratified' if self.stratified else ''}: {parts}")
+        say_folded(f"split {told['split']}{', stratified' if self.stratified else ''}: {parts}")
         own = told["text"] or told["learn_distance"]
         own = own or (told["impute"], told["scale"]) != ("none", "none")
         has_graph = told.get("algorithm") not in BASELINES  # a comparison names none
         if told["parts"] > 1 and has_graph and not own:
-            say("one graph of all items, in which those held out are hidden")
+            say_folded("one graph of all items, in which those held out are hidden")
         elif told["parts"] > 1 and has_graph:
-            say("each part is prepared by itself and has a graph of its own")
-        say(f"convention {self.convention}{spread}; ↓ less is better, ↑ more\n")
+            say_folded("each part is prepared by itself and has a graph of its own")
+        say_folded(f"convention {self.convention}{spread}; ↓ less is better, ↑ more")
+        say()
         return True
 
 

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from nearlabel.cli.options import Json
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.output import file_size, say, say_json, say_table
+from nearlabel.cli.output import file_size, say, say_folded, say_json, say_table
 
 
 def models_list(*, json: Json = False) -> None:
@@ -51,8 +51,10 @@ def models_list(*, json: Json = False) -> None:
         )
         for one in NETWORKS.values()
     ]
-    say_table(("name", "of", "values", "download", "licence", "here"), rows, numbers=False)
-    say("'nearlabel models get NAME' gets one; of those that are here, the first is used")
+    say_table(("name", "of", "values", "download", "licence", "here"), rows)
+    say_folded(
+        "'nearlabel models get NAME' downloads one; by default, the first that is here is used"
+    )
 
 
 def models_get(

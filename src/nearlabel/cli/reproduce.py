@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from nearlabel.cli.options import Json, Switch, Texts, Whole
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.output import WIDTH, say, say_folded, say_json, say_table, steps
+from nearlabel.cli.output import (
+    column_blocks,
+    say,
+    say_folded,
+    say_json,
+    say_table,
+    steps,
+    width,
+)
 from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
@@ -186,9 +194,13 @@ def _narrow(number: str) -> str:
 
 
 def _say_numbers(head: list[str], lines: list[list[str]]) -> None:
-    """Print lines of numbers in 80 columns: a table with less between its columns than others."""
+    """Print lines of numbers: a table with less room between its columns than others."""
+    most = width()
     widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
-    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
-    for line in (head, *lines):
-        first, *numbers = map(str.rjust, line, widths)
-        say((" " * gap).join([line[0].ljust(len(first)), *numbers]).rstrip())
+    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= most else 1
+    for block in column_blocks(widths, most, gap):
+        if block[1] > 1:
+            say()
+        for line in (head, *lines):
+            numbers = [line[place].rjust(widths[place]) for place in block[1:]]
+            say((" " * gap).join([line[0].ljust(widths[0]), *numbers]).rstrip())

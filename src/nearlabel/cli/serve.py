@@ -74,7 +74,7 @@ def serve(
     from nearlabel.common.extras import extra_module
 
     for module in ("fastapi", "uvicorn", "jinja2", "python_multipart", "prometheus_client"):
-        extra_module(module, "serve needs FastAPI and what belongs to it", "serve")
+        extra_module(module, f"serve needs {module.replace('_', '-')}", "serve")
     if not 0 <= port < 2**16:
         raise ValueError(f"--port must be from 0 to 65535; got {port}")
     if not 1 <= max_upload <= 1024:

@@ -75,10 +75,15 @@ def tune(
     nearlabel tune enron --distance euclidean cosine --split cv5
     """
     if figure is not None:
-        from nearlabel.experiments.reporting.drawing import check_figure_path, save
+        from nearlabel.experiments.reporting.drawing import (
+            check_figure_path,
+            report_module,
+            save,
+        )
         from nearlabel.experiments.reporting.figures import tuning_curve
 
         check_figure_path(figure)
+        report_module("matplotlib")
         check_target("--figure", figure, data)
     items = measuring.load(data)
     if part is None:

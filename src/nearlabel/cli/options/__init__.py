@@ -59,7 +59,7 @@ def neighbor_numbers(kind: Any, tokens: Any) -> tuple[int, ...]:  # noqa: ARG001
         match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", token.value)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if not 1 <= first <= last < first + 10_000:
-            raise _unexpected(token, "whole numbers, or a range such as 1-50,")
+            raise _unexpected(token, "a whole number from 1 up, or a range such as 1-50")
         found += range(first, last + 1)
     return tuple(dict.fromkeys(found))
 
@@ -78,8 +78,8 @@ def algorithm_names(kind: Any, tokens: Any) -> Any:
     return names if get_origin(kind) is tuple else names[0]
 
 
-def _unexpected(token: Any, wanted: str, hint: str = ".") -> CoercionError:
-    return CoercionError(msg=f"{wanted} expected; got {token.value!r}{hint}", token=token)
+def _unexpected(token: Any, wanted: str, hint: str = "") -> CoercionError:
+    return CoercionError(msg=f"must be {wanted}; got {token.value!r}{hint}", token=token)
 
 
 _algorithm = Parameter(converter=algorithm_names)

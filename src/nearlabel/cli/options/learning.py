@@ -158,6 +158,8 @@ def _set(
 
 def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[str, list[Any]]]:
     """For each algorithm the values to try of the parameters it has, of text like smoothing=1,2."""
+    from nearlabel.common.messages import did_you_mean
+
     own = {
         name: registry.method(name)().get_params().keys() - OPTIONS.keys() for name in algorithms
     }
@@ -166,7 +168,9 @@ def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[s
         name, values = _pair(text, "--grid", "NAME=VALUE,VALUE, such as smoothing=0.5,1")
         having = [one for one in algorithms if name in own[one]]
         if not having:
-            raise ValueError(f"--grid {text!r}: none of {', '.join(algorithms)} has it to set")
+            unknown = f"{name!r} is not a parameter of {' or '.join(algorithms)} that --grid sets"
+            hint = did_you_mean(name, {one for each in own.values() for one in each})
+            raise ValueError(f"--grid {text!r}: {unknown}{hint}")
         for one in having:
             grids[one][name] = [_value(value) for value in values.split(",")]
     return grids
