@@ -157,7 +157,7 @@ def test_what_the_blend_reaches(ask, here):
         ),
         (("--minutes", "0", "--others"), "--minutes must be a number above 0; got '0'"),
         (("--figure", "x.gif"), "a figure must end in .png, .svg, .pdf; got 'x.gif'"),
-        (("--figure", "no/x.png"), "--figure no/x.png: there is no folder"),
+        (("--figure", "no/x.png"), "--figure no/x.png: the folder "),
     ],
 )
 def test_what_beside_refuses(here, capsys, words, message):

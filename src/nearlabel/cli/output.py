@@ -1,4 +1,4 @@
-"""What leaves a command: lines, tables and JSON, progress, and files of results."""
+"""The output of a command: lines, tables and JSON, progress, and files of results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 _PATIENCE = 1.0  # seconds before progress is shown
 _LINES, _TABLES = (".jsonl", ".ndjson"), (".csv", ".tsv")
-WIDTH = 80  # of text where there is no terminal that has another one
+WIDTH = 80  # of text, unless a terminal has another one
 _GAP = 3  # between two columns of a table
 _SHORTEST_NAME = 16  # of a row, where names are shortened
 _NARROWEST_NAME = 8  # of a row, where names are wrapped
@@ -26,10 +26,10 @@ _NUMBER = re.compile(r"[*≈<]?[-+]?[0-9][0-9.,]*")  # perhaps after the mark of
 
 @contextmanager
 def steps(what: str, things: str = "") -> Iterator[Callable[[int, int | None], None]]:
-    """Progress on standard error, of what takes more than a second, with the time that is left.
+    """Show progress on standard error, with the time left, if it takes more than a second.
 
-    Where steps are `things`, such as pictures, it says how many are done in a second. Silent
-    without a terminal.
+    If the steps are `things`, such as pictures, their number per second is shown, too. Nothing is
+    shown if standard error is not a terminal.
     """
     start, bar = time.monotonic(), None
     with ExitStack() as shown:
@@ -55,7 +55,7 @@ def steps(what: str, things: str = "") -> Iterator[Callable[[int, int | None], N
 
 
 def write(text: str = "", *, flush: bool = False) -> None:
-    """Write to standard output, whose name an error bears."""
+    """Write to standard output; errors name it."""
     try:
         sys.stdout.write(text)
         if flush:
@@ -71,7 +71,7 @@ def say(text: str = "") -> None:
 
 
 def width() -> int:
-    """Columns of the terminal, or as COLUMNS says; 80 where there is neither."""
+    """The width of the terminal, or COLUMNS if it is set; 80 without either."""
     from rich.console import Console
 
     console = Console()
@@ -79,7 +79,7 @@ def width() -> int:
 
 
 def say_folded(text: str, indent: str = "  ") -> None:
-    """Print a text for people in lines of 80 characters, or less in a narrow terminal."""
+    """Print a text for people in lines of at most 80 characters, fewer in a narrow terminal."""
     columns = min(width(), WIDTH)
     how: Any = {"break_on_hyphens": False, "break_long_words": False}  # paths stay whole
     say(textwrap.fill(text, columns, subsequent_indent=indent, **how))
@@ -104,7 +104,7 @@ def file_size(path: str | Path) -> str:
 
 
 def printable(name: Any) -> str:
-    """A name from a file, for people: characters that control a terminal are written as escapes."""
+    """A name from a file, for people, with control characters as escapes."""
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in str(name))
 
 
@@ -172,7 +172,7 @@ def column_blocks(widths: Sequence[int], most: int, gap: int) -> list[list[int]]
 
 
 def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
-    """Write records to a CSV or JSON-lines file, or as CSV to standard output ("-"); how many."""
+    """Write records to a CSV or JSON lines file, or to "-" as CSV; return their number."""
     from nearlabel.datasets.csv_tables import write_rows
     from nearlabel.datasets.json_lines import write_json_records
 
@@ -195,17 +195,17 @@ def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
 
 
 def _table_cell(value: Any) -> Any:
-    """A value in a table: one with parts, such as parameters, as JSON."""
+    """A value in a table; nested values, such as parameters, as JSON."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
 
 def is_table(path: str | None) -> bool:
-    """Whether a file of results, or standard output ("-") in its place, is a table of cells."""
+    """Whether results go to a table of cells: a CSV or TSV file, or "-", standard output."""
     return path is not None and (path == "-" or Path(path).suffix in _TABLES)
 
 
 def check_results(path: str | None, *sources: str) -> None:
-    """Refuse a file of results that could not be written, before the work is done."""
+    """Raise an error before the work starts if a file of results cannot be written."""
     if path is None or path == "-":
         return
     if Path(path).suffix not in _TABLES + _LINES:
@@ -215,10 +215,10 @@ def check_results(path: str | None, *sources: str) -> None:
 
 
 def check_target(what: str, path: str, *sources: str) -> None:
-    """Refuse a file whose folder is not there, a folder, and the very file that is read."""
+    """Raise an error if a file cannot be written, or is one of the files that are read."""
     target = Path(path)
     if not target.absolute().parent.is_dir():
-        raise ValueError(f"{what} {path}: there is no folder {target.absolute().parent}")
+        raise ValueError(f"{what} {path}: the folder {target.absolute().parent} does not exist")
     if target.is_dir():
         raise ValueError(f"{what} {path}: this is a folder; give a file")
     for source in sources:

@@ -145,8 +145,8 @@ def _similar_file(path: Any) -> str:
     from nearlabel.common.messages import did_you_mean
 
     missing = Path(os.fsdecode(path))
-    folder = missing.parent
-    return did_you_mean(missing.name, os.listdir(folder)) if folder.is_dir() else ""
+    there = missing.parent.iterdir() if missing.parent.is_dir() else ()
+    return did_you_mean(missing.name, [one.name for one in there])
 
 
 def _in_commands(text: str) -> str:
