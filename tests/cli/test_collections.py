@@ -88,7 +88,7 @@ def test_what_a_collection_was_made_with_stays(fail, scenes):
 
 
 MISTAKES = [
-    (["index", "gone", "-c", "new"], "there is no folder gone"),
+    (["index", "gone", "-c", "new"], "there is no folder or data set gone"),
     (["index", "c/lock", "-c", "c"], "'nearlabel add c c/lock'"),
     (["index", "c/lock", "-c", "new"], "'nearlabel index c -c new'"),
     (["index", ".", "-c", "new", "--tags", "gone.csv"], "gone.csv"),

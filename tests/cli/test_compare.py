@@ -155,9 +155,9 @@ def test_what_the_blend_reaches(ask, here):
             ("--others", "--split", "loo"),
             "--split loo: --best and --others need held-out test items",
         ),
-        (("--minutes", "0", "--others"), "a number above 0 expected; got '0'"),
+        (("--minutes", "0", "--others"), "--minutes must be a number above 0; got '0'"),
         (("--figure", "x.gif"), "a figure must end in .png, .svg, .pdf; got 'x.gif'"),
-        (("--figure", "no/x.png"), "--figure no/x.png: there is no folder"),
+        (("--figure", "no/x.png"), "--figure no/x.png: the folder "),
     ],
 )
 def test_what_beside_refuses(here, capsys, words, message):

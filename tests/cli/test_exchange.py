@@ -99,7 +99,7 @@ def test_texts_and_folders_out_and_in(photos, ask):
         (["export", "photos", "-o", "-", "--json"], "--output -"),
         (["export", "photos", "-o", "photos/tags.csv"], "is in a collection"),
         (["export", "photos", "-o", "pictures"], "pictures is not empty"),
-        (["export", "photos", "-o", "none/tags.csv"], "there is no folder"),
+        (["export", "photos", "-o", "none/tags.csv"], "does not exist"),
         (["export", "none", "-o", "tags.csv"], "none is not there"),
         (["import", "photos"], "give a table or a folder of tags"),
         (["import", "photos", "tags.xml"], "tags.xml must be a folder, or end in one of .csv"),

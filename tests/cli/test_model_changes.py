@@ -201,7 +201,7 @@ def test_items_that_are_there_can_be_left_out(ask, fail, folder):
     assert ask("rank", "old.model", "new.csv") == ask("rank", "all.model", "new.csv")
     before = files()
     printed = ask("add", "old.model", "all.csv", "--skip-known")
-    told_in = "added 0 items, left out 100 that were there already: old.model has 100 items"
+    told_in = "added 0 items, skipped 100 that were already there: old.model has 100 items"
     assert printed.startswith(told_in)
     assert "wrote" not in printed
     assert files() == before

@@ -139,11 +139,6 @@ process.main([])
     assert (done.returncode, done.stderr) == (130, b"nearlabel: interrupted\n")
 
 
-def test_without_the_extra_the_command_names_it(monkeypatch, fail):
-    monkeypatch.setitem(sys.modules, "cyclopts", None)
-    assert "nearlabel[cli]" in fail("demo")
-
-
 def printed_by(code, **options):
     """What a new process prints, by lines."""
     command = [sys.executable, "-c", code]

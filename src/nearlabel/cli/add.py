@@ -28,18 +28,18 @@ def add(
 ) -> int | None:
     """Add labelled items to a model or a collection, which learns from them at once.
 
-    A collection takes pictures or texts: a file, a folder, or a folder with labels; or, where it
-    holds vectors, rows of a table. Columns are matched by name, and prepared as when the model was
-    fitted. Labels are matched by name, too; names that the model does not know become new labels.
+    DATA for a collection is a picture or text, a folder of them, or a folder with labels; for a
+    collection of vectors, a table. Columns are matched by name and preprocessed as in fit. Labels
+    are matched by name, too; names unknown to the model become new labels.
 
     Parameters
     ----------
     model
-        Model file, as fit writes it, or folder of a collection.
+        Model file, as written by fit, or folder of a collection.
     part
-        Rows to add, where the data set has a split.
+        Rows to add, if the data set has a split.
     skip_known
-        Leave out items whose ids the model has already; they stay as they are.
+        Skip items whose ids the model already has; these are not changed.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def add(
     """
     if is_collection(model):
         if skip_known:
-            raise ValueError("--skip-known: in a collection, items that are known stay anyway")
+            raise ValueError("--skip-known: a collection always skips items that it has")
         return add_to_collection(model, data, part, reading, changing)
     source = source_name(data)
     with changing.opened(model, ids=source) as opened:
@@ -74,7 +74,7 @@ def add(
         if ids is None:  # what they are called, since the file does not say it
             added += f", ids {new[0]} to {new[-1]}" if len(new) > 1 else f", id {new[0]}"
         if skipped:
-            added += f", left out {skipped:,} that were there already"
+            added += f", skipped {skipped:,} that were already there"
         return changing.finish(opened, added, added=len(new), ids=new, skipped=skipped)
 
 
@@ -83,7 +83,7 @@ def _are_new(opened: OpenModel, items: Dataset, source: str) -> Array:
     import numpy as np
 
     if items.row_names is None:
-        raise ValueError(f"--skip-known: {source} has no ids; give --id, the column that has them")
+        raise ValueError(f"--skip-known: {source} has no ids; give their column with --id")
     return ~np.isin(opened.ids(items.row_names.tolist(), f" in {source}"), opened.model.ids_)
 
 
@@ -110,19 +110,19 @@ def _ids(opened: OpenModel, items: Dataset, source: str, column: str | None) -> 
     if items.row_names is None:
         if not opened.has_numbers:
             raise ValueError(
-                f"{source} has no ids, and the items of {opened.path} have names as ids: give "
-                "--id, the column of the names"
+                f"{source} has no ids, but the items of {opened.path} have names as ids: give "
+                "their column with --id"
             )
         return None
     names = items.row_names.tolist()
-    way_out = "--ignore id" if column is None else f"leave out --id {column}"
-    ids = opened.ids(names, f" in {source}; {way_out}, and the numbers follow on")
+    way_out = "with --ignore id" if column is None else f"without --id {column}"
+    ids = opened.ids(names, f" in {source}; {way_out}, items get the next numbers")
     if (twice := first_twice(names)) is not None:
         raise ValueError(f"{source} has two items with the id {shown(twice)}")
     known = ids[np.isin(ids, opened.model.ids_)].tolist()
     if known:
         raise ValueError(
-            f"{opened.path} has items with the ids of {source} already: {some(known)}; relabel "
-            "gives them other labels, forget takes them out, --skip-known leaves them as they are"
+            f"{opened.path} already has items with the ids of {source}: {some(known)}; relabel "
+            "changes their labels, forget removes them, --skip-known skips them"
         )
     return ids

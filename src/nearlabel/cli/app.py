@@ -1,26 +1,19 @@
-"""The verbs of the command line."""
+"""The commands of the command line."""
 
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from cyclopts import (
-    App,
-    CycloptsError,
-    MissingArgumentError,
-    Parameter,
-    UnusedCliTokensError,
-    ValidationError,
-)
+from cyclopts import App, Parameter
 
 from nearlabel import __version__
 from nearlabel.cli import collection_verbs, datasets, networks
+from nearlabel.cli.usage_errors import EXAMPLES
 
-# A verb is the function of its name in the module of its name, or in another one.
+# A command is the function of its name, in the module of its name unless _MODULES has another.
 _VERBS = (
     *("demo", "index", "tag", "review", "retrieve", "serve"),
     *("fit", "predict", "rank", "add", "forget", "relabel", "verify"),
@@ -36,22 +29,19 @@ _USAGES = {  # where cyclopts would say ARGS
     "relabel": "nearlabel relabel [OPTIONS] MODEL [DATA]",
     "import": "nearlabel import [OPTIONS] COLLECTION [SOURCE]",
 }
-_EXAMPLES = "Examples:\n"
 
 
 def _add(group: App, verb: Callable[..., Any], name: str, usage: str | None = None) -> None:
-    """Add a verb, with the examples of its docstring under its help."""
+    """Add a command; the examples of its docstring go below its help."""
     text, _, examples = inspect.cleandoc(verb.__doc__ or "").partition("Examples\n--------\n")
     about = text.partition("Parameters\n----------\n")[0].strip()
     paragraphs = "\n\n".join(" ".join(one.split()) for one in about.split("\n\n"))
     lines = "\n".join(f"  {line}".rstrip() for line in examples.splitlines())
-    group.command(
-        verb, name=name, help=paragraphs, usage=usage, help_epilogue=f"{_EXAMPLES}{lines}"
-    )
+    group.command(verb, name=name, help=paragraphs, usage=usage, help_epilogue=f"{EXAMPLES}{lines}")
 
 
 class _Help:
-    """Help as cyclopts prints it, but with texts folded to the terminal, not as in the source."""
+    """Help as cyclopts prints it, but with texts wrapped by the terminal, not as in the source."""
 
     def __call__(self, console: Any, options: Any, panel: Any) -> None:
         from cyclopts.help import DefaultFormatter  # slow to import
@@ -70,74 +60,22 @@ class _Help:
         DefaultFormatter().render_usage(console, options, usage)
 
 
-def problem(error: CycloptsError, words: Sequence[str]) -> str:
-    """What is wrong with the words of a command; where something is missing, with an example."""
-    verb, argument = error.command_chain or (), error.argument
-    if (unknown := _unknown_verb(verb, words)) is not None:
-        return unknown
-    if isinstance(error, UnusedCliTokensError | ValidationError):
-        spare = "".join(f"unexpected argument {word!r}" for word in (error.unused_tokens or ())[:1])
-        return _unknown_option(verb, words) or spare or str(error)
-    if not isinstance(error, MissingArgumentError) or argument is None:
-        return str(error)
-    if error.keyword is not None or argument.tokens:
-        return f"{error.keyword or argument.name} needs a value"
-    name = argument.name.lstrip("-").upper() if argument.index is not None else argument.name
-    missing, group = f"{' '.join(verb)}: {name} is missing", _named(verb)
-    for other in group.assemble_argument_collection():
-        if argument.index is not None and other.parameter.consume_multiple:
-            for word in {*other.names} & {*words}:
-                return f"{missing}; give it before {word}, which takes all values that follow it"
-    example = str(group.help_epilogue).removeprefix(_EXAMPLES).splitlines()[0].strip()
-    return f"{missing}; for example: {example}"
-
-
-def _unknown_option(verb: Sequence[str], words: Sequence[str]) -> str | None:
-    """What is said of the first option that a verb does not have: it was taken for DATA."""
-    from nearlabel.common.messages import did_you_mean
-
-    arguments = _named(verb).assemble_argument_collection()
-    known = [name for one in arguments for name in one.names if name.startswith("-")]
-    for word in words:
-        name = word.partition("=")[0]
-        if re.match("--?[a-z]", name) and not {name, name[:2]} & {*known, "-h", "--help"}:
-            return f"unknown option {name}{did_you_mean(name, known)}"
-    return None
-
-
-def _unknown_verb(verb: Sequence[str], words: Sequence[str]) -> str | None:
-    """What is said of a word that was taken for a collection, but looks like one of its verbs."""
-    from nearlabel.common.messages import did_you_mean
-
-    word = next((word for word in words if word not in verb and not word.startswith("-")), "")
-    known = [*_named(verb)] if _named(verb).default_command else []
-    hint = did_you_mean(word, [name for name in known if not name.startswith("-")])
-    return f"{' '.join(verb)}: unknown command {word!r}{hint}" if hint else None
-
-
-def _named(verb: Sequence[str]) -> App:
-    group = app
-    for word in verb:
-        group = group[word]
-    return group
-
-
 app = App(
     name="nearlabel",
-    help="Labels for items, from the labelled items nearest to them.",
+    help="Learn the labels of items from the labelled items nearest to them.",
     version=__version__,
     help_format="plaintext",
     help_formatter=_Help(),
-    help_epilogue=f"{_EXAMPLES}"
+    help_epilogue=f"{EXAMPLES}"
     "  nearlabel demo\n"
     "  nearlabel index photos -c photos.nearlabel --tags tags.csv\n"
     "  nearlabel tag photos.nearlabel new.jpg\n"
     "  nearlabel serve photos.nearlabel --open\n"
     "  nearlabel fit songs.csv -o songs.model\n"
     "  nearlabel rank songs.model new.csv --top 3\n\n"
-    "'nearlabel VERB --help' shows all options, with examples.",
+    "'nearlabel COMMAND --help' shows all options, with examples.",
     default_parameter=Parameter(negative=()),
-    # Errors, interrupts and the exit code are for `nearlabel.cli.process`.
+    # Errors, interrupts and the exit code are handled by `nearlabel.cli.process`.
     exit_on_error=False,
     print_error=False,
     result_action="return_value",
@@ -150,7 +88,7 @@ for _verb in _VERBS:
 _datasets = App(
     name="datasets",
     help="List, describe, fetch, convert and paint data sets.",
-    help_epilogue=f"{_EXAMPLES}"
+    help_epilogue=f"{EXAMPLES}"
     "  nearlabel datasets list\n"
     "  nearlabel datasets describe yeast\n"
     "  nearlabel datasets convert songs.csv songs.arff",
@@ -165,8 +103,8 @@ app.command(_datasets)
 
 _collection = App(
     name="collection",
-    help="Tell what is in a collection, and change it as a whole.",
-    help_epilogue=f"{_EXAMPLES}"
+    help="Show what is in a collection, or change it as a whole.",
+    help_epilogue=f"{EXAMPLES}"
     "  nearlabel collection photos.nearlabel\n"
     "  nearlabel collection items photos.nearlabel --state untagged\n"
     "  nearlabel collection undo photos.nearlabel",
@@ -192,11 +130,11 @@ app.command(_collection)
 _models = App(
     name="models",
     help="List and get the networks that turn pictures and texts into vectors.",
-    help_epilogue=f"{_EXAMPLES}  nearlabel models list\n  nearlabel models get pplcnetv2",
+    help_epilogue=f"{EXAMPLES}  nearlabel models list\n  nearlabel models get pplcnetv2",
 )
 _add(_models, networks.models_list, "list")
 _add(_models, networks.models_get, "get")
 app.command(_models)
 for _verb, _name in (("import", "import_tags"), ("export", "export_tags"), ("backup", "backup")):
     _add(app, getattr(import_module(f"nearlabel.cli.{_name}"), _name), _verb, _USAGES.get(_verb))
-app.register_install_completion_command(help="Let this shell complete commands and options.")
+app.register_install_completion_command(help="Install completion of commands for this shell.")

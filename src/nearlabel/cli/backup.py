@@ -8,15 +8,15 @@ from nearlabel.cli.output import counted, say_folded, say_json
 
 
 def backup(collection: str, folder: str, *, json: Json = False) -> None:
-    """Copy a collection as it is at one moment, also while it is in use.
+    """Copy a collection as a snapshot, even while it is in use.
 
-    The copy is a complete collection. Pictures are not part of it: go on backing them up as you do
-    now.
+    The copy is a complete collection. It does not contain the pictures themselves: back them up
+    separately.
 
     Parameters
     ----------
     collection
-        Folder of a collection, as index makes it.
+        Folder of a collection, as created by index.
     folder
         Folder of the copy, which must not exist yet.
 

@@ -82,7 +82,7 @@ class Added(NamedTuple):
 def note_kept(report: ImportReport) -> None:
     """Tell in notes which tags were not given."""
     kept = [
-        f"{one.file}: you said {'yes' if one.is_yes else 'no'} to {one.tag!r}, and that stays"
+        f"{one.file}: you said {'yes' if one.is_yes else 'no'} to {one.tag!r}, which is kept"
         for one in report.kept
     ]
     note_some([*report.problems, *kept])

@@ -1,4 +1,4 @@
-"""The verbs about a collection as a whole."""
+"""The commands for a collection as a whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nearlabel.cli.open_collections import (
     said_tags,
     told_item,
 )
-from nearlabel.cli.options import Count, Json
+from nearlabel.cli.options import Count, Json, algorithm_names
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, printable, say, say_folded, say_json, say_table
 from nearlabel.cli.tag import State
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nearlabel.collection import Change, Collection, Item
 
 _TAGS_SHOWN = 20
+_Learner = Literal["MLkNN", "BRkNN", "MallowskNN", "MLCWkNN"]
 
 
 def collection(
@@ -33,12 +34,12 @@ def collection(
     every: Annotated[bool, Parameter(name="--all", show_default=False)] = False,
     json: Json = False,
 ) -> None:
-    """Tell what is in a collection, and change it as a whole.
+    """Show what is in a collection, or change it as a whole.
 
     Parameters
     ----------
     collection
-        Folder of a collection, as index makes it.
+        Folder of a collection, as created by index.
     every
         Show all tags, not only the most frequent ones.
 
@@ -73,7 +74,7 @@ def collection(
     say(f"{items}: {counts['tagged']} with tags, {counts['untagged']} without{missing}")
     if tags:
         yes, no = counted(counts["yes"], "time"), counted(counts["no"], "time")
-        given = f"given {yes}, refused {no}"
+        given = f"given {yes}, rejected {no}"
         say(f"{counted(len(tags), 'tag')}: {given}")
     else:
         say_folded(f"no tags yet; 'nearlabel tag {collection} ID --add TAG' gives some")
@@ -108,11 +109,12 @@ def items(
     collection
         Folder of a collection.
     tag
-        Only items that have this tag, or one below it: Places is above 'Places|Rome'.
+        List only items with this tag or one below it, such as 'Places|Rome' for Places.
     state
-        Only items with a tag, without any, with no decision about any, or without a file.
+        List only items with a tag (tagged), without a tag (untagged), without a tag given or
+        rejected (undecided), or whose file is missing (missing).
     limit
-        Largest number of items to list.
+        Maximum number of items to list.
 
     Examples
     --------
@@ -157,10 +159,10 @@ def _with_tag(store: Collection, tag: str | None, state: State, limit: int | Non
 
 
 def undo(collection: str, /, *, json: Json = False) -> None:
-    """Take back the last change: tags given or taken away, a run of index, an import, a merge.
+    """Undo the last change: tags given or removed, a run of index, an import, a merge.
 
-    Run it again to take back the change before that one; 'nearlabel collection changes' shows which
-    one is next. An undo cannot be undone, and neither can forget.
+    Run it again to undo the change before that; 'nearlabel collection changes' shows which one is
+    next. An undo cannot be undone, and neither can forget.
 
     Parameters
     ----------
@@ -192,7 +194,7 @@ def undo(collection: str, /, *, json: Json = False) -> None:
 
 
 def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> None:
-    """List the last changes of a collection, the newest first.
+    """List the latest changes of a collection, newest first.
 
     Parameters
     ----------
@@ -226,16 +228,16 @@ def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> Non
 
 
 def rename(collection: str, old: str, new: str, /, *, json: Json = False) -> None:
-    """Rename a tag. To join it with another tag, use merge.
+    """Rename a tag. To combine it with another tag, use merge.
 
     Parameters
     ----------
     collection
         Folder of a collection.
     old
-        The tag as it is called now.
+        The current name of the tag.
     new
-        Its new name. Levels are divided by |, as in 'Places|Rome'.
+        Its new name. Levels are separated by |, as in 'Places|Rome'.
 
     Examples
     --------
@@ -258,17 +260,17 @@ def merge(
     into: Annotated[str | None, Parameter(metavar="TAG")] = None,
     json: Json = False,
 ) -> None:
-    """Make one tag of several.
+    """Merge several tags into one.
 
-    An item that has any of them gets the remaining tag; where one of them was given and another
-    one refused, it counts as given.
+    An item with any of the tags gets the remaining one. If one of the tags was given and another
+    rejected, the tag counts as given.
 
     Parameters
     ----------
     collection
         Folder of a collection.
     tag
-        The tags to merge; they are gone afterwards.
+        The tags to merge; they do not exist afterwards.
     into
         The tag that remains.
 
@@ -294,24 +296,24 @@ def merge(
 
 def method(
     collection: str,
-    name: Literal["MLkNN", "BRkNN", "MallowskNN", "MLCWkNN"] | None = None,
+    name: Annotated[_Learner, Parameter(converter=algorithm_names)] | None = None,
     /,
     *,
     k: Count | None = None,
     json: Json = False,
 ) -> None:
-    """Tell by which method a collection suggests tags, or choose another one.
+    """Show the method that suggests tags in a collection, or choose another.
 
-    The next suggestion takes as long as learning all tagged items anew.
+    The next suggestion takes longer: the new method first learns from all tagged items.
 
     Parameters
     ----------
     collection
         Folder of a collection.
     name
-        The method; by default it stays.
+        The method; by default, it is not changed.
     k
-        Number of neighbors; by default it stays. With few tagged items, fewer are used.
+        Number of neighbors; by default, it is not changed. Fewer are used if few items have tags.
 
     Examples
     --------
@@ -340,7 +342,7 @@ def _said_method(chosen: dict[str, Any]) -> str:
 
 
 def compact(collection: str, /, *, json: Json = False) -> None:
-    """Rewrite the files of a collection without what is no longer needed.
+    """Rewrite the files of a collection without data that is no longer needed.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from nearlabel.cli.options import Algorithms, DataOrPictures, Distance, Neighbor
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import check_neighbor_options, estimator
 from nearlabel.cli.options.others import Others
-from nearlabel.cli.output import check_target, counted, say, steps
+from nearlabel.cli.output import check_target, counted, say, say_folded, steps
 from nearlabel.methods.registry import METHODS
 
 if TYPE_CHECKING:
@@ -46,27 +46,27 @@ def compare(
     beside: Others = Others(),
     measuring: Measuring = Measuring(),
 ) -> None:
-    """Compare all algorithms on one neighbor graph, and other learners beside them.
+    """Compare algorithms on one neighbor graph, with each other and with other learners.
 
-    The neighbors are searched once for all. With --tune, the k, distance and
-    other parameters of each are chosen by leave-one-out on the training set
-    alone, with one graph per distance. With --others, which tunes all, learners
-    of other libraries are compared, too.
+    Neighbors are searched once for all algorithms. With --tune, the k, distance and
+    other parameters of each are chosen by leave-one-out on the training set alone,
+    with one graph per distance. --others adds learners of other libraries, and
+    implies --tune.
 
     Parameters
     ----------
     algorithm
-        Algorithms to compare; by default all that read the graph.
+        Algorithms to compare; by default all neighbor methods.
     k
-        Number of neighbors, by default 10; with --tune those to try, such as 1-30.
+        Number of neighbors; by default 10. With --tune, the values to try, such as 1-30.
     thresholds
         Learn one threshold per label by leave-one-out F1, for each.
     distance
-        Distance between items, by default euclidean, for pictures by a network cosine; with
-        --tune those to try, by default both.
+        Distance between items; by default euclidean, or cosine for network features of pictures.
+        With --tune, the distances to try; by default both.
     tune
-        Tune the parameters of each by the first metric of --metric, by default ranking_loss
-        (--others: average_precision).
+        Tune the parameters of each algorithm by the first metric of --metric; by default
+        ranking_loss, or average_precision with --others.
     baselines
         Compare the papers' other methods, too: boosting, ranking SVM, trees and mixtures, with the
         parameters of the papers. They know no neighbors: --k, --distance, --thresholds and --tune
@@ -152,8 +152,8 @@ def compare(
         return
     say_results(results, wanted, errors=beside.others)
     over = "parts" if len(parts) >= ENOUGH_PARTS else "test items"
-    say(f"* the best; ≈ not significantly worse: paired t-test over {over}, level {LEVEL:g}")
-    say("s: processor seconds; our algorithms without the searches, which they share")
+    say_folded(f"* the best; ≈ not significantly worse: paired t-test over {over}, level {LEVEL:g}")
+    say_folded("s: processor seconds; our algorithms without the searches, which they share")
     say_refusals(results)
     say_choices(results, len(parts))
     for path in (measuring.output, figure):

@@ -1,24 +1,35 @@
-"""The verbs about data sets."""
+"""The commands for data sets."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from nearlabel.cli.options import Count, Data, Json, Seed, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading
-from nearlabel.cli.output import check_target, counted, say, say_json, say_table, steps
+from nearlabel.cli.output import (
+    check_target,
+    counted,
+    file_size,
+    say,
+    say_folded,
+    say_json,
+    say_table,
+    steps,
+)
 
 
 def datasets_list(*, public: Switch = False, json: Json = False) -> None:
-    """List the data sets of the data folder, or public ones.
+    """List the data sets in the data folder, or public ones.
 
     Parameters
     ----------
     public
-        List the public data sets that 'nearlabel datasets fetch' downloads.
+        List the public data sets that 'nearlabel datasets fetch' can download, with their sizes.
 
     Examples
     --------
@@ -40,15 +51,16 @@ def datasets_list(*, public: Switch = False, json: Json = False) -> None:
         return
     folders = ", ".join(map(str, nl.datasets.data_folders()))
     if not found and not pictures:
-        say(f"no data set in {folders} (NEARLABEL_DATA names other folders)")
+        say(f"no data set in {folders}; set NEARLABEL_DATA to use other folders")
     else:
         rows = [
-            (name, path.name, f"{path.stat().st_size / 1e6:.2f}") for name, path in found.items()
+            (name, path.name.removeprefix(f"{name}."), file_size(path))
+            for name, path in found.items()
         ]
         rows += [(name, "pictures", "") for name in pictures]
         say(f"{counted(len(rows), 'data set')} in {folders}")
-        say_table(("name", "file", "MB"), rows)
-    say("'nearlabel datasets list --public' shows what 'nearlabel datasets fetch' downloads")
+        say_table(("name", "format", "size"), rows)
+    say_folded("'nearlabel datasets list --public' shows what 'nearlabel datasets fetch' downloads")
 
 
 def _list_public(there: set[str], json: bool) -> None:
@@ -65,8 +77,8 @@ def _list_public(there: set[str], json: bool) -> None:
         )
         return
     rows = [(name, *one.shape, "yes" if name in there else "no") for name, one in HOMES.items()]
-    say_table(("name", *sizes, "in the data folder"), rows)
-    say("'nearlabel datasets fetch NAME' downloads one")
+    say_table(("name", *sizes, "here"), rows)
+    say_folded("'nearlabel datasets fetch NAME' downloads one into the data folder")
 
 
 def describe(
@@ -75,12 +87,12 @@ def describe(
     json: Json = False,
     reading: LabeledReading = LabeledReading(),
 ) -> None:
-    """Show the sizes of data sets.
+    """Show the sizes of data sets and statistics of their labels.
 
     Parameters
     ----------
     gaps
-        Accept missing cells.
+        Allow missing values.
 
     Examples
     --------
@@ -113,18 +125,20 @@ def _cell(value: Any) -> str:
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
-def fetch(*name: str, mirror: str | None = None, json: Json = False) -> None:
+def fetch(
+    *name: str, mirror: Annotated[str | None, Parameter(metavar="URL")] = None, json: Json = False
+) -> None:
     """Download public data sets into the data folder.
 
     Files that are already there are kept. A file that is downloaded again must
-    have the checksum of the first time.
+    have the same checksum as the first time.
 
     Parameters
     ----------
     name
         Names of data sets; 'nearlabel datasets list --public' shows them.
     mirror
-        Address of a server that has the same files.
+        URL of a server with the same files.
 
     Examples
     --------
@@ -157,18 +171,18 @@ def paint(
 ) -> None:
     """Paint landscapes with labels, to try commands on pictures.
 
-    They show desert, mountains, sea, sunset and trees, alone and combined.
+    They show deserts, mountains, the sea, sunsets and trees, alone or combined.
 
     Parameters
     ----------
     folder
-        Where pictures/ and labels.csv are written.
+        Folder for pictures/ and labels.csv.
     n
         Number of pictures.
     seed
         Random seed.
     overwrite
-        Write over files of the same names.
+        Overwrite existing files.
 
     Examples
     --------
@@ -179,7 +193,7 @@ def paint(
 
     table = Path(folder, "labels.csv")
     if table.exists() and not overwrite:
-        raise ValueError(f"{table} is there already; --overwrite writes over it and its pictures")
+        raise ValueError(f"{table} already exists; --overwrite replaces it and its pictures")
     scenes = nl.datasets.paint_scenes(n, seed)
     scenes.save(folder, overwrite=overwrite)
     if json:
@@ -201,10 +215,10 @@ def convert(
     Parameters
     ----------
     target
-        The file to write: .npz, .arff (with an .xml beside it), .csv, .tsv, .jsonl, .json,
+        File to write: .npz, .arff (with an .xml next to it), .csv, .tsv, .jsonl, .json,
         .parquet, or .txt for the sparse text format.
     gaps
-        Accept missing cells, where both formats can have some.
+        Allow missing values, if both formats support them.
 
     Examples
     --------
@@ -220,8 +234,8 @@ def convert(
     items = reading.load(data, gaps=gaps, gaps_option="--gaps")
     with naming(path="TARGET", format="TARGET"):
         nl.datasets.save(items, target)
-    size = Path(target).stat().st_size
     if json:
+        size = Path(target).stat().st_size
         say_json({"file": target, "items": len(items), "bytes": size})
     else:
-        say(f"wrote {target} ({counted(len(items), 'item')}, {size / 1e6:.2f} MB)")
+        say(f"wrote {target} ({counted(len(items), 'item')}, {file_size(target)})")

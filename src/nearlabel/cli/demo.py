@@ -1,4 +1,4 @@
-"""demo: the main verbs on painted pictures or made-up songs, as a user would type them."""
+"""demo: the main commands on painted pictures or made-up songs, as a user would type them."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ TAGGED, NEW = 300, 100  # pictures
 
 
 def demo(what: Literal["pictures", "songs"] = "pictures", /, *, folder: str | None = None) -> int:
-    """Run the main verbs on painted pictures, or on made-up songs.
+    """Run the main commands on painted pictures, or on made-up songs.
 
     Parameters
     ----------
     what
-        A collection of pictures and tags for new ones, or a model of a table of songs.
+        pictures: a collection of pictures, and tags for new ones; songs: a model of a table.
     folder
-        Where all files are kept; it must be new or empty. By default those of songs are deleted,
-        and those of pictures are in a new temporary folder, with a contact sheet to look at.
+        Folder for all files, which must be new or empty. By default, pictures and their contact
+        sheet go to a new temporary folder, and the files of songs are deleted at the end.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def demo(what: Literal["pictures", "songs"] = "pictures", /, *, folder: str | No
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         if next(place.iterdir(), None) is not None:
-            raise ValueError(f"--folder {folder}: there is something in it; give a new folder")
+            raise ValueError(f"--folder {folder}: this folder is not empty; give a new one")
         return _pictures(place) if what == "pictures" else _songs(place)
     if what == "pictures":
         return _pictures(Path(tempfile.mkdtemp(prefix="nearlabel-demo-")))

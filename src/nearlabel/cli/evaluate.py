@@ -26,7 +26,7 @@ def evaluate(
     learning: Learning = Learning(),
     measuring: Measuring = Measuring(),
 ) -> None:
-    """Fit on a training set, measure on a test set.
+    """Evaluate an algorithm: fit it to training items and measure it on test items.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def evaluate(
         Number of neighbors; several values share one search. Baselines, such as AdaBoostMH, have
         none.
     per_label
-        Report each label, too, the one with the lowest F1 first; --output writes a row per label.
+        Report each label, too, lowest F1 first; --output then writes one row per label.
 
     Examples
     --------

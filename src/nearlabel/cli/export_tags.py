@@ -26,22 +26,23 @@ def export_tags(
 ) -> None:
     """Write the tags of a collection for other programs.
 
-    Pictures themselves are never changed, and nothing is written beside them unless you ask.
+    Pictures are never changed, and nothing is written next to them unless you ask for it.
 
     Parameters
     ----------
     collection
-        Folder of a collection, as index makes it.
+        Folder of a collection, as created by index.
     output
-        A table (.csv, .tsv: columns file and tags, divided by ;), JSON lines (.jsonl: also what you
-        said no to), a new folder that gets one folder per tag, or - for a table on standard output.
+        Table with the columns file and tags, separated by ; (.csv, .tsv), JSON lines (.jsonl, with
+        rejected tags, too), a new folder for one folder per tag, or - for a table on standard
+        output.
     copy
-        Copy pictures into the folders of their tags instead of linking to them.
+        Copy pictures into the folders of their tags instead of creating links.
     sidecars
-        Write XMP sidecars beside the pictures, or update those that exist: other keywords and all
-        other fields stay, and a tag that you said no to is removed.
+        Write XMP sidecars next to the pictures, or update existing ones: other keywords and all
+        other fields are kept, and rejected tags are removed.
     texts
-        Write text files beside them, such as picture.txt.
+        Write text files next to the pictures, such as picture.txt.
 
     Examples
     --------
@@ -52,9 +53,9 @@ def export_tags(
     from nearlabel.collection.exchange.exporting import write_beside
 
     if output is None and not sidecars and not texts:
-        raise ValueError("export: give a file with --output, --sidecars or --texts")
+        raise ValueError("export: give --output FILE, --sidecars or --texts")
     if json and output == "-":
-        raise ValueError("--output -: with --json nothing else is on standard output")
+        raise ValueError("--output -: cannot be combined with --json, which uses standard output")
     told: dict[str, Any] = {"collection": collection}
     with open_collection(collection, readonly=True) as store:
         if (sidecars or texts) and store.settings.kind != "pictures":
@@ -90,7 +91,7 @@ def _write(store: Collection, output: str, copy: bool) -> dict[str, Any]:
         return {}
     place = Path(output).absolute()
     if any(is_collection(str(folder)) for folder in (place, *place.parents)):
-        raise ValueError(f"--output {output}: this is in a collection; give another place")
+        raise ValueError(f"--output {output}: this is inside a collection; give another path")
     if (table := table_of(output)) is not None:
         check_target("--output", output)
         files = [*tagged_files(store)]
@@ -106,10 +107,13 @@ def _write(store: Collection, output: str, copy: bool) -> dict[str, Any]:
 
 def _say(told: dict[str, Any]) -> None:
     """Say what was written, and name what was not."""
-    missing = [f"{name}: its file is not there" for name in told.get("missing", ())]
+    missing = [f"{name}: its file does not exist" for name in told.get("missing", ())]
     for name in ("sidecars", "texts"):
         report = told.get(name, {"problems": [], "missing": []})
-        missing += [*report["problems"], *(f"{one}: no file there" for one in report["missing"])]
+        missing += [
+            *report["problems"],
+            *(f"{one}: its file does not exist" for one in report["missing"]),
+        ]
     note_some(missing)
     if "output" in told:
         what = "items" in told

@@ -76,7 +76,7 @@ class Answering:
     Parameters
     ----------
     part
-        Rows to use, where the data set has a split.
+        Rows to use, if the data set has a split.
     output
         Write a .csv, .tsv or .jsonl file instead of a table; - for CSV on standard output.
     """

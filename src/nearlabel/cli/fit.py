@@ -50,16 +50,16 @@ def fit(
     Parameters
     ----------
     output
-        The model file, written as a whole or not at all.
+        Model file to write; an interrupt leaves no half-written file.
     k
         Number of neighbors.
     best
         Choose everything on the training rows, for the best predictions: the scale, a distance
         learned from the labels, and the weights of several methods. Takes longer; --k is not used.
     minutes
-        About how long --best may take: parts of it that would take longer are left out.
+        About how many minutes --best may take; parts of it that would take longer are left out.
     part
-        Rows to fit to, where the data set has a split.
+        Rows to fit to, if the data set has a split.
     seed
         Random seed.
 

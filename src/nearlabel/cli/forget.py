@@ -24,22 +24,22 @@ def forget(
     ignore_missing: Switch = False,
     changing: Changing = Changing(),
 ) -> int | None:
-    """Take items out of a model or a collection, and out of all that was learned from them.
+    """Remove items from a model or a collection, and from everything learned from them.
 
-    From then on no answer depends on them. Without any id, --compact removes the traces of those
-    that were forgotten before, and --refresh learns everything again. A collection is erased of
-    them at once: vectors, names, thumbnails and what undo would need; files stay where they are.
+    Afterwards, no result depends on them. Without ids, --compact removes the traces of items that
+    were forgotten earlier, and --refresh learns everything again. From a collection, items are
+    erased at once and for good, with vectors, names and thumbnails; their files are not touched.
 
     Parameters
     ----------
     model
-        Model file, as fit writes it, or folder of a collection.
+        Model file, as written by fit, or folder of a collection.
     id
-        Ids of items; in a collection also their names or files.
+        Ids of items; for a collection also their names or files.
     ids
-        A file with further ids, one on each line; - for standard input.
+        File with more ids, one per line; - for standard input.
     ignore_missing
-        Pass over ids that the model does not have.
+        Skip ids that the model does not have.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def forget(
     with changing.opened(model, ids="ID" if source is None or id else source) as opened:
         _refuse_files(opened, id)
         if not ignore_missing:  # each error names where the id was given
-            advice = "; --ignore-missing passes over such ids"
+            advice = "; --ignore-missing skips such ids"
             opened.known_ids(id, advice=advice)
             opened.known_ids(listed, source, advice=advice)
         known = opened.known_ids(names, ignore_missing=ignore_missing)
@@ -80,7 +80,7 @@ def _refuse_files(opened: OpenModel, names: Sequence[str]) -> None:
     if files := [name for name in names if Path(name).is_file()]:
         known = {str(one) for one in opened.model.ids_}
         for file in (name for name in files if name not in known):
-            raise ValueError(f"no item has the id {file}; a file of ids is given by --ids {file}")
+            raise ValueError(f"no item has the id {file}; for a file of ids, use --ids {file}")
 
 
 def _lines(path: str) -> list[str]:

@@ -30,27 +30,27 @@ def import_tags(
     encoding: str = "utf-8",
     json: Json = False,
 ) -> None:
-    """Give items of a collection the tags that files have for them.
+    """Import tags for the items of a collection from files.
 
-    All of it is one change, which 'nearlabel collection undo' takes back. Tags are added: none is
-    taken away because a file does not have it. What you decided yourself stays, above all
-    a no, and you are told where a file disagrees.
+    The import is a single change, which 'nearlabel collection undo' takes back. It adds tags and
+    never removes one because a file does not have it. Your own decisions are kept, rejected tags
+    in particular, and disagreements are reported.
 
     Parameters
     ----------
     collection
-        Folder of a collection, as index makes it.
+        Folder of a collection, as created by index.
     source
-        A table with the columns file and tags (.csv, .tsv; tags divided by ;), JSON lines (.jsonl),
-        or a folder with one folder per tag, whose files are known by their content.
+        Table with the columns file and tags, separated by ; (.csv, .tsv), JSON lines (.jsonl), or a
+        folder with one folder per tag, whose files are identified by their content.
     sidecars
-        Read XMP sidecars beside the pictures, and the XMP and IPTC keywords inside them.
+        Read XMP sidecars next to the pictures, and the XMP and IPTC keywords inside them.
     texts
-        Read text files beside them, such as picture.txt.
+        Read text files next to the pictures, such as picture.txt.
     overrule
-        Let files count more than what you decided.
+        Let imported tags replace your earlier decisions.
     encoding
-        Of a table.
+        Encoding of a table.
 
     Examples
     --------
@@ -119,13 +119,13 @@ def _word(is_yes: bool) -> str:
 
 
 def say_import(collection: str, report: ImportReport) -> None:
-    """Say what was done, and name what was not."""
+    """Print what was done, and what was not."""
     note_some(report.problems)
     note_some([f"{file}: {reason} in {collection}" for file, reason in report.unmatched])
     note_some(
         [
-            f"{one.file}: you said {_word(one.is_yes)} to {one.tag!r}, and that stays; --overrule "
-            "takes what files say"
+            f"{one.file}: you said {_word(one.is_yes)} to {one.tag!r}, which is kept; --overrule "
+            "replaces your decision"
             for one in report.kept
         ]
     )
@@ -142,7 +142,7 @@ def say_import(collection: str, report: ImportReport) -> None:
 
 
 def note_some(sentences: Sequence[str]) -> None:
-    """Tell the first of many sentences in notes, and how many there are more."""
+    """Print the first of many sentences as notes, and the number of the others."""
     for sentence in _first(sentences):
         warnings.warn(sentence, stacklevel=2)
 

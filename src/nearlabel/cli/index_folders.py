@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nearlabel.collection.exchange.tag_tables import TaggedFile
     from nearlabel.collection.indexing import IndexReport
 
-_REST = 10  # times as long as a look takes is the least time until the next one
+_REST = 10  # the next look comes after at least so many times as long as the last one took
 _COUNTS = {
     "new": "new",
     "changed": "changed",
@@ -43,48 +43,48 @@ _COUNTS = {
     "unchanged": "unchanged",
     "gone": "gone",
 }
-_GOES_ON = "what was indexed is kept, and the same command goes on from there"
+_GOES_ON = "what was indexed is kept, and the same command continues from there"
 
 
 def index(
     folder: str,
     *,
-    collection: Annotated[str, Parameter(alias="-c")],
+    collection: Annotated[str, Parameter(alias="-c", metavar="FOLDER")],
     tags: Annotated[str | None, Parameter(metavar="FILE")] = None,
     kind: Literal["pictures", "texts"] | None = None,
     features: str | None = None,
     watch: Switch = False,
-    every: Annotated[float, Parameter(metavar="SECONDS")] = 2.0,
+    every: Annotated[float, Parameter(metavar="SECONDS")] = 2,
     jobs: Whole = -1,
     json: Json = False,
 ) -> None:
-    """Bring a collection up to date with the files of a folder; it is made where there is none.
+    """Add the new and changed files of a folder to a collection, which is created if necessary.
 
-    Files are known by their content: a copy, or one that was moved, is the same item, with the
-    tags that it has. The second time only new and changed files are read. What is done is kept
-    after an interrupt, and the next time goes on from there. The files themselves are never
-    changed. Hidden files are left out, and links that lead out of the folder.
+    Files are identified by their content: a file that was copied or moved is still the same item
+    and keeps its tags. The next run reads only new and changed files. After an interrupt, the same
+    command continues where it stopped. The files themselves are never changed. Hidden files and
+    links that lead out of the folder are skipped.
 
     Parameters
     ----------
     folder
-        Folder of pictures or texts; or a table or data set, whose rows become a collection of
+        Folder of pictures or texts, or a table or data set whose rows become a collection of
         vectors.
     collection
         Folder of the collection.
     tags
-        A table with the columns file and tags, divided by ;, for the items of the collection.
+        Table of tags for the items, with the columns file and tags (separated by ;).
     kind
-        What a new collection holds; by default pictures.
+        Kind of items in a new collection; by default pictures.
     features
-        What pictures or texts of a new collection become: auto, moments, words, the name of a
+        Features of the pictures or texts in a new collection: auto, moments, words, the name of a
         network, or an ONNX file.
     watch
-        Go on looking for new, changed and vanished files, until Ctrl-C.
+        Keep looking for new, changed and deleted files until Ctrl-C.
     every
-        Time between two looks of --watch.
+        Time between two looks with --watch.
     jobs
-        Number of threads, -1 for all cores.
+        Number of threads; -1 for all cores.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def index(
     if not 0 < every < 1e6:
         raise ValueError(f"--every must be a number of seconds above 0; got {every:g}")
     import_scikit_learn()
-    # Read before the work is done: a table that is not there would be told too late.
+    # Read first: the error about a missing table must not come after all the work.
     tagged = None if tags is None else [*tagged_files(tags)]
     beside = None if tags is None else Path(tags).parent
     if not Path(folder).is_dir():
@@ -132,7 +132,7 @@ def index(
 
 
 def _made(path: str, kind: str | None, features: str | None) -> None:
-    """Have a collection, or see that it is what was asked for."""
+    """Create a collection, or check that an existing one is of the kind asked for."""
     from nearlabel.collection import is_collection
     from nearlabel.collection.item_features import chosen_features
 
@@ -150,13 +150,13 @@ def _made(path: str, kind: str | None, features: str | None) -> None:
     ):
         if wanted not in (None, "auto", there):
             raise ValueError(
-                f"{option} {wanted}: {path} was made with {there}, and stays so; index into "
-                "another collection"
+                f"{option} {wanted}: {path} was created with {there}, which cannot be changed; "
+                "index into another collection"
             )
 
 
 def _create(path: str, **settings: Any) -> None:
-    """Make a collection, unless another process has just done so."""
+    """Create a collection, unless another process has just done so."""
     from nearlabel.collection import Collection, is_collection
 
     try:
@@ -189,7 +189,7 @@ class _Watched:
                     raise KeyboardInterrupt(_GOES_ON) from None
 
     def look_again(self) -> IndexReport | None:
-        """The same where something has changed; the collection is open only for that."""
+        """The same if something has changed; the collection is open only for that."""
         from nearlabel.collection.folder_watch import STILL_WRITTEN
 
         begin = time.monotonic()
@@ -199,18 +199,18 @@ class _Watched:
             self._is_there = True
             self.seconds = time.monotonic() - begin
             return self.look(STILL_WRITTEN) if is_new else None
-        except BlockingIOError:  # somebody else writes: the next time, then
+        except BlockingIOError:  # another process is writing: try at the next look
             return None
         except (FileNotFoundError, NotADirectoryError) as error:
             if self._is_there:
                 name = error.filename or self._folder
-                warnings.warn(f"{name} is not there; it may come back", stacklevel=2)
+                warnings.warn(f"{name} does not exist; waiting for it", stacklevel=2)
             self._is_there = False
             return None
 
     def _check(self, store: Collection) -> None:
         if store.settings.kind == "vectors":
-            raise ValueError(f"{self._collection} holds vectors; give a table in place of a folder")
+            raise ValueError(f"{self._collection} holds vectors; give a table instead of a folder")
 
 
 def _told(folder: str, path: str, report: IndexReport) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def _imported(
 
 
 def _say(told: Mapping[str, Any], report: IndexReport) -> None:
-    """Say what was done."""
+    """Print what was done."""
     note_some([f"{encodable(path)} {reason}; left out" for path, reason in report.skipped])
     counts = [f"{told[key]:,} {name}" for key, name in _COUNTS.items() if told[key]]
     read = report.new + report.changed
@@ -277,7 +277,7 @@ def _index_table(
 
     for option, given in (("--kind", kind), ("--features", features), ("--watch", watch or None)):
         if given is not None:
-            raise ValueError(f"{option}: {data} is no folder")
+            raise ValueError(f"{option}: {data} is not a folder")
     if Path(data).is_file() and Path(data).suffix.lower() not in SUFFIXES:
         instead = f"'nearlabel add {path} {data}' adds a single file"
         if not is_collection(path):
@@ -286,7 +286,7 @@ def _index_table(
     try:
         items = with_or_without_labels(LabelReading(), data)
     except FileNotFoundError:
-        raise ValueError(f"there is no folder {data}, and no data set of that name") from None
+        raise ValueError(f"there is no folder or data set {data}") from None
     if not is_collection(path):
         _create(path, kind="vectors", features=vector_features(items))
     with open_collection(path) as store:

@@ -1,11 +1,11 @@
-"""How answers are measured, and how that is told: what evaluate, tune and compare share."""
+"""How predictions are evaluated and reported: what evaluate, tune and compare share."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
@@ -15,7 +15,14 @@ from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.preparation import Preparation
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import check_results, counted, say, say_json, write_results
+from nearlabel.cli.output import (
+    check_results,
+    counted,
+    say,
+    say_folded,
+    say_json,
+    write_results,
+)
 from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
@@ -23,36 +30,36 @@ if TYPE_CHECKING:
     from nearlabel.experiments import Part
 
 
-@Parameter(name="*", group=Group("How it is measured", sort_key=1))
+@Parameter(name="*", group=Group("Evaluation", sort_key=1))
 @dataclass(frozen=True)
 class Measuring:
-    """How answers are measured, on which data and by which search, and how results are reported.
+    """How predictions are evaluated, with which data and search, and how results are reported.
 
     Parameters
     ----------
     output
         Write a .csv, .tsv or .jsonl file, one result per row; - for CSV on standard output.
     split
-        official: the data set's own; holdout: a random test set;
-        cv10: ten folds; cv10x5: ten folds, five times; loo: leave-one-out.
-        By default official where there is one, else cv10 (compare: holdout); tune: loo.
+        official: the split of the data set; holdout: a random test set; cv10: ten folds; cv10x5:
+        ten folds, five times; loo: leave-one-out. By default loo for tune; otherwise official if
+        there is one, or else cv10 (holdout for compare).
     test_size
-        Share of the items in the test set of holdout; by default a third.
+        Share of the items in the test set of holdout; by default 1/3.
     stratified
         Keep the share of each label about the same in all random parts.
     metric
-        Metrics to report, such as one_error macro_f1; the first decides in tuning.
-        By default all (compare: five; tune: ranking_loss).
+        Metrics to report, such as one_error macro_f1; the first one is used for tuning. By default
+        all metrics (five for compare, ranking_loss for tune).
     convention
-        How ties and rows without labels count.
+        How ties and rows without labels are treated.
     at
-        Number of top labels for success_rate and precision_at.
+        Number of top labels in success_rate and precision_at.
     seed
-        Random seed, of splits and algorithms.
+        Random seed of splits and algorithms.
     """
 
     split: str | None = None
-    test_size: Annotated[float, Parameter(show_default=False)] = 1 / 3
+    test_size: float | None = None
     stratified: Switch = False
     metric: Texts = ()
     convention: Convention = "paper"
@@ -103,7 +110,11 @@ class Measuring:
         from nearlabel.experiments import splits
 
         kind = self.split or ("official" if own and items.train is not None else usual)
-        how: dict[str, Any] = {"test_size": self.test_size, "seed": self.seed}
+        how: dict[str, Any] = {"seed": self.seed}
+        if self.test_size is not None:
+            if kind != "holdout":
+                raise ValueError(f"--test-size: only with --split holdout; the split is {kind}")
+            how["test_size"] = self.test_size
         with naming(split="--split", test_size="--test-size", stratified="--stratified"):
             return kind, splits(items, kind, stratified=self.stratified, **how)
 
@@ -175,20 +186,21 @@ class Measuring:
         from nearlabel.common.messages import one_line
 
         say(f"{one_line(told['dataset'])}: {sizes(told)}")
-        say(f"{title}{told_preparation(told, told['chosen_scales'])}")
+        say_folded(f"{title}{told_preparation(told, told['chosen_scales'])}")
         parts = f"{counted(told['train'], 'training item')}, {counted(told['test'], 'test item')}"
         if told["split"] == "loo":
             parts = f"each of {told['items']} items left out in turn"
         elif told["parts"] > 1:
             parts = f"{told['parts']} times {parts}"
-        say(f"split {told['split']}{', stratified' if self.stratified else ''}: {parts}")
+        say_folded(f"split {told['split']}{', stratified' if self.stratified else ''}: {parts}")
         own = told["text"] or told["learn_distance"]
         own = own or (told["impute"], told["scale"]) != ("none", "none")
         if told["parts"] > 1 and has_graph and not own:
-            say("one graph of all items, in which those held out are hidden")
+            say_folded("one graph of all items, in which those held out are hidden")
         elif told["parts"] > 1 and has_graph:
-            say("each part is prepared by itself and has a graph of its own")
-        say(f"convention {self.convention}{spread}; ↓ less is better, ↑ more\n")
+            say_folded("each part is prepared by itself and has a graph of its own")
+        say_folded(f"convention {self.convention}{spread}; ↓ less is better, ↑ more")
+        say()
         return True
 
 

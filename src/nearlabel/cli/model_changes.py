@@ -137,15 +137,15 @@ class Changing:
     Parameters
     ----------
     compact
-        Write the whole model file anew, with all changes and without forgotten items.
-        By default changes go to a journal beside it, MODEL.journal.
+        Rewrite the model file with all changes and without forgotten items. By default, changes
+        are written to a journal next to it, MODEL.journal.
     refresh
-        Learn everything again, also what changes leave as it is: centers, rates and cuts. The
-        whole model file is written anew for that.
+        Learn everything again, including centers, rates and thresholds, which changes otherwise
+        keep, and rewrite the model file.
     verify
-        Compute everything again from the items, and compare.
+        Recompute everything from the items, and compare.
     jobs
-        Number of threads, by default as in fit; -1 for all cores.
+        Number of threads; by default that of fit; -1 for all cores.
     """
 
     compact: Switch = False
@@ -176,7 +176,9 @@ class Changing:
             pipeline = as_pipeline(loaded, path)
             model = pipeline[-1]
             if model.ids_ is None:
-                raise ValueError(f"{path} was fitted to a graph without items: nothing can change")
+                raise ValueError(
+                    f"{path} was fitted to a graph, without items, and cannot be changed"
+                )
             opened = OpenModel(path, pipeline, _n_labels(model), model.n_jobs, model.history_)
             self._use_jobs(opened)
             with naming(ids=ids):

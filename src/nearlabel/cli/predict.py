@@ -14,12 +14,12 @@ from nearlabel.cli.output import is_table
 def predict(model: str, *data: DataOrPictures, answering: Answering = Answering()) -> None:
     """Predict the labels of items.
 
-    Columns are matched by name; those that the model does not know are ignored.
+    Columns are matched by name; columns unknown to the model are ignored.
 
     Parameters
     ----------
     model
-        Model file, as fit writes it.
+        Model file, as written by fit.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def predict(model: str, *data: DataOrPictures, answering: Answering = Answering(
     names = fitted.label_names_
     # The mark between labels in one cell, by which the reader of tables divides them again.
     if is_table(answering.output) and names is not None and any(";" in one for one in names):
-        raise ValueError("a label has ';' in its name: write a .jsonl file, or give --json")
+        raise ValueError("a label has ';' in its name: write a .jsonl file, or use --json")
     answering.tell(
         _predicted(fitted, blocks),
         cells=lambda record: [{**record, "labels": ";".join(record["labels"])}],

@@ -11,10 +11,12 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from nearlabel.cli.output import printable, write
 
+_OF_COMMANDS = ("cyclopts", "rich")  # packages of the extra "cli"
 _AGAIN_AFTER = 1.0  # seconds until an interrupt that nobody heard is raised again
 # What the library advises, and what a user of commands does instead.
 _IN_COMMANDS = {
@@ -84,15 +86,17 @@ def _insistent_interrupts() -> Iterator[None]:
 def run(arguments: Sequence[str]) -> int:
     """Run a command; its exit code."""
     try:
+        import rich  # noqa: F401
         from cyclopts import CycloptsError
 
-        from nearlabel.cli.app import app, problem
+        from nearlabel.cli.app import app
         from nearlabel.cli.options.errors import in_options, naming
         from nearlabel.cli.options.learning import OPTIONS
+        from nearlabel.cli.usage_errors import usage_message
     except ImportError as error:
-        if error.name not in ("cyclopts", "rich"):
+        if error.name not in _OF_COMMANDS:
             raise
-        return _say_error("the command line needs the extra 'cli': pip install 'nearlabel[cli]'")
+        return _say_error(f"the command line needs {error.name}: pip install 'nearlabel[cli]'")
     notes: set[str] = set()
 
     def note(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -110,7 +114,7 @@ def run(arguments: Sequence[str]) -> int:
                 code = app(list(arguments))
             write(flush=True)
         except CycloptsError as error:
-            return _say_error(problem(error, arguments))
+            return _say_error(usage_message(app, error, arguments))
         except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
             _drop_output()
             return BROKEN_PIPE
@@ -131,8 +135,18 @@ def run(arguments: Sequence[str]) -> int:
             if isinstance(error, OSError) and error.strerror:
                 name = error.filename or ("standard output" if dropped else "")
                 reason = f"{name}: {error.strerror}" if name else error.strerror
+                reason += _similar_file(name) if isinstance(error, FileNotFoundError) else ""
             return _say_error(_in_commands(reason))
     return code if isinstance(code, int) else 0
+
+
+def _similar_file(path: Any) -> str:
+    """The end of a message about a file that does not exist: one of a similar name, if any."""
+    from nearlabel.common.messages import did_you_mean
+
+    missing = Path(os.fsdecode(path))
+    there = missing.parent.iterdir() if missing.parent.is_dir() else ()
+    return did_you_mean(missing.name, [one.name for one in there])
 
 
 def _in_commands(text: str) -> str:

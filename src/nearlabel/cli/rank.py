@@ -27,11 +27,11 @@ def rank(
     Parameters
     ----------
     model
-        Model file, as fit writes it.
+        Model file, as written by fit.
     top
-        Labels per item.
+        Number of labels per item.
     why
-        Show the neighbors that voted, nearest first, and the score without each of them.
+        Show the neighbors that voted for each label, nearest first, and the score without each.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def rank(
     nearlabel rank scenes.model photo.jpg --why
     """
     if why and is_table(answering.output):
-        raise ValueError("--why has no place in a table: write a .jsonl file, or give --json")
+        raise ValueError("--why does not fit into a table: write a .jsonl file, or use --json")
     fitted, blocks = answering.load(model, data, "rank")
     if why:
         check_keeps_items(fitted, model, "--why")

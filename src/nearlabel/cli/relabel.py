@@ -34,26 +34,25 @@ def relabel(
     changing: Changing = Changing(),
     reading: LabelReading = LabelReading(),
 ) -> int | None:
-    """Give items of a model or a collection other labels, from which it learns at once.
+    """Change the labels of items in a model or a collection, which learns from them at once.
 
-    They replace those that the items have, unless --add or --remove is given. DATA has the ids of
-    items and their labels; features in it are not looked at. Names that the model does not know
-    become new labels. In a collection, a tag that is taken away is never suggested again.
+    The new labels replace the old ones, unless --add or --remove is used. DATA contains ids of
+    items and their labels; its features are not read. Names unknown to the model become new
+    labels. In a collection, a tag that is removed is never suggested again.
 
     Parameters
     ----------
     model
-        Model file, as fit writes it, or folder of a collection.
+        Model file, as written by fit, or folder of a collection.
     item
-        Ids of items, instead of DATA; in a collection also their names or files.
+        Ids of items, instead of DATA; for a collection also their names or files.
     to
-        The labels that each --item gets: calm sad, or 'calm;sad' as in a cell of tags; "" for
-        none. The name of a label that the model has is never divided; in a collection, only ;
-        divides tags.
+        Labels of each --item: calm sad, or 'calm;sad' as in a cell of tags; "" for none. The name
+        of an existing label is never split; in a collection, only ; separates tags.
     add
-        Labels that each --item gets beside those that it has.
+        Labels to add to those of each --item.
     remove
-        Labels that are taken away from each --item.
+        Labels to remove from each --item.
 
     Examples
     --------
@@ -65,11 +64,10 @@ def relabel(
     given = [one for one in (to, add, remove) if one is not None]
     if given and not item:
         raise ValueError(
-            "--to, --add and --remove need --item, the items that are meant: "
-            "--item 'song 017' --add calm"
+            "--to, --add and --remove need --item, the ids of items: --item 'song 017' --add calm"
         )
     if (data is None) == (not item):
-        missing = "DATA is missing" if data is None else "--item cannot be given beside DATA"
+        missing = "DATA is missing" if data is None else "--item cannot be combined with DATA"
         if data is None and not given and (changing.compact or changing.verify):
             only = (
                 f"to verify only: nearlabel verify {model}"
@@ -81,7 +79,7 @@ def relabel(
     if item and not given:
         raise ValueError("--item needs --to, --add or --remove: --item 'song 017' --to calm sad")
     if to is not None and len(given) > 1:
-        raise ValueError("--to replaces all labels: it cannot be given beside --add or --remove")
+        raise ValueError("--to replaces all labels: it cannot be combined with --add or --remove")
     if is_collection(model):
         return _relabel_items(model, data, item, (to, add, remove), changing, reading)
     source = None if data is None else source_name(data)
@@ -113,7 +111,7 @@ def _read(reading: LabelReading, data: str) -> tuple[list[str], Csr, list[str] |
     in_table, source = is_table(data, reading.format), source_name(data)
     items = reading.load(data, features=())
     if items.row_names is None:
-        raise ValueError(f"{source} has no ids of items: give --id, the column that has them")
+        raise ValueError(f"{source} has no ids of items: give their column with --id")
     ids = items.row_names.tolist()
     if (twice := first_twice(ids)) is not None:
         raise ValueError(f"{source} has two rows with the id {shown(twice)}")

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from nearlabel.cli.options import Json, Switch, Texts, Whole
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.output import WIDTH, say, say_folded, say_json, say_table, steps
+from nearlabel.cli.output import (
+    column_blocks,
+    say,
+    say_folded,
+    say_json,
+    say_table,
+    steps,
+    width,
+)
 from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
@@ -21,16 +31,16 @@ def reproduce(
     *,
     paper: Texts = (),
     table: Texts = (),
-    report: str | None = None,
-    results: str | None = None,
+    report: Annotated[str | None, Parameter(metavar="FOLDER")] = None,
+    results: Annotated[str | None, Parameter(metavar="FOLDER")] = None,
     again: Switch = False,
     jobs: Whole = 1,
     json: Json = False,
 ) -> None:
-    """Reproduce published tables, and compare.
+    """Reproduce published tables, and compare the results with them.
 
-    Runs the experiments of five papers whose data are in the data folder.
-    Results are stored: after an interrupt the next run continues.
+    Runs those experiments of five papers whose data are in the data folder.
+    Results are stored, so that an interrupted run can be continued.
 
     Parameters
     ----------
@@ -39,13 +49,13 @@ def reproduce(
         (LAML-kNN), zhang-2017 (positive samples); by default all.
     table
         Tables of these papers, such as 1 or II; by default all. 5-pictures, 7-pictures
-        and 2-pictures are made from pictures.
+        and 2-pictures are computed from pictures.
     report
-        Write a page in HTML and Markdown, with figures, to this folder.
+        Folder for a report in HTML and Markdown, with figures.
     results
-        Folder of the results; by default in the user's cache.
+        Folder for the stored results; by default in the user's cache.
     again
-        Measure again and replace the stored results.
+        Run everything again and replace the stored results.
     jobs
         Number of threads; -1 for all cores.
     json
@@ -186,9 +196,13 @@ def _narrow(number: str) -> str:
 
 
 def _say_numbers(head: list[str], lines: list[list[str]]) -> None:
-    """Print lines of numbers in 80 columns: a table with less between its columns than others."""
+    """Print lines of numbers: a table with less room between its columns than others."""
+    most = width()
     widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
-    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= WIDTH else 1
-    for line in (head, *lines):
-        first, *numbers = map(str.rjust, line, widths)
-        say((" " * gap).join([line[0].ljust(len(first)), *numbers]).rstrip())
+    gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= most else 1
+    for block in column_blocks(widths, most, gap):
+        if block[1] > 1:
+            say()
+        for line in (head, *lines):
+            numbers = [line[place].rjust(widths[place]) for place in block[1:]]
+            say((" " * gap).join([line[0].ljust(widths[0]), *numbers]).rstrip())

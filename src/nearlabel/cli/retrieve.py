@@ -44,21 +44,21 @@ def retrieve(
     html: Annotated[str | None, Parameter(metavar="FILE")] = None,
     answering: Answering = Answering(),
 ) -> None:
-    """Find the items most like an item, grouped by its likeliest tags.
+    """Find the items most similar to an item, grouped by its likeliest tags.
 
-    For each of its best tags come the nearest items that carry it, as in the paper of 2017. An item
-    of a collection is answered as if it were new.
+    For each of these tags, the nearest items that carry it are listed (Zhang, Kiranyaz and Gabbouj,
+    2017). An item of a collection is treated as if it were new.
 
     Parameters
     ----------
     model
-        Folder of a collection, as index makes it, or model file, as fit writes it.
+        Folder of a collection, as created by index, or model file, as written by fit.
     top
-        Tags per item.
+        Number of tags per item.
     per_tag
-        Items per tag.
+        Number of items per tag.
     html
-        Write a contact sheet: a page to look at, with the pictures in it. For collections.
+        Write a contact sheet, a page that contains the pictures. For collections only.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def retrieve(
     """
     if not is_collection(model):
         if html is not None:
-            raise ValueError(f"--html is for collections, and {model} is none")
+            raise ValueError(f"--html is only for collections, and {model} is not one")
         fitted, blocks = answering.load(model, data, "retrieve")
         check_keeps_items(fitted, model, "retrieve")
         found = _of_model(fitted, blocks, top, per_tag)

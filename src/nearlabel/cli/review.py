@@ -29,24 +29,25 @@ def review(
     limit: Count | None = None,
     json: Json = False,
 ) -> None:
-    """Answer questions about items without tags, one key an answer.
+    """Answer questions about items without tags, with one key per answer.
 
-    Items whose tags teach the collection most come first. Their likeliest tags are shown, with the
-    probable ones marked: Enter gives those that are marked and rejects the others. Digits mark and
-    unmark, n rejects all that are shown, t types tags, which are given beside the marked ones, s
-    skips, u takes the last answer back, q ends. Every answer is stored at once. --json lists the
-    questions, 10 unless --limit is given, and asks nothing.
+    Items whose tags teach the collection most come first. Their likeliest tags are shown, with
+    probable ones marked. Enter gives the marked tags and rejects the others; digits mark and
+    unmark; n rejects all that are shown; t lets you type tags in addition to the marked ones; s
+    skips; u undoes the last answer; q quits. Every answer is stored at once. --json lists the
+    questions (10, unless --limit is given) without asking them.
 
     Parameters
     ----------
     collection
-        Folder of a collection, as index makes it.
+        Folder of a collection, as created by index.
     strategy
         learn: questions whose answers teach most. confident: items whose tags the collection is
-        sure of, quick to confirm. mixed: learn, with every fourth question from confident.
+        sure of, which are quick to confirm. mixed: learn, but every fourth question is from
+        confident.
     tag
-        Ask about this tag only, the likeliest items first: y or n. It ends when eight items in a
-        row do not have it.
+        Ask only about this tag (y or n), the likeliest items first, until eight items in a row do
+        not have it.
     limit
         Number of questions to ask.
 
@@ -57,7 +58,7 @@ def review(
     nearlabel review photos.nearlabel --tag sunset
     """
     if not json and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise ValueError("review needs a terminal, for keys; --json lists the questions instead")
+        raise ValueError("review needs a terminal to read keys; --json lists the questions instead")
     with open_collection(collection, readonly=json) as store:
         if json:
             found = store.questions(limit or _LISTED, strategy, tag=tag)

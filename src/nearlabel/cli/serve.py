@@ -31,37 +31,37 @@ def serve(
     log: Literal["auto", "json", "text"] = "auto",
     browser: Annotated[bool, Parameter(name="--open", show_default=False)] = False,
 ) -> None:
-    """Serve a collection: a page to look at it and tag it, and an interface for programs.
+    """Serve a collection: a web page to browse and tag it, and an HTTP interface for programs.
 
     The page suggests tags for pictures that you drop on it, shows the neighbors that voted, and
-    asks about pictures without tags. By default only this machine can reach it. Ctrl-C stops it
-    after answering the requests under way.
+    asks about pictures without tags. By default, only this machine can reach it. Ctrl-C stops it
+    after it has answered the current requests.
 
     Parameters
     ----------
     collection
-        Folder of a collection, as index makes it.
+        Folder of a collection, as created by index.
     host
         Address to listen on. One that other machines can reach needs a token.
     port
-        Port to listen on; 0 for one that is free.
+        Port to listen on; 0 for any free one.
     token_file
         File with the token that clients must send; it is created if it does not exist. By default,
         the variable NEARLABEL_TOKEN is used.
     allow_host
-        A further name by which the service may be called, as behind a reverse proxy.
+        Another host name under which the service can be reached, for example behind a reverse
+        proxy; can be repeated.
     uploads
-        Folder for pictures that are added on the page; by default NAME-uploads beside the
-        collection.
+        Folder for pictures added on the page; by default NAME-uploads next to the collection.
     watch
-        Look for new, changed and deleted files in the folders that were indexed.
+        Keep looking for new, changed and deleted files in the indexed folders.
     readonly
-        Change nothing, so that another process may.
+        Do not change anything, so that another process can.
     max_upload
-        Largest request, in MiB.
+        Maximum size of a request, in MiB.
     log
-        Form of the log on standard error: json is one object per request, text is a line; auto is
-        json, but on a terminal only what goes wrong.
+        Format of the log on standard error: json (one object per request), text (one line per
+        request), or auto: json, but only errors on a terminal.
     browser
         Open the page in a browser.
 
@@ -74,7 +74,7 @@ def serve(
     from nearlabel.common.extras import extra_module
 
     for module in ("fastapi", "uvicorn", "jinja2", "python_multipart", "prometheus_client"):
-        extra_module(module, "serve needs FastAPI and what belongs to it", "serve")
+        extra_module(module, f"serve needs {module.replace('_', '-')}", "serve")
     if not 0 <= port < 2**16:
         raise ValueError(f"--port must be from 0 to 65535; got {port}")
     if not 1 <= max_upload <= 1024:

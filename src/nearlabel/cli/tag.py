@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
 
 from nearlabel.cli.open_collections import (
     Asked,
@@ -36,42 +38,43 @@ def tag(
     add: Texts = (),
     no: Texts = (),
     clear: Texts = (),
-    truth: str | None = None,
+    truth: Annotated[str | None, Parameter(metavar="FILE")] = None,
     jobs: Whole | None = None,
     json: Json = False,
 ) -> None:
-    """Suggest tags for pictures, with the neighbors that voted; accept suggestions; or give tags.
+    """Suggest tags for pictures and show the neighbors that voted, or store your decisions.
 
-    PICTURE is an item of the collection, by its id, its name or the path of its file, or any
-    other file, or a folder. Suggestions leave out tags that an item was said not to have; an item
-    of the collection is answered as if it were new. With --accept, the items get the suggested
-    tags; with --add, --no or --clear, those that you give. The collection learns from them at once,
-    and 'nearlabel collection undo' takes them back.
+    Tags that were rejected for an item are not suggested again. An item of the collection is
+    treated as if it were new. With --accept, items get the suggested tags; with --add, --no and
+    --clear, the tags that you give. The collection learns from them at once, and 'nearlabel
+    collection undo' takes them back.
 
     Parameters
     ----------
     collection
-        Folder of a collection, as index makes it.
+        Folder of a collection, as created by index.
+    picture
+        Items of the collection, by id, name or file, or any other files or folders.
     state
-        Instead of pictures: all items without a tag, say, or without any decision.
+        Use all items in this state instead of PICTURE, such as those without tags.
     top
-        Tags per picture.
+        Number of tags per picture.
     why
-        Show all neighbors that voted, with their distances and what the probability would be
-        without each: the same, where the next nearest item, which takes its place, has the tag.
+        Show all neighbors that voted, with their distances and the probability without each of
+        them. It is often the same, because the next nearest item that takes its place has the tag.
     accept
-        Give items those of the suggested tags that are at least so probable, from 0 to 1.
+        Store the suggested tags whose probability is at least this, from 0 to 1.
     add
         Tags that the pictures have.
     no
-        Tags that they do not have: these are never suggested for them again, and the collection
-        learns from that as well.
+        Tags that they do not have. These are never suggested again, and the collection learns from
+        them, too.
     clear
-        Tags about which nothing is decided any more.
+        Tags whose decision is withdrawn.
     truth
-        A table with the columns file and tags: say how well suggestions agree with it.
+        Compare the suggestions with a table with the columns file and tags, and report metrics.
     jobs
-        Threads that read pictures; -1 for all cores.
+        Number of threads that read pictures; -1 for all cores.
 
     Examples
     --------
@@ -84,17 +87,19 @@ def tag(
     given = {"--add": add, "--no": no, "--clear": clear}
     options = [option for option, tags in given.items() if tags]
     if picture and state is not None:
-        raise ValueError("--state: give either pictures or the state of items")
+        raise ValueError("--state: give either PICTURE or --state")
     if not picture and state is None:
         how = "for example: nearlabel tag photos.nearlabel new.jpg, or --state untagged"
         if options:
             how = f"give it before {options[0]}, which takes all values that follow it"
         raise ValueError(f"tag: PICTURE is missing; {how}")
     if truth is not None and (options or accept is not None):
-        raise ValueError("--truth compares suggestions: it cannot be given beside tags")
+        raise ValueError("--truth compares suggestions: it cannot be combined with other tags")
     if accept is not None:
         if options:
-            raise ValueError(f"--accept gives suggested tags: it cannot stand beside {options[0]}")
+            raise ValueError(
+                f"--accept stores suggested tags: it cannot be combined with {options[0]}"
+            )
         if not 0 < accept <= 1:
             raise ValueError(f"--accept must be a probability above 0 and at most 1; got {accept}")
         _accept(collection, picture, state, top, accept, json)
@@ -125,7 +130,7 @@ def _check_once(given: Mapping[str, Sequence[str]]) -> None:
     for option, tags in given.items():
         for one in tags:
             if (other := seen.setdefault(tag_name(one, option), option)) != option:
-                raise ValueError(f"{shown(one)} is given by {other} and by {option}")
+                raise ValueError(f"{shown(one)} is given with both {other} and {option}")
 
 
 def _accept(

@@ -40,30 +40,30 @@ def tune(
     *,
     algorithm: Methods = ("MLkNN",),
     k: Neighbors = (),
-    grid: Texts = (),
+    grid: Annotated[Texts, Parameter(metavar="NAME=VALUES...")] = (),
     distance: Annotated[tuple[Distance, ...], Several, Parameter(show_default=False)] = (),
     part: Part | None = None,
-    figure: str | None = None,
+    figure: Annotated[str | None, Parameter(metavar="FILE")] = None,
     measuring: Measuring = Measuring(),
 ) -> None:
-    """Find the best k, and other parameters, on one neighbor graph.
+    """Find the best k and other parameters on one neighbor graph.
 
-    Candidates are scored by leave-one-out, or as --split says. They share one
+    Candidates are scored by leave-one-out, or as given by --split. They share one
     graph per distance.
 
     Parameters
     ----------
     algorithm
-        The methods to tune.
+        The algorithms to tune.
     k
-        Values to try, such as 5 10 20 or 1-50; by default 1-50, at most a quarter of the items.
+        Values to try, such as 5 10 20 or 1-50; by default 1-50, but at most a quarter of the items.
     grid
-        Values of other parameters, such as smoothing=0.5,1,2 or n_clusters=2,5,10.
+        Values of other parameters to try, such as smoothing=0.5,1,2 or n_clusters=2,5,10.
     distance
-        Distances between items to try; by default euclidean, for pictures by a network cosine.
+        Distances to try; by default euclidean, or cosine for network features of pictures.
     part
-        Items to tune on; by default the data set's own training set, where it has one, so that
-        the test set stays unseen.
+        Items to tune on; by default the training set of the data set, if it has one, so that the
+        test set is not used.
     figure
         Write the curve to a .png, .svg or .pdf file.
 
@@ -75,10 +75,15 @@ def tune(
     nearlabel tune enron --distance euclidean cosine --split cv5
     """
     if figure is not None:
-        from nearlabel.experiments.reporting.drawing import check_figure_path, save
+        from nearlabel.experiments.reporting.drawing import (
+            check_figure_path,
+            report_module,
+            save,
+        )
         from nearlabel.experiments.reporting.figures import tuning_curve
 
         check_figure_path(figure)
+        report_module("matplotlib")
         check_target("--figure", figure, data)
     items = measuring.load(data)
     if part is None:

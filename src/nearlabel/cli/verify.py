@@ -16,18 +16,18 @@ from nearlabel.cli.quick_imports import import_scikit_learn
 
 
 def verify(model: str, *, jobs: Whole | None = None, json: Json = False) -> int | None:
-    """Compute all that a model or a collection has learned again, and compare.
+    """Recompute everything that a model or a collection has learned, and compare.
 
-    Where something differs, the exit code is 1. The file stays as it is, and others may use it
-    meanwhile.
+    If something differs, the exit code is 1. Nothing is changed, and other processes can use the
+    file in the meantime.
 
     Parameters
     ----------
     model
-        Model file, as fit writes it; the changes in its journal are looked at, too. Or folder of a
-        collection, whose tables and vectors are looked at as well.
+        Model file, as written by fit, with its journal if it has one; or folder of a collection,
+        whose tables and vectors are checked, too.
     jobs
-        Number of threads, by default as in fit; -1 for all cores.
+        Number of threads; by default that of fit; -1 for all cores.
 
     Examples
     --------

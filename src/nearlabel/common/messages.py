@@ -13,6 +13,7 @@ import numpy as np
 from nearlabel.common.arrays import Array
 
 _MOST_BYTES = 2**28  # of an array of names
+_SIMILAR = 0.65  # by difflib: one wrong letter of four, but not "impute" for "minutes"
 
 
 def one_line(text: str, width: int = 400) -> str:
@@ -73,10 +74,14 @@ def _distinctive(name: str) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the known one that is most similar, if any."""
-    suffix = Path(word).suffix  # of two files, prefer the one with this suffix
-    names = {_distinctive(one): one for one in sorted(known, key=lambda n: n.endswith(suffix))}
-    close = difflib.get_close_matches(_distinctive(word), names, 1)
+    """The end of a message about an unknown name: the known one most similar to it, if any."""
+    suffix = Path(word).suffix  # of files that differ only in this, the one most similar
+
+    def similar(name: str) -> float:
+        return difflib.SequenceMatcher(None, suffix, Path(name).suffix).ratio()
+
+    names = {_distinctive(one): one for one in sorted(known, key=similar)}
+    close = difflib.get_close_matches(_distinctive(word), names, 1, _SIMILAR)
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 

@@ -13,9 +13,11 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, canonical_csr
-from nearlabel.common.messages import shown
+from nearlabel.common.messages import did_you_mean, shown
 from nearlabel.datasets.dataset import unlabeled
 from nearlabel.datasets.text_lines import column_names, number, truth
+
+_COMPARED = 1000  # columns whose names are compared with one that does not exist
 
 
 class Numbers:
@@ -135,8 +137,10 @@ def named_columns(option: str, names: Iterable[str], columns: Sequence[str]) -> 
 def no_column(option: str, name: str, columns: Sequence[str]) -> str:
     """The message about an option that matches no column."""
     there = ", ".join(map(shown, columns[:8])) + (", …" if len(columns) > 8 else "")
-    what = "column matches" if set(name) & set("*?[") else "such column"
-    return f"{option}={shown(name)}: no {what}; the columns are {there}"
+    if set(name) & set("*?["):
+        return f"{option}={shown(name)}: no column matches; the columns are {there}"
+    hint = did_you_mean(name, columns[:_COMPARED])
+    return f"{option}={shown(name)}: no such column; the columns are {there}{hint}"
 
 
 def source_columns(features: Sequence[str], columns: Iterable[str]) -> set[str]:

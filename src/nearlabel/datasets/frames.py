@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from nearlabel.common.arrays import Array
+from nearlabel.common.extras import extra_module
 from nearlabel.common.messages import shown
 
 if TYPE_CHECKING:
@@ -16,14 +17,8 @@ if TYPE_CHECKING:
 
 def import_polars() -> Any:
     """The module polars; if it is not installed, an error that says how to install it."""
-    try:
-        import polars
-    except ImportError:
-        raise ModuleNotFoundError(
-            "text columns, missing categories and Parquet files need polars: "
-            'pip install "nearlabel[tables]"'
-        ) from None
-    return polars
+    what = "text columns, missing categories and Parquet files need polars"
+    return extra_module("polars", what, "tables")
 
 
 def is_frame(X: Any) -> TypeGuard[DataFrame]:

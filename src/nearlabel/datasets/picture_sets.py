@@ -190,7 +190,7 @@ def _write(picture: Any, path: Path) -> None:
             with Path(picture).open("rb") as source:
                 shutil.copyfileobj(source, file)
             return
-        images = extra_module("PIL.Image", "PictureSet.save needs Pillow", "pictures")
+        images = extra_module("PIL.Image", "writing pictures needs Pillow", "pictures")
         encoded = io.BytesIO()
         images.fromarray(picture).save(encoded, "JPEG", quality=_QUALITY)
         file.write(encoded.getvalue())

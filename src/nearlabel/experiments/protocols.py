@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nearlabel.common.arrays import Array
+from nearlabel.common.extras import extra_module
+from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError, check_dense_size, check_integer, check_real
 from nearlabel.datasets import Dataset
 
@@ -106,7 +108,7 @@ def _folds_and_repeats(kind: Any) -> tuple[int, int]:
         known = ", ".join(repr(name) for name in SPLITS)
         raise ArgumentError(
             f"split must be one of {known}, or like 'cv5' and 'cv5x2' with two or more parts; "
-            f"got {kind!r}",
+            f"got {kind!r}{did_you_mean(str(kind), SPLITS)}",
             "split",
         )
     return 0, 0
@@ -124,21 +126,18 @@ def _stratified_parts(
     data: Dataset, folds: int, repeats: int, held: int, seed: int
 ) -> Iterator[Array]:
     """The same, with about the same share of each label in all folds."""
-    try:
-        from iterstrat.ml_stratifiers import (
-            MultilabelStratifiedKFold,
-            MultilabelStratifiedShuffleSplit,
-        )
-    except ImportError:
-        raise ModuleNotFoundError(
-            "stratified parts need iterative-stratification: pip install 'nearlabel[data]'"
-        ) from None
+    what = "stratified parts need iterative-stratification"
+    stratifiers = extra_module("iterstrat.ml_stratifiers", what, "data")
     n = len(data)
     check_dense_size("the labels, to be stratified", data.Y.shape, 3, "parts by chance")
     labels, empty = data.Y.toarray(), np.zeros((n, 1))
     for one in np.random.default_rng(seed).integers(2**31 - 1, size=repeats):
         if folds == 1:
-            splitter = MultilabelStratifiedShuffleSplit(1, test_size=held, random_state=int(one))
+            splitter = stratifiers.MultilabelStratifiedShuffleSplit(
+                1, test_size=held, random_state=int(one)
+            )
         else:
-            splitter = MultilabelStratifiedKFold(folds, shuffle=True, random_state=int(one))
+            splitter = stratifiers.MultilabelStratifiedKFold(
+                folds, shuffle=True, random_state=int(one)
+            )
         yield from (test for _, test in splitter.split(empty, labels))

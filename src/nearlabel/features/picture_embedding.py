@@ -225,12 +225,11 @@ def best_picture_features(*, n_jobs: int | None = None) -> PictureEmbedding | Gr
     UserWarning
         Where it is moments: why, and the command that would change it.
     """
+    extra_module("PIL.Image", "pictures need Pillow", "pictures")  # moments, too
     try:
         return PictureEmbedding(n_jobs=n_jobs).fit(None)
     except (ImportError, MissingNetworkError) as error:
-        warnings.warn(
-            f"pictures are told apart by moments of their colors, since {error}", stacklevel=2
-        )
+        warnings.warn(f"pictures are compared by moments of their colors, as {error}", stacklevel=2)
         return GridMoments(n_jobs=n_jobs)
 
 

@@ -1,4 +1,4 @@
-"""Kinds of options that several verbs share."""
+"""Types of options that several commands share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nearlabel.baselines.registry import ALGORITHMS
 from nearlabel.common import choices
 from nearlabel.methods.registry import METHODS
 
-# Literals of names that are computed, which type checkers do not follow.
+# Literals of computed names, which type checkers cannot follow.
 AnyAlgorithm: Any = Literal[ALGORITHMS]
 Method: Any = Literal[METHODS]
 Convention: Any = Literal[choices.CONVENTIONS]
@@ -30,7 +30,7 @@ Several = Parameter(consume_multiple=1, show_default=lambda values: " ".join(map
 
 
 def whole_numbers(kind: Any, tokens: Any, *, low: float = -math.inf, high: float = math.inf) -> Any:
-    """Read whole numbers, and nothing that would have to be rounded."""
+    """Convert to whole numbers; values that would have to be rounded are refused."""
     last = "up" if high == math.inf else f"to {high}"
     span = "" if low == -math.inf else f" from {low} {last}"
     for token in tokens:
@@ -41,7 +41,7 @@ def whole_numbers(kind: Any, tokens: Any, *, low: float = -math.inf, high: float
 
 
 def positive_number(kind: Any, tokens: Any) -> float:  # noqa: ARG001
-    """Read a number above zero."""
+    """Convert to a number above zero."""
     [token] = tokens
     try:
         number = float(token.value)
@@ -53,19 +53,19 @@ def positive_number(kind: Any, tokens: Any) -> float:  # noqa: ARG001
 
 
 def neighbor_numbers(kind: Any, tokens: Any) -> tuple[int, ...]:  # noqa: ARG001
-    """Read whole numbers and ranges of them, such as 5 10 or 1-50."""
+    """Convert to whole numbers; ranges such as 1-50 are allowed."""
     found: list[int] = []
     for token in tokens:
         match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", token.value)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if not 1 <= first <= last < first + 10_000:
-            raise _unexpected(token, "whole numbers, or a range such as 1-50,")
+            raise _unexpected(token, "a whole number from 1 up, or a range such as 1-50")
         found += range(first, last + 1)
     return tuple(dict.fromkeys(found))
 
 
 def algorithm_names(kind: Any, tokens: Any) -> Any:
-    """Read names of algorithms, in upper or lower case."""
+    """Convert to names of algorithms, which may be in upper or lower case."""
     of_one = get_args(kind)[0] if get_origin(kind) is tuple else kind
     known = {name.lower(): name for name in get_args(of_one)}
     for token in tokens:
@@ -78,8 +78,8 @@ def algorithm_names(kind: Any, tokens: Any) -> Any:
     return names if get_origin(kind) is tuple else names[0]
 
 
-def _unexpected(token: Any, wanted: str, hint: str = ".") -> CoercionError:
-    return CoercionError(msg=f"{wanted} expected; got {token.value!r}{hint}", token=token)
+def _unexpected(token: Any, wanted: str, hint: str = "") -> CoercionError:
+    return CoercionError(msg=f"must be {wanted}; got {token.value!r}{hint}", token=token)
 
 
 _algorithm = Parameter(converter=algorithm_names)
@@ -95,7 +95,7 @@ def no_option(kind: Any, value: Any) -> None:  # noqa: ARG001
 
 
 def as_typed(options: Any) -> list[str]:
-    """The words of a command that set a group of options to what they are."""
+    """The words of a command that set a group of options to their current values."""
     words = []
     for field in fields(options):
         value = getattr(options, field.name)
@@ -115,6 +115,8 @@ Neighbors = Annotated[
 ]
 Switch = Annotated[bool, Parameter(show_default=False)]
 Texts = Annotated[tuple[str, ...], Several, Parameter(show_default=False)]
+Column = Annotated[str, Parameter(metavar="COLUMN")]
+Columns = Annotated[tuple[str, ...], Several, Parameter(show_default=False, metavar="COLUMN...")]
 _data = Parameter(
     allow_leading_hyphen=True,  # for - alone
     validator=no_option,

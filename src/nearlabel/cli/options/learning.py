@@ -1,11 +1,11 @@
-"""Which algorithm learns, and with which parameters."""
+"""The learning algorithm and its parameters."""
 
 from __future__ import annotations
 
 from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
@@ -28,7 +28,7 @@ OPTIONS = {
 }
 
 
-@Parameter(name="*", group=Group("How it learns", sort_key=1))
+@Parameter(name="*", group=Group("Algorithm", sort_key=1))
 @dataclass(frozen=True)
 class Learning:
     """How labels are learned.
@@ -36,20 +36,20 @@ class Learning:
     Parameters
     ----------
     algorithm
-        The method.
+        The algorithm.
     smoothing
-        Smoothing s of ML-kNN and its relatives; by default 1.
+        Smoothing s of ML-kNN and related methods; by default 1.
     set
         Other parameters of the algorithm, such as n_clusters=10.
     thresholds
         Learn one threshold per label by leave-one-out F1.
     distance
-        Distance between items, by default euclidean; cosine for pictures by a network.
+        Distance between items; by default euclidean, or cosine for network features of pictures.
     """
 
     algorithm: Algorithm = "MLkNN"
     smoothing: float | None = None
-    set: Texts = ()
+    set: Annotated[Texts, Parameter(metavar="NAME=VALUE...")] = ()
     thresholds: Switch = False
     distance: Distance | None = None
 
@@ -178,6 +178,8 @@ def _set(
 
 def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[str, list[Any]]]:
     """For each algorithm the values to try of the parameters it has, of text like smoothing=1,2."""
+    from nearlabel.common.messages import did_you_mean
+
     own = {
         name: registry.algorithm(name)().get_params().keys() - OPTIONS.keys() for name in algorithms
     }
@@ -186,7 +188,9 @@ def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[s
         name, values = _pair(text, "--grid", "NAME=VALUE,VALUE, such as smoothing=0.5,1")
         having = [one for one in algorithms if name in own[one]]
         if not having:
-            raise ValueError(f"--grid {text!r}: none of {', '.join(algorithms)} has it to set")
+            unknown = f"{name!r} is not a parameter of {' or '.join(algorithms)} that --grid sets"
+            hint = did_you_mean(name, {one for each in own.values() for one in each})
+            raise ValueError(f"--grid {text!r}: {unknown}{hint}")
         for one in having:
             grids[one][name] = [_value(value) for value in values.split(",")]
     return grids

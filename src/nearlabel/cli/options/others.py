@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 @Parameter(name="*", group=Group("Other learners", sort_key=1))
 @dataclass(frozen=True)
 class Others:
-    """Which learners stand beside our algorithms, and how long they may take.
+    """Other learners to compare with, and how long they may take.
 
     Parameters
     ----------
     best
-        Compare the blend, too, with everything chosen on the training items, as 'fit --best'.
+        Include the blend of 'fit --best', with everything chosen on the training items.
     others
-        Compare other learners: binary relevance, a classifier chain and label powerset with
+        Include other learners: binary relevance, a classifier chain and label powerset with
         logistic regression, SVM, random forest, extra trees, MLP and kNN of scikit-learn, and
-        napkinXC and PECOS where they are installed. All, and ours, are tuned on the training items.
-        Runs of others are kept, and are not repeated.
+        napkinXC and PECOS if they are installed. All learners, including ours, are tuned on the
+        training items. Their results are stored and not computed again.
     minutes
-        Minutes of one core that each of --others may take, tuning included, by default 60; one that
-        needs more is left out.
+        Minutes of one core that each of --others may take, including tuning; by default 60. A
+        learner that needs more is left out.
     again
-        Run --others again, also where a run is kept.
+        Run --others again, even if their results are stored.
     """
 
     best: Switch = False

@@ -1,4 +1,4 @@
-"""How features become vectors."""
+"""Preprocessing of features."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ if TYPE_CHECKING:
 _CLEARLY, _FEWEST_ROWS = 0.02, 100
 
 
-@Parameter(name="*", group=Group("How features are prepared", sort_key=1))
+@Parameter(name="*", group=Group("Preprocessing", sort_key=1))
 @dataclass(frozen=True)
 class Preparation:
-    """How features become vectors, by what the training set says.
+    """Preprocessing of features, fitted to the training set.
 
     Parameters
     ----------
     impute
-        What a missing number becomes; a missing word is a value of its own. By default a gap is
-        an error.
+        Replacement for missing numbers; a missing word is a category of its own. With none, a
+        missing number is an error.
     scale
-        Scaling of numbers; rank: by their order among the training items, from 0 to 1; auto: the
-        one with the best average precision on a sample.
-        By default none, with --text auto, for moments of pictures minmax.
+        Scaling of numeric columns. minmax: to [0, 1]; standard: to mean 0 and variance 1; rank: to
+        [0, 1] by rank among the training items; tfidf: counts of words by how rare they are; auto:
+        the scale with the best average precision on a sample. By default none, but auto with
+        --text and minmax for moments of pictures.
     learn_distance
-        Search neighbors by a distance learned from the labels of the training items, by ridge
-        regressions that leave each of them out.
+        Search neighbors by a distance learned from the labels of the training items, with
+        leave-one-out ridge regressions.
     features
-        What pictures become: moments (of their colors), the values of a network
-        (efficientnet-lite0, pplcnetv2), or of your own (own.onnx, with own.toml beside it).
-        By default auto: the best network that is there, else moments.
+        Features of pictures: moments (of their colors), a network (efficientnet-lite0, pplcnetv2),
+        or your own network (own.onnx, with own.toml next to it). By default auto: the best
+        installed network, or moments if there is none.
     """
 
     impute: Impute = "none"
@@ -56,7 +57,7 @@ class Preparation:
 
         if not is_picture_set(data):
             if self.features is not None:
-                what = "is no folder with labels.csv beside pictures/"
+                what = "is not a folder with labels.csv next to pictures/"
                 raise ValueError(f"--features {self.features}: {data} {what}")
             return reading.load_labeled(data, part, **self.reading)
         check_unused(reading, data)

@@ -1,4 +1,4 @@
-"""How a file of items is read, and which of its rows are taken."""
+"""How a file of items is read, and which of its rows are used."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from nearlabel.cli.options import Format, Nominal, Part, Several, Texts, as_typed
+from nearlabel.cli.options import Column, Columns, Format, Nominal, Part, as_typed
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, steps
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
 
-_GROUP = Group("How DATA is read", sort_key=2)
+_GROUP = Group("Reading DATA", sort_key=2)
 
 
 @Parameter(name="*", group=_GROUP)
@@ -25,17 +25,17 @@ class Reading:
     Parameters
     ----------
     format
-        Format of the file; by default by its suffix.
+        Format of the file; by default determined by its suffix.
     id
-        Column of row ids; by default the one called id.
+        Column of row ids; by default the column id.
     delimiter
-        Delimiter of a table's cells; by default found in its first line.
+        Delimiter between the cells of a table; by default detected in its first line.
     encoding
         Encoding of text files; UTF-16 is also recognized by its byte-order mark.
     """
 
     format: Format | None = None
-    id: str | None = None
+    id: Column | None = None
     delimiter: str | None = None
     encoding: str = "utf-8"
 
@@ -64,24 +64,24 @@ class LabelReading(Reading):
     Parameters
     ----------
     tags
-        Column with all labels of a row; by default the one called tags or labels.
+        Column with all labels of a row; by default the column tags or labels.
     separator
-        Separator of tags; by default the first of ; | , that occurs.
+        Separator between tags; by default the first of ; | , that occurs.
     labels
-        Label columns, of 0 and 1; a pattern such as 'tag_*' stands for all that match it.
+        Label columns, with 0 and 1, or patterns such as 'tag_*'.
     xml
-        Mulan's list of the labels of an ARFF file; by default the one beside it.
+        Mulan's XML file with the labels of an ARFF file; by default the one next to it.
     ignore
-        Columns to leave out, or patterns of them.
+        Columns to ignore, or patterns.
     nominal
-        Nominal attributes of ARFF as one column per value, or as one number.
+        Nominal attributes of ARFF files: onehot (one column per value) or code (one number).
     """
 
-    tags: str | None = None
+    tags: Column | None = None
     separator: str | None = None
-    labels: Annotated[tuple[str, ...] | None, Several, Parameter(show_default=False)] = None
-    xml: str | None = None
-    ignore: Texts = ()
+    labels: Columns | None = None
+    xml: Annotated[str | None, Parameter(metavar="FILE")] = None
+    ignore: Columns = ()
     nominal: Nominal = "onehot"
 
 
@@ -93,13 +93,13 @@ class LabeledReading(LabelReading):
     Parameters
     ----------
     text
-        Columns of free text, to learn from their words, or patterns of them.
+        Columns of free text, whose words become features, or patterns.
     categories
-        Columns of categories, even if they look like numbers, or patterns of them.
+        Categorical columns, even if they look like numbers, or patterns.
     """
 
-    text: Texts = ()
-    categories: Texts = ()
+    text: Columns = ()
+    categories: Columns = ()
 
     def load_labeled(self, source: str, part: Part = "all", **more: Any) -> Dataset:
         """Read a data set that must have labels."""
@@ -119,7 +119,7 @@ def check_labeled(items: Dataset, source: str) -> Dataset:
 def check_unused(options: Reading, source: str) -> None:
     """Refuse options about columns, of which pictures have none."""
     for word in as_typed(options)[:1]:
-        raise ValueError(f"{word}: {source} holds pictures, and no columns")
+        raise ValueError(f"{word}: {source} has pictures, not columns")
 
 
 def is_table(source: str, format: str | None) -> bool:

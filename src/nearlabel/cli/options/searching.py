@@ -1,4 +1,4 @@
-"""How neighbors are searched."""
+"""Options of the neighbor search."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cyclopts import Group, Parameter
 from nearlabel.cli.options import Search, Whole
 
 
-@Parameter(name="*", group=Group("How neighbors are searched", sort_key=1))
+@Parameter(name="*", group=Group("Neighbor search", sort_key=1))
 @dataclass(frozen=True)
 class Searching:
     """How neighbors are searched.
@@ -18,13 +18,13 @@ class Searching:
     Parameters
     ----------
     search
-        exact; approximate: nearly all neighbors in far less time;
-        auto: approximate only where exact would take long.
-        By default auto (predict, rank: as the model was fitted).
+        exact; approximate: nearly all neighbors in far less time; auto: approximate only if an
+        exact search would take long. By default auto; predict, rank and retrieve use the search of
+        the model.
     recall
         Share of the true neighbors that an approximate search should find; by default 0.99.
     jobs
-        Number of threads, by default 1; -1 for all cores.
+        Number of threads; by default 1; -1 for all cores.
     """
 
     search: Search | None = None
@@ -37,7 +37,7 @@ class Searching:
         if self.recall is None:
             return
         if self.search != "approximate":
-            raise ValueError("--recall: only together with --search approximate")
+            raise ValueError("--recall: only with --search approximate")
         from nearlabel.common.validation import check_real
 
         check_real(self.recall, "--recall", low=0, high=1)

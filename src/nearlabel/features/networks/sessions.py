@@ -16,6 +16,13 @@ _MOST_OPEN = 4  # networks in memory at once
 _open: dict[tuple[int, str, int], Session] = {}
 
 
+def onnx_runtime(name: str) -> Any:
+    """The module onnxruntime, for the network of this name."""
+    # Else its import would make an id of this machine, and report to its maker.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    return extra_module("onnxruntime", f"{name} needs onnxruntime", "pictures")
+
+
 class Session:
     """An ONNX file that is ready to compute, on the processor alone.
 
@@ -30,9 +37,7 @@ class Session:
     """
 
     def __init__(self, model: bytes, name: str, n_jobs: int = 1) -> None:
-        # Else its import would make an id of this machine, and report to its maker.
-        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-        runtime = extra_module("onnxruntime", f"{name} needs onnxruntime", "pictures")
+        runtime = onnx_runtime(name)
         options = runtime.SessionOptions()
         options.intra_op_num_threads = min(n_jobs, os.cpu_count() or 1)  # all that help
         options.inter_op_num_threads = 1

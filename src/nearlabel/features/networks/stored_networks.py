@@ -17,7 +17,7 @@ from nearlabel.common.files import replacing
 from nearlabel.common.user_cache import cache_folder
 from nearlabel.features.networks.packages import NetworkError, Package
 from nearlabel.features.networks.picture_inputs import PictureInput
-from nearlabel.features.networks.sessions import Session
+from nearlabel.features.networks.sessions import Session, onnx_runtime
 
 MODEL = "model.onnx"
 _CLOSE = 1e-3  # relative to the largest: processors round differently
@@ -151,6 +151,8 @@ class Network:
         files = [self.folder / name for name in self.files]
         if source is None and all(map(self._is_whole, self.files)):
             return Obtained(origins, files)
+        if self.known:  # before a download: `_check_known` computes them
+            onnx_runtime(self.name)
         for package in self.packages:
             found = package.installed() if source is None else None
             origins[str(package)] = "installed"
