@@ -7,7 +7,7 @@ from typing import Any
 
 from quality import FURTHER, SETS
 
-from nearlabel.baselines.registry import title
+from nearlabel.baselines.algorithm_registry import title
 from nearlabel.experiments.others.other_methods import OTHERS
 from nearlabel.experiments.others.other_results import BEST
 from nearlabel.experiments.significance import Friedman, Nemenyi, friedman, nemenyi, wilcoxon

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nearlabel.baselines.registry import ALGORITHMS
+from nearlabel.baselines.algorithm_registry import ALGORITHMS
 from nearlabel.methods.registry import METHODS
 
 ROOT = Path(__file__).parents[1]

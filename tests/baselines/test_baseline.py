@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearlabel as nl
-from nearlabel.baselines.registry import BASELINES, algorithm
+from nearlabel.baselines.algorithm_registry import BASELINES, algorithm
 from nearlabel.common.validation import UnsuitableDataError
 from nearlabel.methods.registry import METHODS
 

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 import nearlabel as nl
-from nearlabel.baselines.registry import BASELINES
+from nearlabel.baselines.algorithm_registry import BASELINES
 from nearlabel.cli import options
 from nearlabel.cli.app import app
 from nearlabel.common import choices

@@ -7,7 +7,13 @@ import json
 import pytest
 
 import nearlabel as nl
-from nearlabel.baselines.registry import ALGORITHMS, BASELINES, algorithm, estimator, title
+from nearlabel.baselines.algorithm_registry import (
+    ALGORITHMS,
+    BASELINES,
+    algorithm,
+    estimator,
+    title,
+)
 from nearlabel.experiments import evaluate_splits, splits
 from nearlabel.methods.registry import METHODS
 

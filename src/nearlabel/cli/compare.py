@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.baselines.registry import BASELINES
+from nearlabel.baselines.algorithm_registry import BASELINES
 from nearlabel.cli.compared_results import (
     draw_results,
     records_of,

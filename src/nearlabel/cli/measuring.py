@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
-from nearlabel.baselines.registry import BASELINES
+from nearlabel.baselines.algorithm_registry import BASELINES
 from nearlabel.cli.options import Convention, Count, Json, Output, Seed, Switch, Texts
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.preparation import Preparation

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.baselines.registry import title
+from nearlabel.baselines.algorithm_registry import title
 from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads
 from nearlabel.cli.options import (
     DataOrPictures,

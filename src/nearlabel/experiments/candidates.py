@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.baselines.registry import BASELINES, estimator
+from nearlabel.baselines.algorithm_registry import BASELINES, estimator
 from nearlabel.common.arrays import Csr, Floats
 from nearlabel.common.validation import label_matrix
 from nearlabel.datasets.preparing import Preparing

@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.utils.validation import check_is_fitted
 
-from nearlabel.baselines.registry import ALGORITHMS, algorithm
+from nearlabel.baselines.algorithm_registry import ALGORITHMS, algorithm
 from nearlabel.blend.blended_neighbors import BlendedNeighbors
 from nearlabel.blend.label_space import LabelSpace
 from nearlabel.common.files import (

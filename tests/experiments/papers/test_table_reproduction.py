@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
-from nearlabel.baselines.registry import ALGORITHMS, algorithm
+from nearlabel.baselines.algorithm_registry import ALGORITHMS, algorithm
 from nearlabel.experiments import splits
 from nearlabel.experiments.papers import experiment_runs, table_reproduction
 from nearlabel.experiments.papers.experiment_runs import UnusableDataError, prepared

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from cyclopts import CoercionError, Parameter
 
-from nearlabel.baselines.registry import ALGORITHMS
+from nearlabel.baselines.algorithm_registry import ALGORITHMS
 from nearlabel.common import choices
 from nearlabel.methods.registry import METHODS
 

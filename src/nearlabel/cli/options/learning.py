@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from nearlabel.baselines import registry
+from nearlabel.baselines import algorithm_registry as registry
 from nearlabel.cli.options import Algorithm, Distance, Switch, Texts
 from nearlabel.cli.options.errors import naming
 

@@ -88,7 +88,7 @@ class Others:
 
 def learner_title(name: str) -> str:
     """The name of one of ours or of the others in print."""
-    from nearlabel.baselines.registry import title
+    from nearlabel.baselines.algorithm_registry import title
     from nearlabel.experiments.others.other_methods import OTHERS
     from nearlabel.experiments.others.other_results import BEST
 

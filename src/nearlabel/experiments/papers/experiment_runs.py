@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from nearlabel.baselines.registry import BASELINES, algorithm
+from nearlabel.baselines.algorithm_registry import BASELINES, algorithm
 from nearlabel.common.arrays import Array
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Stages

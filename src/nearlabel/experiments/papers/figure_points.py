@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.baselines.registry import title
+from nearlabel.baselines.algorithm_registry import title
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.papers.experiment_runs import PreparedData

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from nearlabel.baselines.registry import BASELINES
+from nearlabel.baselines.algorithm_registry import BASELINES
 from nearlabel.experiments.papers.printed_tables import (
     PrintedCell,
     all_cells,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from nearlabel.baselines.registry import BASELINES
+from nearlabel.baselines.algorithm_registry import BASELINES
 from nearlabel.experiments.papers.printed_tables import papers, tables_in_words
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.table_setups import SHORT_NAMES, table_setups
