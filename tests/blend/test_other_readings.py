@@ -55,7 +55,7 @@ def test_probabilities_and_decision_values(data):
 def test_a_blend_with_others_has_no_file(data, tmp_path):
     others = [ExtraTreesClassifier(3, random_state=0)]
     model = nl.BlendedNeighbors(5, others=others, **FEW).fit(data.X, data.Y)
-    with pytest.raises(TypeError, match=r"others=\[ExtraTreesClassifier.* cannot be saved: model files"):
+    with pytest.raises(TypeError, match=r"others=\[ExtraTreesClassifier.* cannot be saved: model"):
         model.save(tmp_path / "blend.model")
     assert not (tmp_path / "blend.model").exists()
 
