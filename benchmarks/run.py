@@ -189,10 +189,10 @@ def about(page: str) -> str:
     counts = sorted({row["k"] for row in rows})
     heads = [f"{name}, k = {k}" for k in counts for name in (method, other)]
     lines = [
-        f"![Average precision of {method} less that of {other} on data sets]"
+        f"![Average precision of {method} minus that of {other} on several data sets]"
         f"(../images/methods/{page}.png)",
         "",
-        "Average precision on held-out rows (dense features min-max, texts as they are), and "
+        "Average precision on held-out rows (dense features min-max scaled, texts unscaled), and "
         f"processor seconds of {method} without the search, for k = {counts[0]}:",
         "",
         "| data | labels | " + " | ".join(heads) + " | seconds |",
@@ -239,7 +239,7 @@ def about_even_counts() -> str:
     """Even counts beside those of the paper."""
     lines = [
         "Public sets, k = 100: average precision (convention paper), and the mean inverse rank of "
-        "rare labels, those of at most 100 training rows, where they are true:",
+        "true labels that are rare, with at most 100 training rows:",
         "",
         "| data | s | true labels that are rare | average precision, paper | even "
         "| rare labels, paper | even |",
@@ -298,10 +298,10 @@ def about_calibration() -> str:
         lines.append(f"| `{method}` | {which} | {' | '.join(errors)} |")
     lines += [
         "",
-        "Maps for `BalancedkNN`, on left-out scores of training rows in five folds, each told by a "
-        "map that was learned from the other four; means of these sets:",
+        "Maps for `BalancedkNN`, on left-out scores of training rows in five folds, each mapped by "
+        "one learned from the other four; means over these sets:",
         "",
-        "| isotonic regression | error | mean squared error | error on the side that is decided |",
+        "| isotonic regression | error | mean squared error | error on the predicted side |",
         "|---|---|---|---|",
     ]
     tried = [row for row in every if "map" in row]
@@ -343,8 +343,8 @@ def about_cuts() -> str:
     """What learnt cuts change."""
     rows = result_of("label_cuts")["rows"]
     lines = [
-        "Macro F1 on the official test rows, raw features, k = 10. A label that no test row "
-        "carries and no decision is for counts 1 in the convention `paper` and 0 in `sklearn`.",
+        "Macro F1 on the official test rows, raw features, k = 10. A label that no test row has "
+        "and that is never predicted counts 1 in the convention `paper` and 0 in `sklearn`.",
         "",
         "| data | method | own decision, paper | cuts, paper | own, sklearn | cuts, sklearn |",
         "|---|---|---|---|---|---|",

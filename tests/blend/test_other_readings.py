@@ -55,7 +55,7 @@ def test_probabilities_and_decision_values(data):
 def test_a_blend_with_others_has_no_file(data, tmp_path):
     others = [ExtraTreesClassifier(3, random_state=0)]
     model = nl.BlendedNeighbors(5, others=others, **FEW).fit(data.X, data.Y)
-    with pytest.raises(TypeError, match=r"others=\[ExtraTreesClassifier.* cannot be saved: model files"):
+    with pytest.raises(TypeError, match=r"others=\[ExtraTreesClassifier.* cannot be saved: model"):
         model.save(tmp_path / "blend.model")
     assert not (tmp_path / "blend.model").exists()
 
@@ -66,7 +66,7 @@ def test_a_blend_with_others_has_no_file(data, tmp_path):
         (ExtraTreesClassifier(), "others must be a list of scikit-learn classifiers"),
         ([ExtraTreesClassifier], "others must be scikit-learn classifiers with predict_proba"),
         ([StandardScaler()], "others must be scikit-learn classifiers with predict_proba"),
-        ([LogisticRegression()], "others: LogisticRegression cannot learn 4 labels together"),
+        ([LogisticRegression()], "others: LogisticRegression cannot be fitted to 4 labels"),
     ],
 )
 def test_what_is_refused(data, others, message):
@@ -77,5 +77,5 @@ def test_what_is_refused(data, others, message):
 def test_too_many_labels_are_refused(data, monkeypatch):
     monkeypatch.setattr("nearlabel.blend.blended_neighbors.DENSE_LABELS", 3)
     others = [ExtraTreesClassifier(3)]
-    with pytest.raises(ValueError, match="others: at most 3 labels; got 4"):
+    with pytest.raises(ValueError, match="others supports at most 3 labels; got 4"):
         nl.BlendedNeighbors(5, others=others).fit(data.X, data.Y)

@@ -179,7 +179,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def gamma_(self) -> float | None:
-        """gamma of the RBF kernel exp(-gamma ||x - y||²); None for a linear one."""
+        """The width parameter of the RBF kernel exp(-gamma ||x - y||²); None for a linear one."""
         check_is_fitted(self)
         return self._projection.gamma
 

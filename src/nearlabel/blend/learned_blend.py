@@ -187,8 +187,7 @@ class LearnedBlend:
             found += ridge_columns(pairs.of(scores), log_odds=not self.is_dense)
         found += [share_log_odds(pairs.of(votes), frequency) for votes in said.forest]
         for other, values in zip(self.others, said.others, strict=True):
-            told = values[pairs.row, pairs.label]
-            found.append(other.column(told, frequency))
+            found.append(other.column(values[pairs.row, pairs.label], frequency))
         # With many labels, a single weight of the frequency fits the rare labels, which make up
         # most pairs, and ranks the frequent ones, which belong on the first ranks, too low.
         return np.column_stack([*found, frequency] if self.is_dense else found)

@@ -16,7 +16,7 @@ SEPARATORS = (";", "|", ",")
 _ROWS = (list, tuple, set, frozenset, np.ndarray)
 _KINDS = "a tag must be a string or an integer"
 _MOST_BITS = 1024
-_MOST_MARKS = 2**26  # of an array of texts
+_MOST_MARKS = 2**26  # of an array of strings
 _AS_TAGS = "for tags, pass sets: [set(row) for row in y]"
 _AS_MATRIX = "for a 0/1 matrix, pass rows of equal length that contain only 0 and 1"
 

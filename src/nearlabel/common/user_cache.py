@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """nearlabel's folder in the user's cache, for files that can be downloaded again."""
+    """The package's folder in the user's cache, for files that can be downloaded again."""
     if sys.platform == "win32":
         cache = os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":

@@ -48,8 +48,8 @@ def csv_rows(
     """
     lines = file.lines()
     header = next(lines, "")
-    if told := _EXCELS_DELIMITER.fullmatch(header):
-        delimiter, header = delimiter or told[2], next(lines, "")
+    if declared := _EXCELS_DELIMITER.fullmatch(header):
+        delimiter, header = delimiter or declared[2], next(lines, "")
         if not delimiter:
             raise file.error("sep= must be followed by the delimiter; or pass delimiter=", 1)
     if not header.strip():

@@ -59,7 +59,7 @@ class Dataset:
     def __repr__(self) -> str:
         (n, d), q = self.X.shape, self.Y.shape[1]
         mean = self.Y.nnz / max(n, 1)
-        return f"Dataset({n} items, {d} features, {q} labels, {mean:.2f} labels an item)"
+        return f"Dataset({n} items, {d} features, {q} labels, {mean:.2f} labels per item)"
 
     def __len__(self) -> int:
         return int(self.X.shape[0])

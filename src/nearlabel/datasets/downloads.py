@@ -85,19 +85,19 @@ class _Part:
 
     def check_answer(self, response: Any, **_: Any) -> None:
         """Raise an error for a response that is not a file, or a redirection away from https."""
-        problem, told = None, response.headers
+        problem, headers = None, response.headers
         if response.is_redirect:
-            target = urljoin(response.url, told["Location"])
+            target = urljoin(response.url, headers["Location"])
             schemes = ("https", urlsplit(response.url).scheme)
             if not is_secure(target) or urlsplit(target).scheme not in schemes:
                 problem = f"it redirects to {target!r}, which is not https"
         elif response.status_code != 200:
             problem = f"HTTP {response.status_code} {response.reason}"
-        elif (encoding := told.get("Content-Encoding", "identity")) != "identity":
+        elif (encoding := headers.get("Content-Encoding", "identity")) != "identity":
             problem = f"the response is encoded as {encoding!r}, which was not requested"
-        elif told.get("Transfer-Encoding") != "chunked":
-            if re.fullmatch("[0-9]{1,18}", told.get("Content-Length", "")):
-                self._total = int(told["Content-Length"])
+        elif headers.get("Transfer-Encoding") != "chunked":
+            if re.fullmatch("[0-9]{1,18}", headers.get("Content-Length", "")):
+                self._total = int(headers["Content-Length"])
                 problem = _too_large(self._total)
             else:
                 problem = "the server does not send the length of the file"

@@ -57,7 +57,7 @@ def make_local_labels(
     Examples
     --------
     >>> make_local_labels(100, 5, 12)
-    Dataset(100 items, 5 features, 12 labels, 2.92 labels an item)
+    Dataset(100 items, 5 features, 12 labels, 2.92 labels per item)
     """
     n = check_integer(n_samples, "n_samples", low=2)
     d = check_integer(n_features, "n_features", low=1)

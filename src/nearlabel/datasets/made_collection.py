@@ -121,7 +121,7 @@ def make_collection(
     Examples
     --------
     >>> make_collection(2000, 16, 400)
-    Collection(Dataset(2000 items, 16 features, 400 labels, 7.98 labels an item), 20 queries)
+    Collection(Dataset(2000 items, 16 features, 400 labels, 7.98 labels per item), 20 queries)
     """
     n = check_integer(n_samples, "n_samples", low=2, high=_MOST_ITEMS)
     d = check_integer(n_features, "n_features", low=1)

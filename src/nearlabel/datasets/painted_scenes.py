@@ -77,7 +77,7 @@ def paint_scenes(n: int, seed: int = 0, *, size: tuple[int, int] = (240, 160)) -
     --------
     >>> scenes = paint_scenes(20, size=(48, 32))
     >>> scenes
-    PictureSet(20 pictures, 5 labels, 1.30 labels a picture)
+    PictureSet(20 pictures, 5 labels, 1.30 labels per picture)
     >>> scenes.pictures.shape
     (20, 32, 48, 3)
     """

@@ -48,7 +48,7 @@ class PictureSet:
 
     def __repr__(self) -> str:
         n, q = self.Y.shape
-        return f"PictureSet({n} pictures, {q} labels, {self.Y.nnz / n:.2f} labels a picture)"
+        return f"PictureSet({n} pictures, {q} labels, {self.Y.nnz / n:.2f} labels per picture)"
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write ``pictures/*`` and ``labels.csv``, which `load_pictures` reads.

@@ -32,7 +32,7 @@ def k_means_centers(X: Any, n_clusters: int, random_state: Any) -> Floats:
     means = KMeans(clusters, n_init=_RESTARTS, random_state=random_state)
     # One thread: sums over several threads would be rounded differently on another machine.
     with warnings.catch_warnings(), threadpool_limits(1):
-        # Warns if there are fewer distinct rows than clusters; empty clusters are dropped later.
+        # Fewer distinct rows than clusters: the empty clusters are dropped later.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return np.asarray(means.fit(X).cluster_centers_, np.float64)
 

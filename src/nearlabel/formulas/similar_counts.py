@@ -33,9 +33,7 @@ class Tally(NamedTuple):
     """The admissible rows of m queries."""
 
     admissible: Array  # (m,), |A|: how many there are
-    with_label: (
-        Array  # (m, q), V_l: of these with the query's count of label l, those that have it
-    )
+    with_label: Array  # (m, q), V_l: of these with the query's count of label l, those that have it
     without_label: Array  # (m, q), U_l: those that do not
 
 

@@ -80,7 +80,7 @@ class BRkNN(NeighborClassifier):
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         decided = labels_from(scores, 0.5, strict=True)
-        if self._fill is None or self._labels.shape[1] == 1:  # no label is the other class
+        if self._fill is None or self._labels.shape[1] == 1:  # an empty set is the other class
             return decided
         if self._fill == "top":
             how_many = (np.diff(decided.indptr) == 0).astype(np.int64)

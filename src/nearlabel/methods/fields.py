@@ -217,7 +217,7 @@ class NeighborCounts(Field):
         most = np.minimum(model._items.totals, model.n_neighbors_)
         wrong = (counts.data < 1) | (counts.data > most[counts.indices])
         if counts.dtype.kind != "i" or np.any(wrong):
-            raise ValueError("its counts must be from 1 to the number of neighbors")
+            raise ValueError("its counts must be integers from 1 to the number of neighbors")
         setattr(model, self.attribute, counts.astype(np.int32))
 
 

@@ -47,7 +47,7 @@ def likelihoods(
 
     c'[j] may be in fractions of rows, `parts` per row.
     """
-    if s > _EXACT:  # counts are negligible, and products must stay finite
+    if s > _EXACT:  # no precision is lost then, and products stay finite
         c_prime, parts = c_prime / parts, 1
     without = s * (k + 1) + n - n_l
     return Ratio(s + c, s * (k + 1) + n_l), Ratio(parts * s + c_prime, parts * without)

@@ -52,21 +52,21 @@ def reliability(Y: Any, probabilities: Any, *, bins: int = 10) -> Reliability:
        learning", ICML 2005.
     """
     bins = check_integer(bins, "bins", low=1)
-    told = probabilities
-    told = np.asarray(told.toarray() if isinstance(told, LabelScores) else told, np.float64)
+    is_scores = isinstance(probabilities, LabelScores)
+    chances = np.asarray(probabilities.toarray() if is_scores else probabilities, np.float64)
     truth = label_matrix(Y, "Y").toarray()
-    if truth.shape != told.shape:
+    if truth.shape != chances.shape:
         raise ValueError(
-            f"Y and probabilities must have the same shape; got {truth.shape} and {told.shape}"
+            f"Y and probabilities must have the same shape; got {truth.shape} and {chances.shape}"
         )
-    wrong = told[~((told >= 0) & (told <= 1))]
+    wrong = chances[~((chances >= 0) & (chances <= 1))]
     if wrong.size:
         given = f"{wrong[0]:g}"
         raise ArgumentError(f"probabilities must be from 0 to 1; got {given}", "probabilities")
     edges = np.arange(1, bins) / bins
-    place = np.searchsorted(edges, told.ravel(), side="right")
+    place = np.searchsorted(edges, chances.ravel(), side="right")
     pairs = np.bincount(place, minlength=bins)
-    total, right = (np.bincount(place, part.ravel(), bins) for part in (told, truth))
+    total, right = (np.bincount(place, part.ravel(), bins) for part in (chances, truth))
     return Reliability(pairs, ratio_or_nan(total, pairs), ratio_or_nan(right, pairs))
 
 
