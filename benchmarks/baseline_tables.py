@@ -163,8 +163,8 @@ def j48(row: Row) -> str:
         f"J48 of WEKA {row['weka']} and the learner grew trees on {row['data_sets']:,} made data "
         "sets with 6 to 400 rows, 2 to 6 classes, numeric and nominal features, up to 30 % gaps "
         f"and several values of `-M` and `-C`. {row['equal_trees']:,} trees are the same; {texts} "
-        "of the printed texts differ, also where only the last digit of a weight does. The class "
-        "shares of 40 new rows with gaps differ by at most "
+        "of the printed texts differ, some only in the last digit of a weight. The class shares "
+        "of 40 new rows with gaps differ by at most "
         f"{row['greatest_difference_of_shares']:.0e}."
     )
 

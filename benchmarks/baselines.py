@@ -78,6 +78,13 @@ def adtboostmh() -> Iterator[Row]:
 
 
 def ranksvm() -> Iterator[Row]:
+    # The peak first: what others have freed would not be counted.
+    yeast_data = nl.datasets.load("yeast")
+    X, Y = yeast_data.X[yeast_data.train], yeast_data.Y[yeast_data.train]
+    yield {
+        "learned": "yeast, degree 8",
+        "peak_mib": round(peak_mib(lambda: nl.RankSVM().fit(X, Y))),
+    }
     yeast: tuple[Row, ...] = (
         *({"kernel": "poly", "degree": degree} for degree in (8, 3)),
         *({"kernel": "linear", "C": C} for C in (1.0, 100.0)),
@@ -96,12 +103,6 @@ def ranksvm() -> Iterator[Row]:
             solved = {"gap": float(f"{model.dual_gap_:.1e}"), "iterations": model.n_iter_}
             yield {"data": name, "parameters": one, **found, **solved}
         yield {"data": name, "parameters": "MLkNN", **tried(nl.MLkNN(), data, X)}
-    yeast_data = nl.datasets.load("yeast")
-    X, Y = yeast_data.X[yeast_data.train], yeast_data.Y[yeast_data.train]
-    yield {
-        "learned": "yeast, degree 8",
-        "peak_mib": round(peak_mib(lambda: nl.RankSVM().fit(X, Y))),
-    }
     enron = nl.datasets.load("enron")
     some = np.flatnonzero(np.asarray(enron.train))[:300]
     for degree in (8, 3):
