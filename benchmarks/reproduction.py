@@ -1,6 +1,9 @@
 """How many published cells come out as printed, and how long does it take?
 
-Runs the command line as a user would, into an empty folder of results, and then again.
+Usage: python reproduction.py [FOLDER]
+
+Runs the command line as a user would, into an empty folder of results, and then again. With a
+FOLDER, in which results are kept, an interrupted run goes on, and no time is told.
 """
 
 from __future__ import annotations
@@ -16,12 +19,14 @@ from typing import Any
 
 from measuring import report
 
+from nearlabel.experiments.papers.table_reproduction import reproduce
 from nearlabel.experiments.papers.verdicts import Verdict
+from nearlabel.experiments.reporting.method_differences import order_views
 
 QUESTION = (
-    "`nearlabel reproduce`: published cells by verdict. Wall seconds of "
-    "the first run of all five papers, its core-seconds, and wall seconds of a second run, which "
-    "reads its results"
+    "`nearlabel reproduce`: published cells by verdict, and the orders of Zhang and Zhou (2007). "
+    "Wall seconds of the first run of all five papers, its core-seconds, and wall seconds of a "
+    "second run, which reads its results"
 )
 
 VERDICTS = [one for one in Verdict if one not in (Verdict.BETTER, Verdict.NEW)]
@@ -35,7 +40,16 @@ def agreement(rows: list[dict[str, Any]], paper: str) -> dict[str, Any]:
     return {"cells_of": paper, "agree": agree, "of": agree + off}
 
 
-def reproduce(folder: str) -> tuple[list[dict[str, Any]], float, float]:
+def orders(folder: str) -> list[dict[str, Any]]:
+    """The relations of each metric, and the total orders: printed, and of our runs."""
+    return [
+        {"order": view.heading, "metric": metric, **dict(zip(view.sources, texts, strict=True))}
+        for view in order_views(reproduce(results=folder).cells)
+        for metric, texts in [*view.rows, ("total order", view.total)]
+    ]
+
+
+def run(folder: str) -> tuple[list[dict[str, Any]], float, float]:
     """What a run prints, and the wall and core seconds that it took."""
     wall, core = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "nearlabel", "reproduce", "--json", "--results", folder]
@@ -45,10 +59,9 @@ def reproduce(folder: str) -> tuple[list[dict[str, Any]], float, float]:
     return json.loads(done.stdout), time.monotonic() - wall, used
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        records, wall, core = reproduce(folder)
-        again, second, _ = reproduce(folder)
+def measured(folder: str, *, with_times: bool) -> list[dict[str, Any]]:
+    records, wall, core = run(folder)
+    again, second, _ = run(folder)
     if again != records:
         raise SystemExit("the second run tells other numbers than the first")
     groups: dict[tuple[str, str], Counter[str]] = {}
@@ -61,10 +74,19 @@ def main() -> None:
         for (paper, algorithm), counted in groups.items()
     ]
     rows += [agreement(rows, paper) for paper in dict.fromkeys(row["paper"] for row in rows)]
-    rows.append(
-        {"first_run": round(wall), "its_cores": round(core), "second_run": round(second, 1)}
-    )
-    report(QUESTION, rows)
+    rows += orders(folder)
+    if with_times:
+        times = {"first_run": round(wall), "its_cores": round(core)}
+        rows.append({**times, "second_run": round(second, 1)})
+    return rows
+
+
+def main() -> None:
+    if sys.argv[1:]:
+        report(QUESTION, measured(sys.argv[1], with_times=False))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        report(QUESTION, measured(folder, with_times=True))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import baseline_tables
 import collection_tables
 import honesty_tables
 import quality_tables
@@ -37,6 +38,7 @@ WITH_PEERS = ("against_peers", "exact_search", "published", "approximate_search"
 WITHOUT = (
     *("label_kernels", "command_line", "reading", "model_files", "sparse_search", "methods"),
     "label_cuts",
+    *("baselines", "c45_and_j48", "rank_svm_steps"),
     "quality",
     *("local_adaptation", "family_at_scale", "simplex", "dependent_counts"),
     *(
@@ -120,7 +122,10 @@ def documents() -> dict[Path, str]:
     experiments = with_part(EXPERIMENTS.read_text(), "tuning", about_tuning())
     experiments = with_part(experiments, "scales", about_scales())
     experiments = with_part(experiments, "text", about_text())
-    made[EXPERIMENTS] = with_part(experiments, "reproduction", about_reproduction())
+    experiments = with_part(experiments, "reproduction", about_reproduction())
+    experiments = with_part(experiments, "orders", about_orders())
+    steps = baseline_tables.steps(result_of("rank_svm_steps")["rows"])
+    made[EXPERIMENTS] = with_part(experiments, "Rank-SVM by steps", steps)
     made[METRICS] = with_part(METRICS.read_text(), "calibration", about_calibration())
     made[COLLECTION] = COLLECTION.read_text()
     for name, part in collection_tables.parts(result_of("collection")["rows"]).items():
@@ -148,6 +153,14 @@ def documents() -> dict[Path, str]:
         part = about_cuts() if path.stem == "thresholds" else about(path.stem)
         made[path] = with_part(path.read_text(), "figure", part)
         made[path] = with_part(made[path], "even counts", about_even_counts())
+    rows, of_methods, [weka] = (
+        result_of(name)["rows"] for name in ("baselines", "methods", "c45_and_j48")
+    )
+    for page_name, some in baseline_tables.parts(rows, of_methods, weka).items():
+        path = PAGES / f"{page_name}.md"
+        made[path] = path.read_text()
+        for name, part in some.items():
+            made[path] = with_part(made[path], name, part)
     return made
 
 
@@ -315,7 +328,7 @@ def about_calibration() -> str:
 
 def about_reproduction() -> str:
     """Published cells by verdict."""
-    *rows, times = result_of("reproduction")["rows"]
+    rows = result_of("reproduction")["rows"]
     verdicts = [name for name in rows[0] if name not in ("paper", "algorithm")]
     heads = " | ".join(verdicts)
     lines = [f"| paper | algorithm | {heads} |", "|---|---|" + "---|" * len(verdicts)]
@@ -328,15 +341,27 @@ def about_reproduction() -> str:
         f"{papers()[row['cells_of']].title} {row['agree']} of {row['of']}" for row in shares
     )
     agree, of = (sum(row[name] for row in shares) for name in ("agree", "of"))
-    return "\n".join(
-        [
-            *lines,
-            "",
-            f"Cells that were run and agree: {listed}; all five papers {agree} of {of}.",
-            f"The first run took {times['first_run']} seconds with two threads, a second one "
-            f"{times['second_run']}.",
-        ]
-    )
+    times = [
+        f"The first run took {row['first_run']} seconds with two threads, a second one "
+        f"{row['second_run']}."
+        for row in rows
+        if "first_run" in row
+    ]
+    told = f"Cells that were run and agree: {listed}; all five papers {agree} of {of}."
+    return "\n".join([*lines, "", told, *times])
+
+
+def about_orders() -> str:
+    """Partial and total orders of Zhang and Zhou (2007), printed and of our runs."""
+    parts = []
+    rows = [row for row in result_of("reproduction")["rows"] if "order" in row]
+    for heading in dict.fromkeys(row["order"] for row in rows):
+        some = [row for row in rows if row["order"] == heading]
+        heads = [name for name in some[0] if name != "order"]
+        lines = [f"**{heading}**", "", f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+        lines += ["| " + " | ".join(row[name] for name in heads) + " |" for row in some]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
 
 
 def about_cuts() -> str:

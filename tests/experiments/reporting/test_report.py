@@ -160,9 +160,9 @@ def test_the_page_needs_nothing_else_and_escapes_all(written):
 
 def test_the_page_tells_both_numbers_and_the_verdict(written):
     text = (written[0] / "report.html").read_text(encoding="utf-8")
-    off = re.search(r'<td class="number off" title="off: [^"]*">(.*?)</td>', text).group(1)
+    off = re.search(r'<td [^>]*class="number off" title="off: [^"]*">(.*?)</td>', text).group(1)
     assert re.sub("<[^>]*>", " ", off).split() == ["0.200", "0.200", "!"]
-    near = re.search(r'<td class="number close" title[^>]*>(.*?)</td>', text).group(1)
+    near = re.search(r'<td [^>]*class="number close" title[^>]*>(.*?)</td>', text).group(1)
     assert re.sub("<[^>]*>", " ", near).split()[-1] == "≈"
     doubtful = re.search(r'<span class="published">([^<]*)<span class="mark">\?</span>', text)
     assert doubtful[1] == "0.200"

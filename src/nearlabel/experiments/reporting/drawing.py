@@ -1,4 +1,4 @@
-"""How our figures look: one pair of axes, as wide as one column of a page, or a telephone.
+"""How our figures look: one pair of axes, legible across a page and on a telephone.
 
 They are read without color, too: every series has a mark and a kind of line of its own.
 """
@@ -26,7 +26,7 @@ INK, GRAY, PALE = "#222222", "#767676", "#dddddd"
 # Okabe and Ito's colors, which people with any color vision tell apart; the darker ones first.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", INK)
 YELLOW = "#f0e442"  # of theirs, too: for areas
-_WIDTH, _HEIGHT = 3.35, 2.3  # inches: 85 mm, one column
+_WIDTH, _HEIGHT = 4.6, 2.7  # inches
 PAGE_WIDTH = 7.0
 _LINE = 0.15  # inches of a line of a legend
 _LONG_LABEL = 23  # characters: two such labels do not stand side by side

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from nearlabel.common.files import replacing
-from nearlabel.common.versions import package_versions
+from nearlabel.common.versions import versions
 from nearlabel.experiments.papers.method_comparisons import MethodComparison, method_comparisons
 from nearlabel.experiments.papers.paper_figures import MeasuredFigure, paper_figures
 from nearlabel.experiments.papers.printed_tables import PAPER_WITH_RELATIONS, papers
@@ -26,6 +27,11 @@ from nearlabel.experiments.reporting.names import metric_title
 from nearlabel.metrics import METRICS
 
 _FIGURES = "figures"  # the folder of the pictures of the page in Markdown
+_PARTS = {
+    "orders": "Partial and total orders of Zhang and Zhou (2007)",
+    "comparisons": "Do the methods differ?",
+    "figures": "Figures",
+}
 _TITLE = "Published tables of multi-label nearest neighbors, reproduced"
 
 
@@ -56,18 +62,22 @@ def write_report(
         groups.setdefault((one.figure.heading, one.figure.caption), []).append((one, _drawn(one)))
     pictures = [*ranks, *(each for some in groups.values() for _, drawn in some for each in drawn)]
     has_relations = any(one.cell.paper == PAPER_WITH_RELATIONS for one in cells)
+    blocks_of = {
+        paper: list(blocks)
+        for paper, blocks in groupby(tables.table_blocks(cells), lambda one: one.paper)
+    }
+    orders = order_views(cells) if has_relations else []
     view = {
         "title": _TITLE,
-        "versions": package_versions(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": versions(),
+        "contents": _contents(list(blocks_of), orders=orders, comparisons=compared, figures=groups),
         "verdicts": list(Verdict),
         "tables": tables,
         "counts": tables.verdict_counts(cells),
         "papers": papers(),
-        "blocks_of": {
-            paper: list(blocks)
-            for paper, blocks in groupby(tables.table_blocks(cells), lambda one: one.paper)
-        },
-        "orders": order_views(cells) if has_relations else [],
+        "blocks_of": blocks_of,
+        "orders": orders,
         "comparisons": comparison_views(compared),
         "rank_pictures": ranks,
         "figure_groups": groups,
@@ -93,6 +103,16 @@ def write_report(
     for old in _possible_pictures() - {one.name for one in pictures}:
         (target / _FIGURES / f"{old}.svg").unlink(missing_ok=True)
     return [*pages, *written]
+
+
+def _contents(of_papers: Sequence[str], **parts: Sized) -> dict[str, str]:
+    """The headings of a page by their places; of the parts those that have anything."""
+    told = papers()
+    return {
+        "summary": "Summary",
+        **{paper: f"{told[paper].title}: {told[paper].method}" for paper in of_papers},
+        **{place: heading for place, heading in _PARTS.items() if len(parts[place])},
+    }
 
 
 def _possible_pictures() -> set[str]:
