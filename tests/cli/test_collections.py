@@ -488,7 +488,7 @@ def test_rows_of_a_table(ask, asked, answer, fail, songs, tmp_path, monkeypatch)
     assert {*song["tags"]} == {"solemn", "warm"}
     ask("tag", target, "song 001", "--no", "warm")
     _, printed, notes = answer("index", "songs.csv", "-c", target)
-    assert "song 001: you said no to 'warm', and that stays" in notes
+    assert "song 001: you said no to 'warm', which is kept" in notes
     assert "600 unchanged, 0 tags given" in printed
     assert asked("tag", target, "song 001")[0]["no"] == ["warm"]
     assert "vectors by given (6 values)" in ask("collection", target)
@@ -601,4 +601,4 @@ def test_watch(answer, painted, tmp_path, monkeypatch):
     assert code == 130
     rounds = [json.loads(line) for line in printed.splitlines()]
     assert [(one["new"], one["gone"]) for one in rounds] == [(1, 0), (1, 0), (0, 1)]
-    assert told.count("is not there; it may come back") == 1
+    assert told.count("does not exist; waiting for it") == 1

@@ -94,7 +94,7 @@ def test_texts_and_folders_out_and_in(photos, ask):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["export", "photos"], "give a file with --output, --sidecars or --texts"),
+        (["export", "photos"], "give --output FILE, --sidecars or --texts"),
         (["export", "photos", "-o", "tags.xml"], "--output must end in one of .csv"),
         (["export", "photos", "-o", "-", "--json"], "--output -"),
         (["export", "photos", "-o", "photos/tags.csv"], "is in a collection"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,7 +83,7 @@ def reproduce(
             figures = measured_figures(
                 paper, results=found.path.parent, again=again, progress=progress
             )
-        write_report(report, found.cells, figures)
+        write_report(report, found.cells, figures, f"{date.today():%Y-%m-%d}")
     if json:
         say_json([one.record() for one in found.cells])
         return

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import platform
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -156,6 +157,19 @@ def test_the_page_needs_nothing_else_and_escapes_all(written):
     pictures = [value for tag, name, value in page.attributes if (tag, name) == ("img", "src")]
     assert len(pictures) == 3
     assert all(value for tag, name, value in page.attributes if (tag, name) == ("img", "alt"))
+
+
+def test_the_page_has_contents_and_says_what_it_was_made_with(written, tmp_path):
+    text = (written[0] / "report.html").read_text(encoding="utf-8")
+    targets = [value for _, name, value in Page(text).attributes if name == "id"]
+    links = re.findall(r'<a href="#([^"]*)">', text.partition("</nav>")[0])
+    assert links == targets
+    assert {"summary", "comparisons", "figures"} < set(links)
+    from nearlabel.experiments.reporting.report import write_report
+
+    assert f"platform {platform.platform()}" in text
+    for path in write_report(tmp_path, [compared()], made="2026-01-31")[:2]:
+        assert "2026-01-31; python " in path.read_text(encoding="utf-8").replace("\\", "")
 
 
 def test_the_page_tells_both_numbers_and_the_verdict(written):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nearlabel.common.files import replacing
-from nearlabel.common.versions import package_versions
+from nearlabel.common.versions import versions
 from nearlabel.experiments.papers.method_comparisons import MethodComparison, method_comparisons
 from nearlabel.experiments.papers.paper_figures import MeasuredFigure, paper_figures
 from nearlabel.experiments.papers.printed_tables import PAPER_WITH_RELATIONS, papers
@@ -42,11 +42,13 @@ def write_report(
     folder: str | PathLike[str],
     cells: Sequence[ComparedCell],
     figures: Sequence[MeasuredFigure] = (),
+    made: str = "",
 ) -> list[Path]:
     """Write ``report.html``, ``report.md`` and the pictures of the latter in ``figures``.
 
     Files of an earlier report are replaced, each at once; pictures of it that this one does not
-    have are removed, and nothing else is. The paths of the files are returned, the pages first.
+    have are removed, and nothing else is. The pages begin with `made`, such as a date, and the
+    versions in use. The paths of the files are returned, the pages first.
     """
     jinja2 = report_module("jinja2")
     compared = method_comparisons(cells)
@@ -58,7 +60,8 @@ def write_report(
     has_relations = any(one.cell.paper == PAPER_WITH_RELATIONS for one in cells)
     view = {
         "title": _TITLE,
-        "versions": package_versions(),
+        "made": made,
+        "versions": versions(),
         "verdicts": list(Verdict),
         "tables": tables,
         "counts": tables.verdict_counts(cells),
