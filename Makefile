@@ -93,14 +93,16 @@ clean:  ## Remove the environments and caches
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "nearlabel needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Set PYTHON=…"; exit 1; }
-	@echo "installing into $(VENV) and compiling the core: a minute or two"
+	@echo "The first run makes the environment $(VENV) and compiles the core: a few minutes in all."
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.compiler: $(VENV)/bin/python
+	@echo "Installing setuptools and nanobind, to compile the core: a few seconds."
 	$(BIN)/$(PIP) 'setuptools>=77' 'nanobind>=2.7,<4'
 	@touch $@
 
 $(VENV)/.core: $(VENV)/.compiler $(CORE)
+	@echo "Compiling the core: about a minute."
 	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
@@ -111,14 +113,18 @@ build/sanitize/.ready: $(VENV)/.core tests/sanitize.py
 # The core is left to the target above, which can run beside pip. A variable that a target exports
 # would reach what it depends on, too: the core would not be built.
 $(VENV)/.cli: $(VENV)/.core pyproject.toml
+	@echo "Installing nearlabel with NumPy, SciPy, scikit-learn, cyclopts, rich, Pillow and onnxruntime"
+	@echo "into $(VENV), 320 MB: a minute or two."
 	NEARLABEL_NO_CORE=1 $(BIN)/$(PIP) --no-build-isolation --editable '.[cli,pictures]'
 	@touch $@
 
 $(VENV)/.serve: $(VENV)/.cli pyproject.toml
+	@echo "Installing FastAPI, uvicorn and Jinja: a few seconds."
 	NEARLABEL_NO_CORE=1 $(BIN)/$(PIP) --no-build-isolation --editable '.[cli,pictures,serve]'
 	@touch $@
 
 $(VENV)/.packages: $(VENV)/.compiler pyproject.toml
+	@echo "Installing nearlabel with all extras and the tools of developers: a few minutes."
 	NEARLABEL_NO_CORE=1 $(BIN)/$(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@
 

@@ -17,14 +17,18 @@ import nearlabel as nl
 from nearlabel.methods.registry import METHODS
 
 
-def test_importing_is_light_and_every_public_name_loads():
+def test_importing_is_light_and_every_public_name_loads_without_extras():
     code = """
 import sys, nearlabel as nl
 heavy = {"sklearn", "scipy", "numpy", "pandas"} & set(sys.modules)
 assert not heavy, heavy
-for name in nl.__all__:
-    assert name in dir(nl)
-    getattr(nl, name)
+extras = "cyclopts rich iterstrat pooch polars matplotlib jinja2 scikit_posthocs PIL onnxruntime "
+extras += "pi_heif rawpy fastapi uvicorn python_multipart prometheus_client pandas"
+sys.modules.update(dict.fromkeys(extras.split()))  # they cannot be imported now
+for package in (nl, nl.datasets, nl.features, nl.metrics):
+    for name in package.__all__:
+        assert name in dir(package)
+        getattr(package, name)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -50,6 +54,21 @@ def test_the_version_is_the_same_everywhere():
     assert pyproject["project"]["version"] == nl.__version__
     assert f"\nversion: {nl.__version__}\n" in citation
     assert changes.startswith(f"# Changes\n\n## {nl.__version__}, ")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_make_says_what_it_installs_before_it_does():
+    root = Path(__file__).parents[1]
+    for target in ("demo", "demo-serve", "lint"):
+        command = ["make", "--dry-run", target, "VENV=build/none"]
+        done = subprocess.run(command, cwd=root, capture_output=True, check=True, text=True)
+        lines = done.stdout.splitlines()
+        slow = [
+            at for at, line in enumerate(lines) if "/pip install" in line or "build_ext" in line
+        ]
+        assert len(slow) >= 3
+        assert all(lines[at - 1].startswith("echo ") for at in slow)
+        assert "a few minutes" in next(line for line in lines if line.startswith("echo "))
 
 
 @pytest.mark.slow

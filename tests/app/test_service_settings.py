@@ -159,7 +159,7 @@ def test_a_short_token_is_refused_and_not_shown(collection, capsys, monkeypatch)
 
 def test_what_is_no_collection(tmp_path, capsys):
     assert run(["serve", str(tmp_path / "none")]) == 2
-    assert "is not there" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs permissions")

@@ -52,10 +52,13 @@ def test_the_choices_of_options_are_those_of_the_library():
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_help_with_examples_in_80_columns(ask, verb):
+def test_every_verb_has_help_with_examples_in_80_columns(ask, verb, monkeypatch):
     printed = ask(*verb.split(), "--help")
     assert printed.startswith(f"Usage: nearlabel {verb}")
     assert max(map(len, printed.splitlines())) <= 80
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = ask(*verb.split(), "--help").partition("Examples:\n")[0].splitlines()[1:]
+    assert max(map(len, narrow)) <= 60
     examples = printed.partition("Examples:\n")[2].strip().splitlines()
     assert examples
     assert all(f"nearlabel {verb}" in line for line in examples)
@@ -65,8 +68,8 @@ def test_help_is_folded_by_the_terminal_alone(ask, monkeypatch):
     """Lines of the source end nowhere in the help, and a default is what would be typed."""
     monkeypatch.setenv("COLUMNS", "200")
     printed = ask("tune", "--help")
-    assert "own training set, where it has one, so that the test" in printed  # two lines there
-    assert "leave-one-out, or as --split says. They share one graph per distance." in printed
+    assert "if it has one, so that the test set is not used." in printed  # two lines there
+    assert "leave-one-out, or as given by --split. They share one graph per distance." in printed
     assert "[default: MLkNN]" in printed
     assert "[default: 10]" in ask("evaluate", "--help")
     assert ask("datasets", "fetch", "--help").splitlines()[0].endswith(" [OPTIONS] NAME...")

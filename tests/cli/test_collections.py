@@ -97,15 +97,15 @@ MISTAKES = [
     (["index", "c", "-c", "c"], "is a collection"),
     (["index", "."], "--collection"),
     (["tag", "c"], "PICTURE is missing"),
-    (["tag", "gone", "1"], "gone is not there; 'nearlabel index FOLDER -c gone'"),
+    (["tag", "gone", "1"], "gone does not exist; 'nearlabel index FOLDER -c gone'"),
     (["tag", "c/lock", "1"], "c/lock is a file"),
-    (["tag", ".", "1"], ". is a folder, but no collection; 'nearlabel index . -c test_"),
+    (["tag", ".", "1"], ". is a folder, but not a collection; 'nearlabel index . -c test_"),
     (["tag", "c", "gone.jpg"], "gone.jpg"),
-    (["tag", "c", "1", "--add", "a", "--no", "a"], "--add and by --no"),
+    (["tag", "c", "1", "--add", "a", "--no", "a"], "both --add and --no"),
     (["tag", "c", "1", "--add", "a", "--truth", "t.csv"], "--truth"),
     (["tag", "c", "1", "--add", "a\nb"], "control"),
     (["tag", "c", "--add", "a", "1"], "before --add"),
-    (["tag", "c", "1", "--add", "W\xfcste", "--no", "Wu\u0308ste "], "--add and by --no"),
+    (["tag", "c", "1", "--add", "W\xfcste", "--no", "Wu\u0308ste "], "both --add and --no"),
     (["tag", "c", "1", "--clear", "sae"], "--clear: c has no tag 'sae'; did you mean 'sea'"),
     (["tag", "c", "1", "--state", "tagged"], "--state"),
     (["tag", "c", "1", "--accept", "90"], "--accept"),
@@ -488,7 +488,7 @@ def test_rows_of_a_table(ask, asked, answer, fail, songs, tmp_path, monkeypatch)
     assert {*song["tags"]} == {"solemn", "warm"}
     ask("tag", target, "song 001", "--no", "warm")
     _, printed, notes = answer("index", "songs.csv", "-c", target)
-    assert "song 001: you said no to 'warm', and that stays" in notes
+    assert "song 001: you said no to 'warm', which is kept" in notes
     assert "600 unchanged, 0 tags given" in printed
     assert asked("tag", target, "song 001")[0]["no"] == ["warm"]
     assert "vectors by given (6 values)" in ask("collection", target)
@@ -601,4 +601,4 @@ def test_watch(answer, painted, tmp_path, monkeypatch):
     assert code == 130
     rounds = [json.loads(line) for line in printed.splitlines()]
     assert [(one["new"], one["gone"]) for one in rounds] == [(1, 0), (1, 0), (0, 1)]
-    assert told.count("is not there; it may come back") == 1
+    assert told.count("does not exist; waiting for it") == 1

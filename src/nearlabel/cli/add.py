@@ -71,7 +71,7 @@ def add(
                 opened.model.partial_fit(X, ids=ids, progress=progress, **labels)
         new = opened.model.ids_[len(opened.model.ids_) - len(items) :].tolist()
         added = f"added {counted(len(new), 'item')}"
-        if ids is None:  # what they are called, since the file does not say it
+        if ids is None:  # which the file does not contain
             added += f", ids {new[0]} to {new[-1]}" if len(new) > 1 else f", id {new[0]}"
         if skipped:
             added += f", skipped {skipped:,} that were already there"
@@ -88,7 +88,7 @@ def _are_new(opened: OpenModel, items: Dataset, source: str) -> Array:
 
 
 def _only(items: Dataset, rows: Array, names: list[str] | None) -> tuple[Dataset, list[str] | None]:
-    """Some of the items, without the labels that only others carry."""
+    """Some of the items, without labels that only the other items carry."""
     from dataclasses import replace
 
     import numpy as np
@@ -102,7 +102,7 @@ def _only(items: Dataset, rows: Array, names: list[str] | None) -> tuple[Dataset
 
 
 def _ids(opened: OpenModel, items: Dataset, source: str, column: str | None) -> Any:
-    """The ids of new items, or None where they get the numbers that follow."""
+    """The ids of new items, or None if they get the next numbers."""
     import numpy as np
 
     from nearlabel.common.messages import first_twice, shown, some

@@ -20,7 +20,7 @@ _VERBS = (
     *("evaluate", "tune", "compare", "reproduce"),
 )
 _MODULES = {"index": "index_folders"}
-_USAGES = {  # where cyclopts would say ARGS
+_USAGES = {  # cyclopts would print ARGS
     "predict": "nearlabel predict [OPTIONS] MODEL DATA...",
     "rank": "nearlabel rank [OPTIONS] MODEL DATA...",
     "tag": "nearlabel tag [OPTIONS] COLLECTION [PICTURE...]",
@@ -94,7 +94,7 @@ _datasets = App(
     "  nearlabel datasets convert songs.csv songs.arff",
 )
 _add(_datasets, datasets.datasets_list, "list")
-_several = "nearlabel datasets {} [OPTIONS] {}..."  # where cyclopts would say ARGS
+_several = "nearlabel datasets {} [OPTIONS] {}..."  # cyclopts would print ARGS
 _add(_datasets, datasets.describe, "describe", _several.format("describe", "DATA"))
 _add(_datasets, datasets.fetch, "fetch", _several.format("fetch", "NAME"))
 _add(_datasets, datasets.convert, "convert")

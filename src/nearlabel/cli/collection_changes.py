@@ -1,4 +1,4 @@
-"""add, forget and relabel where they are about a collection, not a model file."""
+"""add, forget and relabel for a collection instead of a model file."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _MOST_COLUMNS = 10_000  # whose names are kept
 
 
 def vector_features(items: Dataset) -> dict[str, Any]:
-    """What the settings of a collection of vectors keep of the columns of its first table."""
+    """The settings of a collection of vectors, with the column names of its first table."""
     names = items.feature_names
     known = {} if names is None or len(names) > _MOST_COLUMNS else {"columns": names.tolist()}
     return {"name": "given", **known}
 
 
 def dividing_tags(reading: LabelReading, data: str) -> LabelReading:
-    """How a table of a collection is read: tags are divided by ``;``, unless the user says how."""
+    """How a table is read for a collection: tags are separated by ``;`` unless the user chooses."""
     from nearlabel.collection.exchange.tag_tables import SEPARATOR
 
     if reading.separator is not None or not is_table(data, reading.format):
@@ -48,7 +48,7 @@ def dividing_tags(reading: LabelReading, data: str) -> LabelReading:
 
 
 def with_or_without_labels(reading: LabelReading, data: str, part: Part = "all") -> Dataset:
-    """Rows of a table, which need not have labels."""
+    """Read the rows of a table that may have no labels."""
     reading = dividing_tags(reading, data)
     try:
         return reading.load(data, part)
@@ -59,7 +59,7 @@ def with_or_without_labels(reading: LabelReading, data: str, part: Part = "all")
 
 
 class Added(NamedTuple):
-    """What has become of files or rows, and of their tags."""
+    """The result of adding files or rows, and their tags."""
 
     new: int
     changed: int
@@ -69,7 +69,7 @@ class Added(NamedTuple):
 
     @property
     def told(self) -> dict[str, Any]:
-        """What JSON says of it."""
+        """The result for JSON."""
         return {
             "new": self.new,
             "changed": self.changed,
@@ -80,7 +80,7 @@ class Added(NamedTuple):
 
 
 def note_kept(report: ImportReport) -> None:
-    """Tell in notes which tags were not given."""
+    """Print notes about tags that were not given."""
     kept = [
         f"{one.file}: you said {'yes' if one.is_yes else 'no'} to {one.tag!r}, which is kept"
         for one in report.kept
@@ -117,7 +117,7 @@ def add_rows(store: Collection, items: Dataset, source: str) -> Added:
     if is_frame(items.X):
         raise ValueError(f"{source} has words or gaps in its columns; vectors are of numbers")
     if items.row_names is None:
-        raise ValueError(f"{source} has no ids of items: a column id, or --id, is needed")
+        raise ValueError(f"{source} has no ids of items: add a column id, or give --id")
     names = items.row_names.tolist()
     if (twice := first_twice(names)) is not None:
         raise ValueError(f"{source} has two items with the id {shown(twice)}")
@@ -185,7 +185,7 @@ def add_to_collection(
 
 def _check(changing: Changing) -> None:
     if changing.refresh:
-        raise ValueError("--refresh is for model files: a collection has nothing to learn again")
+        raise ValueError("--refresh is only for model files: a collection is always up to date")
 
 
 def _indexed(store: Collection, source: str, jobs: int | None) -> Added:
@@ -203,7 +203,9 @@ def _indexed(store: Collection, source: str, jobs: int | None) -> Added:
     if real.is_file():
         plan = plan.only(real.relative_to(plan.root).as_posix())
         if not (plan.seen or plan.new or plan.unchanged or plan.scan.skipped):
-            raise ValueError(f"{source}: {store.path} holds {settings.kind}, and this is none")
+            raise ValueError(
+                f"{source}: {store.path} holds {settings.kind}, and this is not one of them"
+            )
     with steps("adding", settings.kind) as progress:
         report = run_index(store, plan, features, n_jobs=jobs, progress=progress)
     for path, reason in report.skipped:
@@ -230,7 +232,7 @@ def _labels_of(store: Collection, pictures: Any) -> list[TaggedFile]:
 def forget_items(
     path: str, names: Sequence[str], ignore_missing: bool, changing: Changing
 ) -> int | None:
-    """Forget items of a collection, for good."""
+    """Erase items from a collection for good."""
     _check(changing)
     from nearlabel.collection import CollectionError
 
@@ -270,7 +272,7 @@ def relabel_items(
     remove: Sequence[str],
     changing: Changing,
 ) -> int | None:
-    """Give items of a collection exactly the tags of `sets`, or some more or fewer tags."""
+    """Set the tags of items in a collection to `sets`, or add and remove some tags."""
     _check(changing)
     with open_collection(path) as store:
         from nearlabel.common.messages import first_twice
@@ -292,7 +294,7 @@ def relabel_items(
 
 
 def _finish(store: Collection, changing: Changing, done: str, **what: Any) -> int | None:
-    """Do what else was asked for, and tell what was done; the exit code."""
+    """Compact and verify if asked for, and report what was done; return the exit code."""
     if changing.compact:
         store.compact()
     verified = None

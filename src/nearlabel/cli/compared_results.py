@@ -1,4 +1,4 @@
-"""What a comparison found: as records, as a table, and as a figure."""
+"""The results of a comparison as records, as a table, and as a figure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEST, _ALIKE = "*", "≈"
 
 
 def results_of(found: Found, wanted: Sequence[str]) -> list[dict[str, Any]]:
-    """What is told of each algorithm: means, standard errors, and which are as good as the best."""
+    """The results of each algorithm: means, standard errors, and p-values against the best."""
     from nearlabel.experiments.significance.standings import standings
     from nearlabel.metrics import METRICS
 
@@ -46,7 +46,7 @@ def results_of(found: Found, wanted: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def records_of(found: Found, wanted: Sequence[str], tuned: bool) -> list[dict[str, Any]]:
-    """What is told of each algorithm on each part."""
+    """The results of each algorithm on each part."""
     records = []
     for algorithm, parts in found.items():
         for place, one in enumerate(parts, 1):
@@ -59,7 +59,7 @@ def records_of(found: Found, wanted: Sequence[str], tuned: bool) -> list[dict[st
 
 
 def say_results(results: list[dict[str, Any]], wanted: Sequence[str], *, errors: bool) -> None:
-    """Print what was measured; the best of each metric, as it is printed, and its equals marked."""
+    """Print a table; the best printed value of each metric and those not worse are marked."""
     from nearlabel.experiments.reporting.names import metric_head
     from nearlabel.experiments.significance.pairs import LEVEL
     from nearlabel.metrics import METRICS
@@ -85,14 +85,14 @@ def say_results(results: list[dict[str, Any]], wanted: Sequence[str], *, errors:
 
 
 def say_refusals(results: list[dict[str, Any]]) -> None:
-    """Who was left out, and why."""
+    """Print which algorithms were left out, and why."""
     for one in results:
         if one["refusal"]:
             say(f"{learner_title(one['algorithm'])} was left out: {one['refusal']}")
 
 
 def say_choices(results: list[dict[str, Any]], parts: int) -> None:
-    """What was chosen for each algorithm, most often first where there are several parts."""
+    """Print the chosen parameters of each algorithm, the most frequent first."""
     if not any(one.get("chosen") for one in results):
         return
     say("chosen on the training items" + (", in how many parts" if parts > 1 else "") + ":")

@@ -1,4 +1,4 @@
-"""A model of a file, asked about the items of another: what predict and rank share."""
+"""Predictions of a stored model for the items of a file: what predict and rank share."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Blocks:
     pipeline : Pipeline
     items : Dataset
     skipped : sequence of (name, reason), or None
-        Pictures that could not be read; None where items are no pictures.
+        Pictures that could not be read; None if the items are not pictures.
     """
 
     pipeline: Any
@@ -57,7 +57,7 @@ class Blocks:
     skipped: Sequence[tuple[str, str]] | None
 
     def __call__(self, what: str) -> Iterator[tuple[Any, Any, Any]]:
-        """Names of rows, their vectors, and progress of answering for them."""
+        """Names of rows, their vectors, and a callback for progress."""
         items = self.items
         names = range(1, len(items) + 1) if items.row_names is None else items.row_names.tolist()
         with steps(what) as progress:
@@ -71,7 +71,7 @@ class Blocks:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Answering:
-    """Which items are answered for, by which search, and where the answers go.
+    """Which items are predicted, with which search, and where the results go.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Answering:
     reading: Reading = Reading()
 
     def __post_init__(self) -> None:
-        if self.json and self.output == "-":  # where JSON goes anyway
+        if self.json and self.output == "-":  # JSON goes there anyway
             object.__setattr__(self, "output", None)
 
     def load(self, path: str, data: Sequence[str], verb: str) -> tuple[Any, Blocks]:
@@ -127,7 +127,7 @@ class Answering:
         shown: Callable[[Record], tuple[Any, str]],
         skipped: Sequence[tuple[str, str]] | None,
     ) -> None:
-        """Write or print records: as rows of `cells` to a table, as `shown` to people."""
+        """Write or print records: as `cells` in a file of rows, as `shown` in a printed table."""
         if self.output is None and self.json:
             broken = ({"id": name, "labels": None, "skipped": why} for name, why in skipped or ())
             say_json([*records, *broken])

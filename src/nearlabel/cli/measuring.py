@@ -72,11 +72,11 @@ class Measuring:
     reading: LabeledReading = LabeledReading()
 
     def __post_init__(self) -> None:
-        if self.json and self.output == "-":  # where JSON goes anyway
+        if self.json and self.output == "-":  # JSON goes there anyway
             object.__setattr__(self, "output", None)
 
     def load(self, data: str) -> Dataset:
-        """Read what is measured on, after a look at what is asked for; import what that takes."""
+        """Read the data set after checking the options; import what the evaluation needs."""
         from nearlabel.common.messages import did_you_mean
         from nearlabel.metrics import METRICS
         from nearlabel.metrics.conventions import has_metric
@@ -99,13 +99,13 @@ class Measuring:
             raise ValueError("--split loo: baselines need held-out test items; use cv10")
 
     def parameters(self) -> dict[str, Any]:
-        """What estimators take of these options."""
+        """The parameters of estimators that these options set."""
         return {"random_state": self.seed, **self.searching.parameters()}
 
     def parts(self, items: Dataset, usual: str, *, own: bool = True) -> tuple[str, list[Part]]:
         """The name of the split and its parts.
 
-        Where none was asked for: the data set's own, unless not `own`, else the `usual` one.
+        Without --split: the split of the data set, if `own`, or else the `usual` one.
         """
         from nearlabel.experiments import splits
 
@@ -119,7 +119,7 @@ class Measuring:
             return kind, splits(items, kind, stratified=self.stratified, **how)
 
     def how(self, items: Dataset) -> dict[str, Any]:
-        """What `evaluate_splits` takes of these options."""
+        """The arguments of `evaluate_splits` that these options set."""
         preparing = self.preparation.of(items)
         own = {name: getattr(preparing, name) for name in ("scale", "impute", "learn_distance")}
         return {**own, "convention": self.convention, "at": self.at}
@@ -134,10 +134,10 @@ class Measuring:
         scales: Iterable[str],
         distance: Any,
     ) -> dict[str, Any]:
-        """What a result says of the data, of a model and of how it was measured.
+        """The setting of a result: the data, the model and the evaluation.
 
-        The `scales` are those that were chosen where the scale is "auto". A scale that would have
-        been better for a distance is recommended.
+        The `scales` are those that were chosen if the scale is "auto". A note recommends a scale
+        that would have been better for the distance.
         """
         self.preparation.recommend_scale(items, distance, parts[0].train)
         from nearlabel.cli.picture_items import told_pictures
@@ -175,7 +175,7 @@ class Measuring:
         spread: str = "",
         has_graph: bool = True,
     ) -> bool:
-        """Write records to a file; print results as JSON, or the setting: whether people follow."""
+        """Write records to a file, print JSON or the setting; return whether a table follows."""
         if self.output is not None:
             write_results(self.output, ({**told, **record} for record in records))
         if self.output == "-":
@@ -205,7 +205,7 @@ class Measuring:
 
 
 def told_preparation(told: dict[str, Any], chosen: Sequence[str]) -> str:
-    """How features are prepared, for people; the `chosen` scales are told where that is "auto"."""
+    """The preprocessing, for people, with the `chosen` scales if the scale is "auto"."""
     made = f", features {told['picture_features']}" if "picture_features" in told else ""
     filled = "" if told["impute"] == "none" else f", impute {told['impute']}"
     found = f" ({', '.join(chosen)})" if told["scale"] == "auto" and chosen else ""
@@ -231,7 +231,7 @@ def summary(metrics: Sequence[dict[str, float]], wanted: Sequence[str]) -> dict[
 
 
 def defined(metrics: dict[str, float], wanted: Sequence[str]) -> dict[str, float | None]:
-    """The wanted metrics, None where one is not defined: JSON has no other number for it."""
+    """The wanted metrics; None if one is undefined, since JSON has no NaN."""
     values = {name: float(metrics.get(name, math.nan)) for name in wanted}
     return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
@@ -244,7 +244,7 @@ def metric_cell(value: float | None, std: float | None = None) -> str:
 
 
 def metric_heads(names: Sequence[str]) -> list[str]:
-    """Metrics by the names that options have for them, with arrows to the better side."""
+    """Names of metrics as options have them, with arrows towards better values."""
     from nearlabel.metrics import METRICS
 
     return [f"{name} {'↓' if METRICS[name].loss else '↑'}" for name in names]

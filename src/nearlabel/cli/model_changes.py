@@ -1,4 +1,4 @@
-"""A model file whose items change: what add, forget, relabel and verify share."""
+"""Changes to the items of a model file: what add, forget, relabel and verify share."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from nearlabel.cli.quick_imports import import_scikit_learn
 if TYPE_CHECKING:
     from nearlabel.common.arrays import Array, Csr
 
-_UNVERIFIED = 1  # the exit code where something differs
+_UNVERIFIED = 1  # the exit code if something differs
 _LABELS_SHOWN = 20
-# What a method learned in fit and keeps when items are forgotten.
+# What a method learns in fit and keeps when items are forgotten.
 _STAYS = {"LAMLkNN": "the centers", "PositivekNN": "the rate and the cut"}
 
 
@@ -61,7 +61,7 @@ class OpenModel:
         return bool(self.model.ids_.dtype.kind == "i")
 
     def ids(self, names: Sequence[str], hint: str = "") -> Array:
-        """Ids as the model has them; `hint` is what the user can do where they must be numbers."""
+        """Ids of the type that the model has; `hint` ends the error if they must be numbers."""
         import numpy as np
 
         from nearlabel.common.messages import shown
@@ -84,7 +84,7 @@ class OpenModel:
     ) -> Array:
         """Ids of items that the model has; errors name the file that they are from.
 
-        Others are left out where missing ones are to be ignored, and refused otherwise.
+        Unknown ids are an error, unless missing ones are to be ignored.
         """
         import numpy as np
 
@@ -101,7 +101,7 @@ class OpenModel:
     def labels(self, Y: Csr, names: Sequence[str] | None) -> dict[str, Any]:
         """Labels as `partial_fit` and `relabel` of the model take them.
 
-        Where the labels of the model have no names, those of the columns of Y are numbers.
+        If the labels of the model have no names, the columns of Y are named by numbers.
         """
         import numpy as np
         from scipy import sparse
@@ -132,7 +132,7 @@ class OpenModel:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Changing:
-    """What becomes of the changes of a model file.
+    """How the changes of a model file are stored.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class Changing:
 
     @contextmanager
     def opened(self, path: str, ids: str = "ID") -> Iterator[OpenModel]:
-        """Open a model file for changes; errors about `ids` name where these were given."""
+        """Open a model file for changes; errors about `ids` name the source of these."""
         import_scikit_learn(scaling=True)
         from nearlabel.persistence.models import load
 
@@ -169,7 +169,7 @@ class Changing:
                     loaded = stack.enter_context(load(path, journal=True))
             except BlockingIOError:
                 raise ValueError(
-                    f"{path} is being changed by another process; try again when that is done"
+                    f"{path} is being changed by another process; try again when it has finished"
                 ) from None
             except TypeError as error:  # what it holds does not change
                 raise ValueError(f"{path}: {str(error).removeprefix('journal=True: ')}") from None
@@ -186,7 +186,7 @@ class Changing:
 
     @property
     def writes_anew(self) -> bool:
-        """Whether the whole model file is written."""
+        """Whether the whole model file is rewritten."""
         return self.compact or self.refresh
 
     def _use_jobs(self, opened: OpenModel) -> None:
@@ -194,7 +194,7 @@ class Changing:
             set_jobs(opened.model, self.jobs)
 
     def finish(self, opened: OpenModel, done: str, **what: Any) -> int | None:
-        """Do what else was asked for, and tell what was `done`; the exit code."""
+        """Rewrite and verify the file if asked for; report what was `done`; the exit code."""
         model, path = opened.model, opened.path
         is_changed = model.history_ != opened.history
         if self.writes_anew:
@@ -232,7 +232,7 @@ class Changing:
         return None if verified is None else verification_code(verified)
 
     def _write(self, opened: OpenModel, is_changed: bool) -> None:
-        """Write the model file anew; where that fails, changes are in the journal already."""
+        """Rewrite the model file; if that fails, the changes are already in the journal."""
         try:
             if self.refresh:
                 with steps("learning") as progress:
@@ -289,7 +289,7 @@ def _say_rest(told: dict[str, Any], opened: OpenModel) -> None:
 
 
 def _without_forgotten(opened: OpenModel, refreshed: bool) -> str:
-    """What a file that is written anew still has of forgotten items, if there are any."""
+    """What a rewritten file still contains of forgotten items, if there are any."""
     if not opened.model.history_.forgotten:
         return ""
     learned = ["the preprocessing"] if transformers(opened.pipeline) else []
@@ -301,7 +301,7 @@ def _without_forgotten(opened: OpenModel, refreshed: bool) -> str:
 
 
 def _n_labels(model: Any) -> int:
-    """How many labels a model has; one where it was fitted to two classes."""
+    """The number of labels of a model; one if it was fitted to two classes."""
     import numpy as np
 
     return 1 if isinstance(model.classes_, np.ndarray) else len(model.classes_)
@@ -313,7 +313,7 @@ def source_name(data: str) -> str:
 
 
 def _journal(path: str) -> str:
-    """The journal of a model file, for people: beside the file itself, where it has a link."""
+    """The path of the journal, for people: next to the file itself if the path is a link."""
     from nearlabel.common.journal import journal_path
 
     return str(journal_path(path)) if Path(path).is_symlink() else f"{path}.journal"

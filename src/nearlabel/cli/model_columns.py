@@ -1,4 +1,4 @@
-"""The columns that a fitted pipeline takes, and what each must hold, as its steps tell."""
+"""The columns that a fitted pipeline takes, and their kinds, as its steps declare."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from typing import Any
 
-_RANK = ("number", "category", "text")  # where two steps take a column, the last of these counts
+_RANK = ("number", "category", "text")  # if two steps take a column, the last of these counts
 _TEXT_STEPS = (
     *("CountVectorizer", "TfidfVectorizer", "HashingVectorizer"),
     *("FrequentWords", "TextEmbedding"),
@@ -52,7 +52,7 @@ def transformers(pipeline: Any) -> list[Any]:
 
 
 def model_columns(pipeline: Any) -> list[ModelColumn] | None:
-    """The columns of a fitted pipeline, in its order; None where they have no names."""
+    """The columns of a fitted pipeline, in its order; None if they have no names."""
     steps = transformers(pipeline)
     names = _names((steps or [pipeline[-1]])[0])
     return None if names is None else _distinct(steps, names)
@@ -69,7 +69,7 @@ def _distinct(steps: Sequence[Any], names: Sequence[str]) -> list[ModelColumn]:
 
 
 def reading_options(pipeline: Any) -> dict[str, Any]:
-    """What `load` is told of a file with new items for a fitted pipeline."""
+    """The arguments of `load` for a file with new items for a fitted pipeline."""
     columns = model_columns(pipeline)
     if columns is None:
         _check_numbers(transformers(pipeline))
@@ -96,7 +96,7 @@ def with_gaps_as_fitted(pipeline: Any, X: Any) -> Any:
 
 
 def unknown_words(pipeline: Any, X: Any) -> Iterator[str]:
-    """What is said of each column of a frame with a word that the pipeline does not know."""
+    """Messages about columns of a frame with categories that the pipeline does not know."""
     from nearlabel.common.messages import shown
 
     for column in model_columns(pipeline) or ():
@@ -114,7 +114,7 @@ def unknown_words(pipeline: Any, X: Any) -> Iterator[str]:
 def numbered_columns(pipeline: Any, names: Sequence[str]) -> list[str] | None:
     """The names 0, 1, 2 … of a model's columns, if it has no others and a file has some of these.
 
-    A table may call its columns so. Where it does not, they count by their places.
+    A table may have such column names. If it has not, columns are matched by position.
     """
     first = (transformers(pipeline) or [pipeline[-1]])[0]
     if _names(first) is not None:
@@ -124,13 +124,13 @@ def numbered_columns(pipeline: Any, names: Sequence[str]) -> list[str] | None:
 
 
 def _check_numbers(steps: Sequence[Any]) -> None:
-    """Refuse a model of words or texts in columns without names, by which they would be found."""
+    """Refuse a model of categories or texts whose columns have no names to match by."""
     first = steps[0] if steps else None
     if first is None or type(first).__name__ in _SCALERS:  # which may have very many columns
         return
     names = [str(place) for place in range(getattr(first, "n_features_in_", 1))]
     if any(column.kind != "number" for column in _distinct(steps, names)):
-        raise ValueError("the model takes words or texts of columns without names: use Python")
+        raise ValueError("the model takes categories or texts in columns without names: use Python")
 
 
 def _in_order(steps: Iterable[Any]) -> Iterator[Any]:
@@ -143,7 +143,7 @@ def _in_order(steps: Iterable[Any]) -> Iterator[Any]:
 
 
 def _names(step: Any) -> list[str] | None:
-    """The names of the columns that a fitted step takes, where it knows them."""
+    """The names of the columns that a fitted step takes, if it knows them."""
     names = getattr(step, "feature_names_in_", None)
     if names is not None:
         return [str(name) for name in names.tolist()]
@@ -160,7 +160,7 @@ def _takes_columns_by_name(step: Any) -> bool:
 
 
 def _of_steps(steps: Iterable[Any], names: Sequence[str]) -> Iterator[ModelColumn]:
-    """What transformers that follow each other take: the first one says it.
+    """The columns of consecutive transformers: those of the first one.
 
     One that fills gaps gives the same columns to the next, which knows more about them.
     """

@@ -1,4 +1,4 @@
-"""The model of a file, and the items of another file as it takes them."""
+"""A model file, and the items of another file in the form that the model takes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def naming_order(path: str) -> Iterator[None]:
-    """Let an error about a model file that looks like items say which file comes first."""
+    """Let an error about a model file that looks like data name the order of arguments."""
     from nearlabel.common.files import FileError
     from nearlabel.datasets.formats import SUFFIXES
 
@@ -43,18 +43,18 @@ def as_pipeline(loaded: Any, path: str) -> Any:
 
     pipeline = loaded if isinstance(loaded, Pipeline) else Pipeline([("model", loaded)])
     if not hasattr(pipeline[-1], "rank"):
-        raise ValueError(f"{path} holds a {type(pipeline[-1]).__name__} and no model")
+        raise ValueError(f"{path} holds a {type(pipeline[-1]).__name__}, not a model")
     return pipeline
 
 
 def check_keeps_items(model: Any, path: str, asked: str) -> None:
-    """Refuse what asks for the items of a model that keeps none."""
+    """Raise an error if a model that keeps no items is asked for them."""
     if not model.keeps_items:
         raise ValueError(f"{asked}: {path} holds {model.title}, which keeps no items")
 
 
 def set_jobs(model: Any, jobs: int | None) -> None:
-    """Let a model use so many threads; a baseline uses one."""
+    """Set the number of threads of a model; baselines use one."""
     if not model.keeps_items:
         return
     for method in ("estimator", "estimator_"):  # within thresholds
@@ -115,11 +115,11 @@ def _takes_sparse(pipeline: Any, X: Any) -> bool:
 
     if not get_tags(pipeline).input_tags.sparse:
         return False
-    # Zeros that are not stored keep 0 as their rank, which they have where no value is negative.
+    # Zeros that are not stored keep rank 0, which is right if no value is negative.
     ranks = [step for step in transformers(pipeline) if hasattr(step, "quantiles_")]
     return not ranks or all(x.size == 0 or x.min() >= 0 for x in (X.data, ranks[0].quantiles_))
 
 
 def label_name(model: Any, label: int) -> str:
-    """The name of a label; its column where it has none."""
+    """The name of a label, or its column if it has none."""
     return str(label if model.label_names_ is None else model.label_names_[label])

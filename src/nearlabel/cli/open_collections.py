@@ -1,4 +1,4 @@
-"""Collections as commands have them: opened, and asked about items and other files."""
+"""Opening collections, and queries about their items and other files."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _NO_FILE, _NO_PICTURE = "the file is missing", "the file cannot be shown"
 
 
 def is_collection(path: str) -> bool:
-    """Whether a path is that of a collection, not of a model file: told without imports."""
+    """Whether a path is a collection rather than a model file; needs no imports."""
     return os.path.lexists(Path(path, "collection.sqlite"))
 
 
 @contextmanager
 def open_collection(path: str, *, readonly: bool = False) -> Iterator[Collection]:
-    """Open a collection; what was repaired is told in notes."""
+    """Open a collection; repairs are reported in notes."""
     from nearlabel.collection import Collection
 
     if not is_collection(path):
@@ -41,15 +41,17 @@ def open_collection(path: str, *, readonly: bool = False) -> Iterator[Collection
 
 
 def _no_collection(path: str) -> str:
-    """What a path is instead of a collection, and how one is made."""
+    """What a path is instead of a collection, and how to create one."""
     folder = Path(path)
     if folder.is_dir() and any(folder.iterdir()):
         target = f"{folder.absolute().name or 'files'}.nearlabel"
-        return f"is a folder, but no collection; 'nearlabel index {path} -c {target}' makes one"
+        return (
+            f"is a folder, but not a collection; 'nearlabel index {path} -c {target}' creates one"
+        )
     if folder.exists() and not folder.is_dir():
-        return "is a file; a collection is a folder, as 'nearlabel index FOLDER -c NAME' makes it"
-    what = "is empty" if folder.exists() else "is not there"
-    return f"{what}; 'nearlabel index FOLDER -c {path}' makes a collection there"
+        return "is a file; a collection is a folder, created by 'nearlabel index FOLDER -c NAME'"
+    what = "is empty" if folder.exists() else "does not exist"
+    return f"{what}; 'nearlabel index FOLDER -c {path}' creates a collection there"
 
 
 def said_tags(item: Item) -> str:
@@ -69,7 +71,7 @@ def told_item(item: Item) -> dict[str, Any]:
 
 
 def encodable(path: str) -> str:
-    """A path that can be written to files: bytes that are no UTF-8 as escapes."""
+    """A path that can be written to files, with bytes that are not UTF-8 as escapes."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
@@ -97,7 +99,7 @@ class Asked(NamedTuple):
 
     @property
     def told(self) -> dict[str, Any]:
-        """What JSON says of it."""
+        """The item for JSON."""
         if self.item is not None:
             return told_item(self.item)
         return {"id": None, "name": self.name, "tags": None, "no": None}
@@ -130,7 +132,7 @@ def item_tile(store: Collection, item: Item, note: str) -> Tile:
 
 
 def _thumbnail(store: Collection, content: bytes, files: Sequence[Path]) -> bytes | None:
-    """A small picture, or None where there is no picture."""
+    """A thumbnail, or None if there is no picture."""
     if store.settings.kind == "pictures":
         from nearlabel.collection.thumbnails import thumbnail
 
@@ -146,14 +148,14 @@ def items_of(store: Collection, names: Sequence[str]) -> list[Item]:
         item = _item_of(store, name)
         if item is None:
             raise ValueError(
-                f"{name} is not in {store.path}; 'nearlabel index' or 'nearlabel add' puts it there"
+                f"{name} is not in {store.path}; 'nearlabel index' or 'nearlabel add' adds it"
             )
         found[item.id] = item
     return [*found.values()]
 
 
 def _item_of(store: Collection, name: str) -> Item | None:
-    """The item that is meant; None for a file that is none. A file means what is in it now."""
+    """The item of a name; None for a file that is not an item. Files are matched by content."""
     path = Path(name)
     if store.settings.kind == "vectors" or not path.is_file():
         return store.item(store.find(name))
@@ -167,7 +169,7 @@ def _item_of(store: Collection, name: str) -> Item | None:
 def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> list[Asked]:
     """Items of a collection, and files and folders that need not be in it, as questions.
 
-    Files that cannot be read are told in notes, and left out.
+    Files that cannot be read are skipped, with notes.
     """
     import_scikit_learn()
     settings = store.settings

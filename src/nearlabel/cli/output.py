@@ -19,8 +19,8 @@ _PATIENCE = 1.0  # seconds before progress is shown
 _LINES, _TABLES = (".jsonl", ".ndjson"), (".csv", ".tsv")
 WIDTH = 80  # of text, unless a terminal has another one
 _GAP = 3  # between two columns of a table
-_SHORTEST_NAME = 16  # of a row, where names are shortened
-_NARROWEST_NAME = 8  # of a row, where names are wrapped
+_SHORTEST_NAME = 16  # of a row, if names are shortened
+_NARROWEST_NAME = 8  # of a row, if names are wrapped
 _NUMBER = re.compile(r"[*≈<]?[-+]?[0-9][0-9.,]*")  # perhaps after the mark of the best
 
 

@@ -1,4 +1,4 @@
-"""Pictures as items of commands: their vectors, and the names of those that cannot be read."""
+"""Pictures as items: their vectors, and the names of those that cannot be read."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ class PictureItems(Dataset):
 
 
 def usual_scale(items: Dataset) -> str:
-    """The scale where none is asked for: moments of pictures differ in their ranges."""
+    """The default scale: minmax for moments of pictures, whose ranges differ."""
     if isinstance(items, PictureItems):
         return "minmax" if items.made_by == "moments" else "none"
     return "auto" if items.text else "none"
 
 
 def usual_distance(items: Dataset) -> str:
-    """The distance where none is asked for: cosine for the values of a network."""
+    """The default distance: cosine for network features."""
     is_embedded = isinstance(items, PictureItems) and items.made_by != "moments"
     return "cosine" if is_embedded else "euclidean"
 
 
 def told_pictures(items: Dataset) -> dict[str, Any]:
-    """What a result says of pictures; nothing of other items."""
+    """What a result reports about pictures; nothing for other items."""
     if not isinstance(items, PictureItems):
         return {}
     return {"picture_features": items.made_by, "skipped": len(items.skipped)}
@@ -133,7 +133,7 @@ def _origin(found: PictureVectors, transformer: Any) -> dict[str, Any]:
 
 
 def _encodable(name: str) -> str:
-    """A name that can be written to files: bytes that are no UTF-8 as escapes."""
+    """A name that can be written to files, with bytes that are not UTF-8 as escapes."""
     return os.fsencode(name).decode(errors="backslashreplace")
 
 

@@ -17,8 +17,8 @@ from typing import Any, NoReturn, cast
 from nearlabel.cli.output import printable, write
 
 _OF_COMMANDS = ("cyclopts", "rich")  # packages of the extra "cli"
-_AGAIN_AFTER = 1.0  # seconds until an interrupt that nobody heard is raised again
-# What the library advises, and what a user of commands does instead.
+_AGAIN_AFTER = 1.0  # seconds until an interrupt that was swallowed is raised again
+# Advice of the library, and the same for users of commands.
 _IN_COMMANDS = {
     "call refresh()": "run 'nearlabel forget MODEL --compact'",
     "open it with readonly=True, or wait until it is closed": "try again when it has finished",
@@ -28,7 +28,7 @@ OUR_ERROR, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 141
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and leave with its exit code: 0, 2 for a user's error, 130 for Ctrl-C."""
-    # Imports make objects that stay: to look for garbage among them only takes time.
+    # Objects made by imports stay: looking for garbage among them only costs time.
     gc.set_threshold(100_000)
     sys.stdout, sys.stderr = (_reliable(one or _nowhere()) for one in (sys.stdout, sys.stderr))
     with _insistent_interrupts():
@@ -45,12 +45,12 @@ def _nowhere() -> io.TextIOWrapper:
 
 
 def _reliable(stream: Any) -> Any:
-    """A stream that writes all or fails, and a ? for ± on a terminal that has none."""
+    """A stream that writes everything or fails, and writes ? for characters it cannot encode."""
     if not isinstance(stream, io.TextIOWrapper):
         return stream
     if isinstance(stream.buffer, io.RawIOBase):
         # By PYTHONUNBUFFERED. A raw file may write a part of what it gets, which its text layer
-        # does not notice: the rest would be lost where a disk is full or a pipe has closed.
+        # does not notice: the rest would be lost if a disk is full or a pipe is closed.
         encoding = stream.encoding
         raw = cast("io.RawIOBase", stream.detach())
         stream = io.TextIOWrapper(io.BufferedWriter(raw), encoding, line_buffering=True)
@@ -60,10 +60,10 @@ def _reliable(stream: Any) -> Any:
 
 @contextmanager
 def _insistent_interrupts() -> Iterator[None]:
-    """Let Ctrl-C be heard even where a library that is being imported swallows it.
+    """Make Ctrl-C work even if a library that is being imported swallows it.
 
-    Some modules catch everything that happens while they load, an interrupt too. So it is raised
-    again after a second, until the command ends.
+    Some modules catch all exceptions while they load, including interrupts. So the interrupt is
+    raised again after a second, until the command ends.
     """
     in_main_thread = threading.current_thread() is threading.main_thread()
     if not hasattr(signal, "setitimer") or not in_main_thread:  # Windows, other threads
@@ -118,7 +118,7 @@ def run(arguments: Sequence[str]) -> int:
         except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
             _drop_output()
             return BROKEN_PIPE
-        except KeyboardInterrupt as error:  # perhaps with what becomes of what was done
+        except KeyboardInterrupt as error:  # perhaps with a word on what was stored
             return _say_error("; ".join(["interrupted", *map(str, error.args)]), INTERRUPTED)
         except Exception as error:
             if os.environ.get("NEARLABEL_TRACEBACK"):
@@ -157,7 +157,7 @@ def _in_commands(text: str) -> str:
 
 
 def _drop_output() -> bool:
-    """Drop what cannot be written, if so: Python would try again at its end, and complain."""
+    """Drop output that cannot be written; Python would try again at exit, and complain."""
     try:
         sys.stdout.flush()
     except OSError:

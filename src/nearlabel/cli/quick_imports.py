@@ -1,4 +1,4 @@
-"""A quick start: scikit-learn without what it imports for other uses than ours."""
+"""A quick start: scikit-learn without imports that we do not need."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class _PutOff(ModuleType):
-    """Stands for a module until one of its names is asked for."""
+    """Takes the place of a module until one of its names is used."""
 
     def __getattr__(self, name: str) -> Any:
         if sys.modules.get(self.__name__) is self:
@@ -18,10 +18,10 @@ class _PutOff(ModuleType):
 
 
 def import_scikit_learn(*, scaling: bool = False) -> None:
-    """Import scikit-learn, and leave SciPy's statistics until they are needed.
+    """Import scikit-learn, and postpone SciPy's statistics until they are needed.
 
-    They and pandas take more than half of the time of ``import sklearn``, which is a second. pandas
-    is optional for scikit-learn and not found meanwhile. Afterwards every import is as usual.
+    These and pandas take more than half of the second that ``import sklearn`` needs. pandas is
+    optional for scikit-learn and hidden during the import. Afterwards, imports work as usual.
     """
     if "sklearn" in sys.modules:
         return

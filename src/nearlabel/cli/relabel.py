@@ -152,7 +152,7 @@ def _relabel_items(
 def _tags(
     there: Set[str], option: str, texts: tuple[str, ...] | None, separator: str | None
 ) -> list[str]:
-    """The labels that the texts of an option name, each once; those that are there as they are."""
+    """The labels named by an option, each once; names of existing labels are not split."""
     if texts is None:
         return []
     import numpy as np
@@ -162,7 +162,7 @@ def _tags(
     from nearlabel.datasets.row_fields import RowFields
     from nearlabel.datasets.text_lines import TextFile
 
-    # As cells of a table are, unless the model has a label of that name.
+    # Split like cells of a table, unless the model has a label of that name.
     cells = RowFields(TextFile(option), separator, for_model=True)
     for text in texts:
         cells.add([text] if text in there else text, None, None)
@@ -182,7 +182,7 @@ def _all_with(names: list[str], n: int) -> tuple[Csr, list[str]]:
 def _edited(
     opened: OpenModel, ids: Array, added: list[str], removed: list[str]
 ) -> tuple[Csr, list[str]]:
-    """Labels of items as they are, with some more and without others, and their names."""
+    """The labels of items with some added and some removed, and their names."""
     import numpy as np
     from scipy import sparse
 
@@ -194,7 +194,7 @@ def _edited(
     if unknown := [name for name in removed if name not in {*names}]:
         raise ValueError(f"--remove: {opened.path} has no label {some(unknown)}")
     if both := [name for name in added if name in {*removed}]:
-        raise ValueError(f"{some(both)} is given by --add and by --remove")
+        raise ValueError(f"{some(both)} is given with both --add and --remove")
     names += [name for name in added if name not in {*names}]
     place = {name: column for column, name in enumerate(names)}
     before = model._labels[model._places_of(ids)].tocoo()

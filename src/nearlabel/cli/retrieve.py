@@ -101,7 +101,7 @@ def retrieve(
 def _tell(
     answering: Answering, records: Iterable[Record], words: tuple[str, str], skipped: Any = None
 ) -> None:
-    """Tell groups, each of which has a tag and a probability, or what else these words say."""
+    """Write or print groups; `words` are the names of their tags and probabilities."""
     tag, score = words
     if answering.output is None and not answering.json:
         _say(records, tag, score)

@@ -122,7 +122,7 @@ class _Review:
                 return
 
     def _answer(self, question: Question) -> bool:
-        """Ask one question; false where this was the last one."""
+        """Ask one question; false if it was the last one."""
         with self._screen.question(question, self._tag, len(self._answered)) as shown:
             while (key := self._keys.key()) not in (END, "q"):
                 if key == "u" and self._answered:
@@ -139,7 +139,7 @@ class _Review:
         return False
 
     def _given(self, key: str, shown: ShownQuestion) -> list[str] | None:
-        """The tags that were typed with an answer; None where a key is none yet."""
+        """The tags typed with an answer; None if a key is not an answer."""
         is_yes, note = key in (ENTER, "y"), ""
         if self._tag is None and (key == "t" or (is_yes and not shown.tags)):
             with shown.paused():
@@ -161,7 +161,7 @@ class _Review:
         return None
 
     def _keep(self, question: Question, shown: ShownQuestion, typed: list[str]) -> bool:
-        """Store an answer; false where a tag that was typed cannot be one."""
+        """Store an answer; false if a typed tag is invalid."""
         marked = [tag for tag in shown.marked if tag not in typed]
         rejected = [tag for tag in shown.tags if tag not in (*marked, *typed)]
         answers = [

@@ -21,7 +21,7 @@ from nearlabel.cli.output import printable
 if TYPE_CHECKING:
     from nearlabel.collection import Collection, Item, Question
 
-_PROBABLE = 0.5  # tags that are marked before anybody has said anything
+_PROBABLE = 0.5  # tags at least so probable are marked at first
 _LEAST = 0.05  # probability of a tag that is worth showing
 _MOST_TAGS = 9  # as there are digits
 _PICTURE = 48, 14  # columns and lines, at most
@@ -59,7 +59,7 @@ class Screen:
         return ShownQuestion(self._console, item, question, probabilities, tag, picture, answered)
 
     def _picture(self, item: Item) -> Text | None:
-        """A small picture of colored half blocks, where the terminal has room and colors.
+        """A small picture of colored half blocks, if the terminal has room and colors.
 
         A file that is missing is told in its place.
         """
@@ -117,7 +117,7 @@ class ShownQuestion:
         self._live.stop()
 
     def switch(self, number: int) -> str:
-        """Mark a tag, or unmark it; what there is to say of that."""
+        """Mark or unmark a tag; return a note about it."""
         if not 0 < number <= len(self.tags):
             return f"there is no tag {number}"
         name = self.tags[number - 1]
@@ -137,7 +137,7 @@ class ShownQuestion:
         self._live.update(self._view(), refresh=True)
 
     def finish(self, answer: str) -> None:
-        """Leave a line that says what was answered."""
+        """Leave a line with the answer."""
         self._result = self._head().append(f": {printable(answer)}", Style(bold=False))
 
     def leave(self, text: str) -> None:

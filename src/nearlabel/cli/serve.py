@@ -127,6 +127,6 @@ def serve(
 
 
 def _uploads(collection: Path) -> Path:
-    """The folder beside a collection for what is uploaded."""
+    """The folder next to a collection for uploads."""
     absolute = collection.absolute()
     return absolute.with_name(f"{absolute.name.removesuffix('.nearlabel')}-uploads")

@@ -20,7 +20,7 @@ class Keys(Protocol):
         """Wait for a key; arrows and the like are `ESCAPE`."""
 
     def line(self, prompt: str) -> str:
-        """Ask for a line; "" where the input is over."""
+        """Ask for a line; "" at the end of the input."""
 
 
 @contextmanager

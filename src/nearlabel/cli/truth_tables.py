@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nearlabel.collection.exchange.tag_tables import TaggedFile
 
 T = TypeVar("T")
-_METRICS = {  # with what is better: less or more
+_METRICS = {  # with an arrow towards better values
     "hamming_loss": "↓",
     "one_error": "↓",
     "ranking_loss": "↓",

@@ -26,7 +26,7 @@ from nearlabel.cli.options import (
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator, grid_of
 from nearlabel.cli.options.reading import part_of
-from nearlabel.cli.output import check_target, counted, say, say_table, steps, width
+from nearlabel.cli.output import check_target, counted, say, say_folded, say_table, steps, width
 from nearlabel.cli.terminal_curve import legend, text_plot
 
 if TYPE_CHECKING:
@@ -119,7 +119,8 @@ def tune(
     if not measuring.deliver(told, records, results, f"items: {which[part]}; {tried}"):
         return
     if kind == "official":
-        say("the test items choose here: do not report the best score as a result\n")
+        say_folded("the test items choose here: do not report the best score as a result")
+        say()
     if curves:
         say(f"{first} against k, * the best")
         for line in text_plot(curves, loss, width()):
@@ -164,7 +165,7 @@ def _candidates(
     distances: Sequence[str],
     shared: dict[str, Any],
 ) -> Iterator[tuple[dict[str, Any], Any]]:
-    """All combinations of values: what is told of each, and its model."""
+    """All combinations of values: a record of each, and its model."""
     for name, own in grid_of(grid, names).items():
         for distance, *values in product(dict.fromkeys(distances), *own.values()):
             settings = dict(zip(own, values, strict=True))
@@ -182,7 +183,7 @@ def _tried(
     wanted: list[str],
     measuring: Measuring,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """What is told of each candidate, with the means of its metrics; and the scales of vectors."""
+    """A record of each candidate with the means of its metrics, and the chosen scales."""
     from nearlabel.experiments.candidates import try_candidates
     from nearlabel.metrics import METRICS, scorer
 
@@ -207,7 +208,7 @@ def _cost(value: float | None, loss: bool) -> float:
 
 
 def _curves(ranked: list[dict[str, Any]], names: list[str], metric: str) -> dict[str, Curve]:
-    """For each algorithm and k the metric, by the best of the other parameters."""
+    """For each algorithm and k, the metric with the best of the other parameters."""
     curves: dict[str, dict[int, float]] = {title(name): {} for name in names}
     for one in ranked:
         if one[metric] is not None:

@@ -10,7 +10,7 @@ _QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 
 
 class OptionError(ValueError):
-    """A value of an option that the library refuses."""
+    """A value of an option that the library does not accept."""
 
 
 @contextmanager
@@ -45,8 +45,8 @@ def naming(**options: str | None) -> Iterator[None]:
 def in_options(text: str, options: Mapping[str, str | None]) -> str:
     """A message with "--tags" in place of "tags=", except within quotes: they may cite a file.
 
-    "=True" falls away: an option is a switch where its parameter is. So does a hint at the end
-    that names a parameter without an option.
+    "=True" is removed, since such an option is a switch. So is a hint at the end that names a
+    parameter without an option.
     """
     without = "|".join(name for name, option in options.items() if option is None)
     if without:

@@ -55,7 +55,7 @@ class Learning:
 
     @property
     def is_baseline(self) -> bool:
-        """Whether the algorithm knows no neighbors."""
+        """Whether the algorithm does not use neighbors."""
         return self.algorithm in registry.BASELINES
 
     def check_options(self, *, k: bool, searching: Searching) -> None:
@@ -71,7 +71,7 @@ class Learning:
         )
 
     def of(self, items: Dataset) -> Learning:
-        """The same, with the usual distance for items where none was asked for."""
+        """The same, with the default distance for items if none was given."""
         if self.is_baseline:
             return self
         from nearlabel.cli.picture_items import usual_distance
@@ -79,7 +79,7 @@ class Learning:
         return replace(self, distance=self.distance or usual_distance(items))
 
     def model(self, k: int, shared: Mapping[str, Any]) -> Any:
-        """An unfitted estimator, with what it knows of parameters that all methods share."""
+        """An unfitted estimator, with those of the `shared` parameters that it has."""
         import nearlabel as nl
 
         settings = self._settings()
@@ -91,7 +91,7 @@ class Learning:
         return nl.LabelThresholds(model) if self.thresholds else model
 
     def best_model(self, shared: Mapping[str, Any]) -> Any:
-        """An unfitted blend, which takes its own parameters by --set and chooses all else."""
+        """An unfitted blend, which chooses everything except for parameters given by --set."""
         import nearlabel as nl
 
         if self.algorithm != "MLkNN" or self.thresholds or self.smoothing is not None:
@@ -104,12 +104,12 @@ class Learning:
         return _set(model, "BlendedNeighbors", free, settings, _options(settings))
 
     def _settings(self) -> dict[str, Any]:
-        """What --set says."""
+        """The parameters given by --set."""
         texts = dict(_pair(text, "--set", "NAME=VALUE, such as n_clusters=10") for text in self.set)
         return {name: _value(text) for name, text in texts.items()}
 
     def told(self, model: Any) -> dict[str, Any]:
-        """What a result says of the algorithm, and of the parameters that only it has."""
+        """What a result reports about the algorithm and its own parameters."""
         known = getattr(model, "estimator", model).get_params(deep=False).items()
         own = {name: value for name, value in known if name not in OPTIONS and value is not None}
         return {
@@ -143,12 +143,12 @@ def estimator(
     settings: Mapping[str, Any],
     options: Mapping[str, str],
 ) -> Any:
-    """An unfitted estimator: of `shared` it takes what it knows, of `settings` all or none.
+    """An unfitted estimator with the `shared` parameters that it has, and all `settings`.
 
     `options` names the option that each setting comes from.
     """
     model = registry.estimator(algorithm, k, **shared)
-    # PositivekNN takes n_neighbors=none, too, which --k does not say.
+    # PositivekNN also takes n_neighbors=none, which --k does not accept.
     free = sorted(name for name in model.get_params() if OPTIONS.get(name, "--k") == "--k")
     return _set(model, algorithm, free, settings, options)
 
@@ -164,7 +164,7 @@ def _set(
     settings: Mapping[str, Any],
     options: Mapping[str, str],
 ) -> Any:
-    """A model with some of its free parameters set; an error names one that it does not have."""
+    """A model with some of its free parameters set; unknown ones are an error."""
     from nearlabel.common.messages import did_you_mean
 
     for name in settings:
@@ -197,7 +197,7 @@ def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[s
 
 
 def _pair(text: str, option: str, wanted: str) -> tuple[str, str]:
-    """What stands before and after the = of an option's value."""
+    """The parts before and after the = in the value of an option."""
     name, _, values = text.partition("=")
     if not name or not all(values.split(",")):
         raise ValueError(f"{option} takes {wanted}; got {text!r}")
@@ -205,7 +205,7 @@ def _pair(text: str, option: str, wanted: str) -> tuple[str, str]:
 
 
 def _value(text: str) -> Any:
-    """What a text stands for: none, true, false, a number, or itself."""
+    """The value of a text: none, true, false, a number, or the text itself."""
     try:
         return literal_eval(text.capitalize())
     except (SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""Which learners stand beside ours in a comparison."""
+"""Other learners in a comparison."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Others:
 
     @property
     def names(self) -> list[str]:
-        """The learners that are asked for."""
+        """The learners to include."""
         if not (self.best or self.others):
             return []
         from nearlabel.experiments.others.other_methods import OTHERS
@@ -66,7 +66,7 @@ class Others:
         measuring: Measuring,
         progress: Any,
     ) -> dict[str, list[SplitResult]]:
-        """What they reach on each part."""
+        """Their results on each part."""
         from nearlabel.experiments.others.other_results import evaluate_others
         from nearlabel.experiments.others.other_runs import CORE_HOUR
 

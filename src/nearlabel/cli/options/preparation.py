@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
     from nearlabel.datasets.preparing import Preparing
 
-# A scale is recommended where it raises average precision by so much, on so many rows.
+# A scale is recommended if it raises average precision by so much, on at least so many rows.
 _CLEARLY, _FEWEST_ROWS = 0.02, 100
 
 
@@ -52,7 +52,7 @@ class Preparation:
     def load(
         self, reading: LabeledReading, data: str, part: Part = "all", jobs: int | None = None
     ) -> Dataset:
-        """Read labelled items: a table, or pictures, which are vectors then."""
+        """Read labelled items: a table, or pictures, which are converted to vectors."""
         from nearlabel.datasets.picture_sets import is_picture_set
 
         if not is_picture_set(data):
@@ -68,7 +68,7 @@ class Preparation:
 
     @property
     def reading(self) -> dict[str, Any]:
-        """What `load` is told about gaps."""
+        """The arguments of `load` about missing values."""
         fills = "median" if self.impute == "none" else self.impute
         return {"gaps": self.impute != "none", "gaps_option": f"--impute {fills}"}
 
@@ -81,7 +81,7 @@ class Preparation:
         return Preparing(scale, self.impute, items.text, self.learn_distance)
 
     def recommend_scale(self, items: Dataset, distance: Any, rows: Any = None) -> None:
-        """Warn where nothing is said about scales, and one would do clearly better than none.
+        """Recommend a scale if none was chosen and one would be clearly better.
 
         It is measured on the training rows: all, or those given.
         """
@@ -97,7 +97,7 @@ class Preparation:
         items = items if rows is None else items.rows(rows)
 
         scores: dict[str, float] = {}
-        with suppress(MemoryError):  # what a method has room for, a hint need not have
+        with suppress(MemoryError):  # a hint may need more memory than the method
             scores = scale_scores(items.X, items.Y, self.of(items), distance)
         best = max(scores, key=scores.__getitem__, default="none")
         if scores and scores[best] >= scores["none"] + _CLEARLY:

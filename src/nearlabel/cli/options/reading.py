@@ -107,7 +107,7 @@ class LabeledReading(LabelReading):
 
 
 def check_labeled(items: Dataset, source: str) -> Dataset:
-    """Refuse items that nothing can be learned from."""
+    """Refuse items without labels, or fewer than two."""
     if not items.Y.shape[1]:
         raise ValueError(f"{source} has no labels")
     if len(items) < 2:
@@ -117,13 +117,13 @@ def check_labeled(items: Dataset, source: str) -> Dataset:
 
 
 def check_unused(options: Reading, source: str) -> None:
-    """Refuse options about columns, of which pictures have none."""
+    """Refuse options about columns, which pictures do not have."""
     for word in as_typed(options)[:1]:
         raise ValueError(f"{word}: {source} has pictures, not columns")
 
 
 def is_table(source: str, format: str | None) -> bool:
-    """Whether a file is a table, whose columns have names; to be asked before it is read."""
+    """Whether a file is a table with named columns, without reading it."""
     from nearlabel.datasets.formats import FORMATS
     from nearlabel.datasets.picture_sets import is_picture_set
     from nearlabel.datasets.source_files import find

@@ -43,7 +43,7 @@ class Searching:
         check_real(self.recall, "--recall", low=0, high=1)
 
     def method(self) -> Any:
-        """What estimators take as `search`; None where nothing was asked for."""
+        """The parameter `search` of estimators; None if --search was not given."""
         if self.recall is None:
             return self.search
         import nearlabel as nl
@@ -51,14 +51,14 @@ class Searching:
         return nl.InvertedLists(recall=self.recall)
 
     def parameters(self) -> dict[str, Any]:
-        """What estimators take of these options."""
+        """The parameters of estimators that these options set."""
         return {"search": self.method() or "auto", "n_jobs": self.jobs or 1}
 
     def told(self) -> dict[str, Any]:
-        """What a result says of the search that was asked for."""
+        """What a result reports about the search that was asked for."""
         return {"search": self.search or "auto", "asked_recall": self.recall}
 
     def title(self) -> str:
-        """An approximate search, where it was asked for, for people."""
+        """An approximate search, for people, if it was asked for."""
         asked = "" if self.recall is None else f" with recall {self.recall:g}"
         return f", approximate search{asked}" if self.search == "approximate" else ""
