@@ -375,8 +375,8 @@ def five_numbers() -> str:
     rows = [
         (
             "published numbers",
-            f"{agree} of {of} cells of five papers agree, {first['agree']} of {first['of']} of "
-            "Zhang and Zhou (2007)",
+            f"{agree} of the {of} cells of five papers that can be run agree; of Zhang and Zhou "
+            f"(2007), {first['agree']} of {first['of']}",
         ),
         (
             "scikit-multilearn-ng",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,15 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_gallery.gen_gallery",
 ]
-suppress_warnings = ["toc.empty_glob"]  # pages that only some versions have
 templates_path = ["_templates"]
 nitpicky = False  # types in docstrings are words for readers, not references
 
 # Markdown as GitHub shows it.
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["dollarmath", "html_image"]
 myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4
 highlight_language = "none"
+default_role = "literal"
 
 # Docstrings of scikit-learn's form.
 autosummary_generate = True
@@ -54,7 +55,7 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "nearlabel"
-html_static_path = ["_static"]
+html_static_path = ["_static", str(files("ziamath") / "fonts")]  # STIX Two, for formulas
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
@@ -81,12 +82,13 @@ def lead_inside(_: Any, __: str, source: list[str]) -> None:
         source[0] = source[0].replace(f"]({outside}", f"]({page}")
 
 
-def is_inherited(_: Any, __: str, ___: str, member: Any, skip: bool, ____: Any) -> bool | None:
-    """Leave out what scikit-learn documents."""
+def is_scikit_learns(*event: Any) -> bool | None:
+    """Leave out members that scikit-learn documents."""
+    member = event[3]
     return True if str(getattr(member, "__module__", "")).startswith("sklearn.") else None
 
 
 def setup(app: Any) -> None:
     """Connect both to Sphinx."""
     app.connect("source-read", lead_inside)
-    app.connect("autodoc-skip-member", is_inherited)
+    app.connect("autodoc-skip-member", is_scikit_learns)

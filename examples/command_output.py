@@ -35,8 +35,8 @@ PORT = "8350"  # that pages name; any free one is used instead
 def with_output(text: str) -> str:
     """A page whose commands are followed by what they print; its doctests run, and must pass.
 
-    `…` stands for anything, as where a command prints how long it took. The blocks of a page run one after the other in a new folder, which has the files of
-    `nearlabel demo songs`.
+    The blocks of a page run one after the other in a new folder, which has the files of
+    `nearlabel demo songs`. In what a command prints, `…` stands for anything, such as a time.
     """
     names: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), Shell() as shell:
@@ -97,7 +97,7 @@ class Shell(contextlib.ExitStack):
             case "cat", [path]:
                 return Path(path).read_text("utf-8")
             case "curl", _:
-                return subprocess.run([program, *arguments], check=True, stdout=-1, text=True).stdout
+                return subprocess.check_output([program, *arguments], text=True)
         raise ValueError(f"pages do not run {program!r}")
 
     @contextlib.contextmanager

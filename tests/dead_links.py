@@ -1,4 +1,4 @@
-"""Look for links of a built site that lead nowhere, and for anything that it loads from elsewhere."""
+"""Look for links of a built site that lead nowhere, and for files that it loads from elsewhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Page(HTMLParser):
 
 def complaints(site: Path) -> list[str]:
     """All dead links and foreign files, with the pages that have them."""
-    pages = {path.resolve(): Page(path) for path in site.rglob("*.html")}
+    files = (path for path in site.rglob("*.html") if "_static" not in path.parts)
+    pages = {path.resolve(): Page(path) for path in files}
     found = []
     for path, page in pages.items():
         for link in page.links + page.loaded:

@@ -27,7 +27,7 @@ def test_the_code_of_the_page_on_experiments_runs():
 
 
 def test_the_code_of_the_page_on_searches_runs():
-    text = (ROOT / "docs" / "search.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "neighbor_search.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 6
     assert "import faiss" in blocks[1]
@@ -37,7 +37,7 @@ def test_the_code_of_the_page_on_searches_runs():
         del blocks[1]
     for block in blocks:
         names = {}
-        exec(compile(block, "search.md", "exec"), names)
+        exec(compile(block, "neighbor_search.md", "exec"), names)
         assert (names["model"].kneighbors()[0] >= 0).all()
         if "graph" in names:
             assert names["graph"].recall is None or names["graph"].recall.value > 0.9

@@ -1,15 +1,18 @@
-"""The pages of the documentation: their code runs, their links lead somewhere, no name is missing."""
+"""The pages of the documentation: code that runs, links that lead somewhere, all public names."""
 
 from __future__ import annotations
 
 import importlib
 import re
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
 import nearlabel as nl
+from nearlabel.cli import run
+from nearlabel.cli.demo import write_songs
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -39,6 +42,7 @@ def test_a_page_shows_what_its_code_gives(monkeypatch, page):
         pytest.importorskip(module)
     if page.stem == "service" and not shutil.which("curl"):
         pytest.skip("needs curl")
+    monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setenv("NEARLABEL_DATA", "")
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     import command_output
@@ -108,11 +112,6 @@ def test_the_readme_is_short_and_names_what_a_newcomer_needs():
 
 def test_the_commands_of_a_newcomer_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    import shlex
-
-    from nearlabel.cli import run
-    from nearlabel.cli.demo import write_songs
-
     write_songs()
     Path("songs.csv").rename("my.csv")
     text = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers show by themselves: no script and no font is loaded."""
+"""Formulas as MathML, which browsers show by themselves: no script is loaded."""
 
 from __future__ import annotations
 
