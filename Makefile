@@ -11,7 +11,7 @@ PIP = pip install --quiet --disable-pip-version-check --no-compile
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:  # two targets may install into one environment
 endif
-.PHONY: help demo demo-serve test ready again again-numpy again-baseline again-sanitized test-all test-oldest sanitize bench lint docs clean
+.PHONY: help demo demo-serve test ready again again-numpy again-baseline again-sanitized test-all test-oldest sanitize bench lint docs site clean
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ again-sanitized:
 
 ready: lint build/sanitize/.ready  # pip and mypy use one processor each: the compiler has the other
 
-test-all: lint $(VENV)/.fuzz sanitize  ## All tests, the slow ones too, with new random examples, sanitizers, atheris
+test-all: lint $(VENV)/.fuzz sanitize site  ## All tests, the slow ones too, with new random examples, sanitizers, atheris, the site
 	$(BIN)/python tests/core_warnings.py
 	NEARLABEL_HYPOTHESIS=thorough $(BIN)/pytest -n auto
 	NEARLABEL_HYPOTHESIS=thorough NEARLABEL_ENGINE=numpy $(BIN)/pytest -n auto -m engines
@@ -83,10 +83,16 @@ docs: $(VENV)/.dev  ## Make the pictures and the excerpts of the documents again
 	$(BIN)/python examples/stream_of_items.py docs/images/stream_of_items.png
 	$(BIN)/python examples/painted_scenes.py docs/images/painted_scenes.png
 	$(BIN)/python examples/page_screenshots.py docs/images
-	$(BIN)/python examples/readme.py
+	$(BIN)/python examples/command_output.py
+
+site: $(VENV)-site/.ready  ## Build the documentation into build/site, and look for dead links in it
+	rm -rf build/site docs/api/generated docs/gallery
+	$(VENV)-site/bin/sphinx-build -q -W --keep-going -d build/site-cache docs build/site
+	$(VENV)-site/bin/python tests/dead_links.py build/site
+	@echo "open build/site/index.html"
 
 clean:  ## Remove the environments and caches
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-peers build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-peers $(VENV)-site build docs/api/generated docs/gallery .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -f src/nearlabel/_core.*
 	find src -name '*.egg-info' -prune -exec rm -rf {} +
 
@@ -146,4 +152,9 @@ $(VENV)-peers/.ready: benchmarks/peers.txt pyproject.toml $(CORE)
 	$(PYTHON) -m venv $(VENV)-peers
 	$(VENV)-peers/bin/$(PIP) --editable . \
 		--requirement benchmarks/peers.txt
+	@touch $@
+
+$(VENV)-site/.ready: pyproject.toml $(CORE)
+	$(PYTHON) -m venv $(VENV)-site
+	$(VENV)-site/bin/$(PIP) --editable '.[docs,pictures,report]'
 	@touch $@

@@ -44,18 +44,33 @@ def needs(rows: list[Row]) -> str:
     )
 
 
-def sentence(rows: list[Row]) -> str:
+def short(rows: list[Row]) -> str:
     """What the README quotes."""
-    fits = [row for row in rows if row["measured"] == "MLkNN.fit" and row["data"] == "clusters"]
-    fit = max(fits, key=lambda row: row["n"])
-    rank = next(row for row in rows if row["measured"].startswith("MLkNN.rank"))
+    fit, rank = _largest(rows)
+    return (
+        f"ML-kNN fits {fit['n']:,} vectors with {fit['q']:,} labels in {fit['wall_seconds']:.0f} "
+        f"seconds on two cores, finds {100 * fit['recall']:.2f} % of the neighbors, and ranks the "
+        f"labels of a new item in {rank['single_ms_half_within']} ms"
+    )
+
+
+def sentence(rows: list[Row]) -> str:
+    """What the page of results quotes."""
+    fit, rank = _largest(rows)
     return (
         f"Many items, too: `MLkNN.fit` of {fit['n']:,} mapped vectors of {fit['d']} features, "
         f"{fit['q']:,} labels, k = {fit['k']}, two threads: {fit['core_seconds']} core-seconds, "
         f"{fit['wall_seconds']} seconds, {fit['peak_gib']} GiB beside the vectors, with "
         f"{100 * fit['recall']:.2f} % of the neighbors; then the ten best labels of a new item in "
-        f"{rank['single_ms_half_within']} ms ([docs/scale.md](docs/scale.md))."
+        f"{rank['single_ms_half_within']} ms ([scale.md](scale.md))."
     )
+
+
+def _largest(rows: list[Row]) -> tuple[Row, Row]:
+    """The fit to most items, and the ranking after it."""
+    fits = [row for row in rows if row["measured"] == "MLkNN.fit" and row["data"] == "clusters"]
+    rank = next(row for row in rows if row["measured"].startswith("MLkNN.rank"))
+    return max(fits, key=lambda row: row["n"]), rank
 
 
 def against_faiss(rows: list[Row]) -> str:

@@ -1,6 +1,9 @@
-"""Draw reliability diagrams, before and after calibration, from the results of `make bench`.
+"""Reliability diagrams
+====================
 
-Usage: python examples/calibration_figure.py PICTURE
+Draw reliability diagrams, before and after calibration, from the results of ``make bench``.
+
+Usage: ``python examples/calibration_figure.py PICTURE``
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
-"""Draw how well labels are ranked by how rare they are, and what ML-kNN makes of votes.
+"""Ranks of rare labels
+====================
 
-Reads the result of `make bench`. Usage: python examples/collection_figure.py PICTURE
+Draw how well labels are ranked by how rare they are, and what ML-kNN makes of votes, from the
+results of ``make bench``.
+
+Usage: ``python examples/collection_figure.py PICTURE``
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
-"""Draw where each method wins and loses against ML-kNN, from the results of `make bench`.
+"""Where each method wins and loses
+================================
 
-Usage: python examples/method_figures.py FOLDER
+Draw where each method is better than ML-kNN and where it is worse, from the results of
+``make bench``.
+
+Usage: ``python examples/method_figures.py FOLDER``
 """
 
 from __future__ import annotations

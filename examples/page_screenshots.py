@@ -1,6 +1,10 @@
-"""Take the pictures of the page in docs/service.md, of a collection of painted scenes.
+"""Screenshots of the page of a collection
+=======================================
 
-Run it by `make docs`; it needs Chromium. Usage: python page_screenshots.py FOLDER
+Take the screenshots of docs/service.md, with a collection of painted scenes. This one needs
+Chromium, so it does not run with the others of the gallery.
+
+Usage: ``python examples/page_screenshots.py FOLDER``
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""A sheet of painted scenes with their labels: python examples/painted_scenes.py PICTURE."""
+"""Painted scenes
+==============
+
+A sheet of painted scenes with their labels.
+
+Usage: ``python examples/painted_scenes.py PICTURE``
+"""
 
 from __future__ import annotations
 

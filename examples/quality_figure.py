@@ -1,6 +1,9 @@
-"""Draw the mean ranks of all methods over the sets, from the results of `make bench`.
+"""Mean ranks of all methods
+=========================
 
-Usage: python examples/quality_figure.py FOLDER
+Draw the mean ranks of all methods over the data sets, from the results of ``make bench``.
+
+Usage: ``python examples/quality_figure.py FOLDER``
 """
 
 from __future__ import annotations

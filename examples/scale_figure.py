@@ -1,6 +1,9 @@
-"""Draw how the time of a fit grows with the items, from the results of `make bench`.
+"""The time of a fit
+=================
 
-Usage: python examples/scale_figure.py PICTURE
+Draw how the time of a fit grows with the number of items, from the results of ``make bench``.
+
+Usage: ``python examples/scale_figure.py PICTURE``
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Label a stream of news items, and learn from labels that come late and are corrected.
+"""A stream of items
+=================
+
+Label a stream of news items, and learn from labels that come late and are corrected.
 
 Stories begin at any time and are over after some hours, so new items differ from those that were
 learned from yesterday, and so do their labels. An item is labelled half an hour or so after it has
@@ -6,9 +9,8 @@ arrived; some labels are wrong at first, and some items are withdrawn. Each item
 arrives, before any of its labels is known (prequential evaluation): by a model that learns from
 every change at once, by one that is refitted every hour, and by one that is never refitted.
 
-Usage: python examples/stream_of_items.py PICTURE [ITEMS]
-
-PICTURE ends in .png, .svg or .pdf; ITEMS is the number of items, 6,000 by default.
+Usage: ``python examples/stream_of_items.py PICTURE [ITEMS]``. PICTURE ends in .png, .svg or .pdf;
+ITEMS is the number of items, 6,000 by default.
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
-"""Draw how fast a collection learns by the order of questions, from the results of `make bench`.
+"""How fast a collection learns
+============================
 
-Usage: python examples/teaching_figure.py PICTURE
+Draw how fast a collection learns by the order of its questions, from the results of
+``make bench``.
+
+Usage: ``python examples/teaching_figure.py PICTURE``
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""Draw an item, the neighbors that vote on its labels, and what ML-kNN makes of the votes.
+"""Why these labels?
+=================
 
-Usage: python examples/why_these_labels.py PICTURE
+Draw an item, the neighbors that vote on its labels, and what ML-kNN makes of the votes.
+
+Usage: ``python examples/why_these_labels.py PICTURE``
 """
 
 from __future__ import annotations

@@ -15,27 +15,6 @@ from nearlabel.methods.registry import METHODS
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_readme_shows_what_its_commands_print(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    import readme
-
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme.with_excerpts(text, readme.EXCERPTS) == text
-    shown = text.partition("<!-- two commands")[2].partition("The same files in Python")[0]
-    assert shown.count("$ nearlabel ") == 6
-
-
-def test_the_page_on_pictures_shows_what_its_commands_print(monkeypatch):
-    pytest.importorskip("PIL")
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    monkeypatch.setenv("NEARLABEL_DATA", "")
-    import readme
-
-    text = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
-    assert readme.with_excerpts(text, readme.PICTURES) == text
-    assert text.count("$ nearlabel ") == 6
-
-
 def test_the_code_of_the_page_on_experiments_runs():
     text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
@@ -48,7 +27,7 @@ def test_the_code_of_the_page_on_experiments_runs():
 
 
 def test_the_code_of_the_page_on_searches_runs():
-    text = (ROOT / "docs" / "search.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "neighbor_search.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 6
     assert "import faiss" in blocks[1]
@@ -58,7 +37,7 @@ def test_the_code_of_the_page_on_searches_runs():
         del blocks[1]
     for block in blocks:
         names = {}
-        exec(compile(block, "search.md", "exec"), names)
+        exec(compile(block, "neighbor_search.md", "exec"), names)
         assert (names["model"].kneighbors()[0] >= 0).all()
         if "graph" in names:
             assert names["graph"].recall is None or names["graph"].recall.value > 0.9
@@ -163,6 +142,6 @@ def test_documents_hold_the_numbers_of_the_result_files(monkeypatch):
     import run
 
     documents = run.documents()
-    assert len(documents) == 10 + len([*ALGORITHMS, "thresholds"])
+    assert len(documents) == 12 + len([*ALGORITHMS, "thresholds"])
     for path, text in documents.items():
         assert path.read_text() == text

@@ -27,7 +27,7 @@ def subset_accuracy(Y: Any, predicted: Any, *, label_names: Any = None) -> float
 
 
 def jaccard(Y: Any, predicted: Any, *, convention: str = "paper", label_names: Any = None) -> float:
-    """Mean over rows of |Y and P| / |Y or P|."""
+    """Mean over rows of ``|Y and P| / |Y or P|``."""
     return Agreement(Y, predicted, label_names).jaccard(convention)
 
 
@@ -94,7 +94,7 @@ class Agreement:
         return np.asarray((hits == true) & (hits == predicted), np.float64)
 
     def jaccard(self, convention: str = "paper") -> float:
-        """Mean of |Y and P| / |Y or P|."""
+        """Mean of ``|Y and P| / |Y or P|``."""
         return float(np.mean(self._jaccard(convention)))
 
     def _jaccard(self, convention: str) -> Floats:

@@ -42,7 +42,7 @@ class RankSVM(Baseline):
     Parameters
     ----------
     kernel : {"linear", "poly", "rbf"}, default="poly"
-        <x, x'>, (gamma <x, x'> + coef0)^degree or exp(-gamma |x - x'|²).
+        ``<x, x'>``, ``(gamma <x, x'> + coef0)^degree`` or ``exp(-gamma |x - x'|²)``.
     degree : int, default=8
         Degree of the polynomial kernel.
     C : float, default=1.0

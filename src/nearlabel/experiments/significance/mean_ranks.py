@@ -39,7 +39,7 @@ class Friedman:
     chi_square, p_value : float
         Friedman's statistic, corrected for ties, and its p-value.
     f, f_p_value : float
-        The statistic of Iman and Davenport [2]_, which is less conservative, and its p-value;
+        The statistic of Iman and Davenport (1980), which is less conservative, and its p-value;
         infinite where all rows have the same order.
     """
 

@@ -82,9 +82,9 @@ def paired_t(first: Any, second: Any, *, loss: bool) -> Pair:
 def wilcoxon(first: Any, second: Any, *, loss: bool) -> Pair:
     """Wilcoxon's signed-rank test, two-tailed: for two algorithms over data sets.
 
-    Rows without a difference count half for either side, as [1]_ recommends. Up to 200 differences
-    the distribution is exact, also with ties: that of all ways to give them their signs; beyond,
-    it is normal.
+    Rows without a difference count half for either side, as Demšar (2006) recommends. Up to 200
+    differences the distribution is exact, also with ties: that of all ways to give them their
+    signs; beyond, it is normal.
 
     Parameters
     ----------

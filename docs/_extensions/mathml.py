@@ -1,0 +1,31 @@
+"""Formulas as MathML, which browsers show by themselves: no script is loaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from docutils import nodes
+from latex2mathml.converter import convert
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+    from sphinx.writers.html import HTMLTranslator
+
+
+def inline(translator: HTMLTranslator, node: nodes.math) -> None:
+    """Write a formula within a line."""
+    translator.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def display(translator: HTMLTranslator, node: nodes.math_block) -> None:
+    """Write a formula on lines of its own."""
+    formula = convert(node.astext(), display="block")
+    translator.body.append(f'<div class="formula">{formula}</div>\n')
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Make the renderer known, as `html_math_renderer = "mathml"`."""
+    app.add_html_math_renderer("mathml", (inline, None), (display, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

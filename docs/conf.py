@@ -1,0 +1,94 @@
+"""The documentation site: `make site` builds it into build/site, offline and without a warning."""
+
+from __future__ import annotations
+
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import nearlabel
+
+project = "nearlabel"
+author = "the nearlabel developers"
+copyright = author  # noqa: A001 - the name that Sphinx asks for
+release = version = nearlabel.__version__
+
+extensions = [
+    "_extensions.mathml",
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+nitpicky = False  # types in docstrings are words for readers, not references
+
+# Markdown as GitHub shows it.
+myst_enable_extensions = ["dollarmath", "html_image"]
+myst_fence_as_directive = ["math"]
+myst_heading_anchors = 4
+highlight_language = "none"
+default_role = "literal"
+
+# Docstrings of scikit-learn's form.
+autosummary_generate = True
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+autodoc_typehints = "none"
+autodoc_default_options = {"members": True, "inherited-members": True}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/(?!page_screenshots)\w+\.py",  # which needs a browser
+    "ignore_pattern": r"^(command_output|__init__)\.py",
+    "reset_argv": "_extensions.gallery.arguments",
+    "image_scrapers": ("_extensions.gallery.drawn",),
+    "show_memory": False,
+    "write_computation_times": False,
+    "show_signature": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "nearlabel"
+html_static_path = ["_static", str(files("ziamath") / "fonts")]  # STIX Two, for formulas
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_math_renderer = "mathml"
+html_theme_options = {
+    "navbar_align": "left",
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+# Pages outside of this folder, by the links to them that readers of the files follow.
+OUTSIDE = {
+    "../CHANGELOG.md": "changelog.md",
+    "../CONTRIBUTING.md": "contributing.md",
+    "../src/nearlabel/experiments/papers/published/README.md": "published_numbers.md",
+}
+
+
+def lead_inside(_: Any, __: str, source: list[str]) -> None:
+    """Let links to pages outside of this folder lead to the pages that include them."""
+    for outside, page in OUTSIDE.items():
+        source[0] = source[0].replace(f"]({outside}", f"]({page}")
+
+
+def is_scikit_learns(*event: Any) -> bool | None:
+    """Leave out members that scikit-learn documents."""
+    member = event[3]
+    return True if str(getattr(member, "__module__", "")).startswith("sklearn.") else None
+
+
+def setup(app: Any) -> None:
+    """Connect both to Sphinx."""
+    app.connect("source-read", lead_inside)
+    app.connect("autodoc-skip-member", is_scikit_learns)
