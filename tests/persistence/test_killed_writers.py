@@ -140,7 +140,7 @@ def killed_while_writing(server, path, fold, changes, seconds):
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 @pytest.mark.parametrize(
     ("kills", "fold"),
-    [(20, FOLD), *(pytest.param(200, fold, marks=pytest.mark.slow) for fold in (1, FOLD, 50))],
+    [(8, FOLD), *(pytest.param(200, fold, marks=pytest.mark.slow) for fold in (1, FOLD, 50))],
 )
 def test_what_was_acknowledged_survives_a_kill(tmp_path, kills, fold):
     path = tmp_path / "model"

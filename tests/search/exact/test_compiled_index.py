@@ -115,7 +115,8 @@ SMALL = nl.ExactSearch(block_bytes=4 * 64 * 64)  # blocks of 64 rows, each with 
     ("metric", "dtype"),
     [
         ("euclidean", np.float64),
-        *((metric, np.float32) for metric in METRICS if metric != "sqeuclidean"),
+        *((metric, np.float32) for metric in METRICS if not metric.endswith("euclidean")),
+        pytest.param("euclidean", np.float32, marks=pytest.mark.slow),
         pytest.param("sqeuclidean", np.float32, marks=pytest.mark.slow),
         *(
             pytest.param(metric, np.float64, marks=pytest.mark.slow)
