@@ -1,4 +1,4 @@
-// The nearest of few rows: every canonical distance is measured. See
+// The nearest of few rows, by measuring every canonical distance. See
 // src/nearlabel/search/exact/core_rows.py.
 #include "bindings.h"
 #include "distances.h"
@@ -17,8 +17,8 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// Write the k nearest base rows of each query, ties by row. With `alone`, the queries are the base
-// rows, and each is left out of its own list.
+// Writes the k nearest base rows of each query, ties by row. With `alone`, the queries are the base
+// rows, and each is excluded from its own list.
 void nearest_rows(const Rows& queries, const Rows& base, bool alone, Matrix<std::int32_t> rows,
                   Matrix<double> distances) {
     const std::int64_t m = queries.size(), n = base.size();
@@ -43,10 +43,10 @@ void nearest_rows(const Rows& queries, const Rows& base, bool alone, Matrix<std:
         found.clear();
         for (std::int32_t row = 0; row < n; ++row) {
             if (alone && row == i) continue;
-            // A NaN, of two overflows, would have no place in an order.
+            // A NaN, from two overflows, would break the order.
             const double distance = std::isnan(measured[row]) ? infinite : measured[row];
             const bool is_full = static_cast<std::int64_t>(found.size()) == k;
-            if (is_full && !(distance < found.front().first)) continue;  // equal ones were before
+            if (is_full && !(distance < found.front().first)) continue;  // equal ones came earlier
             if (is_full) {
                 std::pop_heap(found.begin(), found.end());
                 found.pop_back();

@@ -1,4 +1,4 @@
-// Floating-point arithmetic as it is written: every operation rounds on its own.
+// Floating-point arithmetic exactly as written: every operation is rounded.
 //
 // Results must be the same to the last bit on every machine, with every compiler and in NumPy, so
 // no multiplication may be fused with an addition. bindings.h includes this file, and through it
@@ -13,8 +13,8 @@
 #pragma fp_contract(off)  // before Visual Studio 2022, /fp:precise fuses where the processor can
 #endif
 
-// A build that cannot promise this must fail: the installation goes on without it, and NumPy
-// computes.
+// A build that cannot guarantee this must fail: the installation then continues without it, and
+// NumPy is used.
 static_assert(FLT_EVAL_METHOD == 0, "intermediate results must not be wider than their type");
 #if defined(__FAST_MATH__) || defined(_M_FP_FAST)
 #error "-ffast-math and /fp:fast change results"

@@ -1,5 +1,5 @@
-// Array types of the interface to Python, checks of its arguments, and what each file adds to the
-// module.
+// Array types of the interface to Python, checks of its arguments, and the functions by which each
+// file adds to the module.
 //
 // nanobind checks the type, the dimensions and the memory order of every array. Sizes that belong
 // together, and values that are used as indices, are checked by the kernels themselves.
@@ -26,7 +26,7 @@ using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
-// Python sees a ValueError.
+// Raises a ValueError in Python.
 inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
@@ -37,7 +37,7 @@ inline std::size_t checked_index(std::int64_t index, std::size_t size, const cha
     return static_cast<std::size_t>(index);
 }
 
-// Lets other Python threads run while a kernel does.
+// Lets other Python threads run while a kernel runs.
 using Released = nb::call_guard<nb::gil_scoped_release>;
 
 void bind_all_pairs(nb::module_& module);

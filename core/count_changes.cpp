@@ -8,10 +8,10 @@ namespace nearlabel {
 
 namespace {
 
-constexpr std::size_t FARTHEST = 64;  // how far two lists are searched for where they meet again
+constexpr std::size_t FARTHEST = 64;  // how far to search until two lists match again
 
-// Neighbors that were in one of two lists alone, or that were relabelled. In lists whose order is
-// not the same, a neighbor of both may be named as gone and as come: that does no harm.
+// Neighbors that are in only one of two lists, or that were relabelled. If the order of the lists
+// differs, a neighbor in both may be reported as removed and added: that does no harm.
 class Walk {
 public:
     explicit Walk(const Vector<const std::uint8_t>& relabelled)
@@ -46,7 +46,7 @@ public:
 private:
     using Place = std::vector<std::int64_t>::const_iterator;
 
-    // Steps over what is in one list alone, up to where the other goes on.
+    // Skips entries of one list up to the next entry of the other.
     void meet(Place& old, Place old_end, Place& now, Place now_end) {
         const auto most = static_cast<std::size_t>(std::max(old_end - old, now_end - now));
         for (std::size_t i = 1; i < std::min(most, FARTHEST); ++i) {
@@ -80,12 +80,12 @@ void read_row(const Strided<const G>& graph, std::size_t row, std::vector<std::i
     }
 }
 
-// The labels whose count among the neighbors of a row, or which the row itself carries, changed.
+// The labels whose count among the neighbors of a row has changed, or which the row gained or lost.
 class ChangedLabels {
 public:
     explicit ChangedLabels(std::size_t q) : count(q), change(q), own(q), found_(q) {}
 
-    // Neighbors that come (1) or go (-1) with these labels.
+    // Neighbors with these labels that were added (1) or removed (-1).
     template <class I>
     void add(Span<I> labels, std::uint32_t change_of_each) {
         for (const I* label = labels.begin; label != labels.end; ++label) {
@@ -118,7 +118,7 @@ public:
         for (const std::size_t l : labels) found_.insert(l);
     }
 
-    // Counts the chosen labels of all neighbors. Which these are cannot be foretold: they are
+    // Counts the chosen labels of all neighbors. Branches on them would be unpredictable: they are
     // gathered without a branch.
     template <class I>
     void count_chosen(const std::vector<Span<I>>& neighbors) {
@@ -151,7 +151,7 @@ public:
     }
 
     std::vector<std::size_t> labels;           // in their order
-    std::vector<std::uint32_t> count, change;  // unsigned: whatever comes, nothing overflows
+    std::vector<std::uint32_t> count, change;  // unsigned: no undefined overflow
     std::vector<std::uint8_t> own;
 
 private:
@@ -159,9 +159,9 @@ private:
     std::vector<std::int32_t> met_;
 };
 
-// For each row and each label that changed, where the row was and where it is: labels, counts and
-// whether it carries the label; and how many entries each row has. A graph without columns stands
-// for rows that are not there; `relabelled` may be empty where no row was.
+// For each row and each label that changed, the old and the new cell of the row: labels, counts and
+// whether it carries the label; and the number of entries of each row. A graph without columns
+// stands for rows that do not exist; `relabelled` may be empty if no row was.
 template <class G, class I>
 nb::tuple count_changes(Vector<const std::int64_t> rows, Strided<const G> before,
                         Strided<const G> after, Vector<const I> indptr_before,
@@ -190,7 +190,7 @@ nb::tuple count_changes(Vector<const std::int64_t> rows, Strided<const G> before
         ChangedLabels changed(q);
         std::vector<std::int64_t> old_row(before.shape(1)), new_row(after.shape(1));
         entries.reserve(n);
-        const std::size_t usual = n * 64;  // entries; more are rarely needed, and copied then
+        const std::size_t usual = n * 64;  // entries; more are rarely needed, and then copied
         label.reserve(usual);
         count.reserve(usual);
         own.reserve(usual);
@@ -241,7 +241,7 @@ nb::tuple count_changes(Vector<const std::int64_t> rows, Strided<const G> before
                           entries.to_numpy(n));
 }
 
-// Marks the rows of the first matrix whose labels in the second are others.
+// Marks the rows of the first matrix whose labels in the second differ.
 template <class I>
 void relabelled_rows(Vector<const I> indptr_before, Vector<const I> indices_before,
                      Vector<const I> indptr_after, Vector<const I> indices_after,

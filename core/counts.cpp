@@ -5,8 +5,8 @@ namespace nearlabel {
 
 namespace {
 
-// Calls `work` with a zero of the smallest type that counts to k: the smaller, the more counters
-// stay in the cache.
+// Calls `work` with a zero of the smallest type that can count to k: smaller counters fit better
+// into the cache.
 template <class Work>
 void with_counter(std::size_t k, Work work) {
     if (k <= UINT8_MAX) {
@@ -22,7 +22,7 @@ void with_counter(std::size_t k, Work work) {
 constexpr const char* TOO_FEW_CELLS =
     "graph holds a neighbor twice, or start has too few cells for the counts of a label";
 
-// Adds graph rows to the tables of `LabelHistograms`; `rows` has the row of Y that each of them is.
+// Adds graph rows to the tables of `LabelHistograms`; `rows` has the row of Y of each graph row.
 // Afterwards the cells of `without_label` for count 0 are meaningless.
 template <class G, class I>
 void add_to_histograms(Strided<const G> graph, Vector<const std::int64_t> rows,
@@ -101,8 +101,8 @@ nb::tuple neighbor_counts(Strided<const G> graph, Vector<const I> indptr, Vector
                           ends.to_numpy(graph.shape(0) + 1));
 }
 
-// The same product with a weight for each neighbor: a sum adds the nearest neighbor first. A label
-// of a neighbor is stored whatever its sum.
+// The same product with a weight for each neighbor; sums add the nearest neighbor first. A label of
+// a neighbor is stored even if its sum is zero.
 template <class G, class I>
 nb::tuple neighbor_sums(Strided<const G> graph, Matrix<const double> weights,
                         Vector<const I> indptr, Vector<const I> indices, std::int64_t labels) {

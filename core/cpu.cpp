@@ -1,4 +1,4 @@
-// What this build is and what the machine can do.
+// Properties of this build and of the machine.
 #include "cpu.h"
 
 #include <cstdlib>
@@ -8,7 +8,7 @@ namespace nearlabel {
 
 namespace {
 
-// For the tests, which run every form of the kernels on one machine.
+// For the tests, which run every variant of the kernels on one machine.
 bool baseline_is_forced() {
     const char* setting = std::getenv("NEARLABEL_BASELINE");
     return setting && *setting && std::strcmp(setting, "0") != 0;
@@ -31,7 +31,7 @@ bool detect_avx2() {
     const int fma = 1 << 12, saves_registers = 1 << 27, avx = 1 << 28;
     const int needed = fma | saves_registers | avx;
     if ((found[2] & needed) != needed) return false;
-    if ((_xgetbv(0) & 6) != 6) return false;  // the system keeps the wide registers of a thread
+    if ((_xgetbv(0) & 6) != 6) return false;  // the system saves the wide registers of a thread
     __cpuidex(found, 7, 0);
     const int avx2 = 1 << 5;
     return (found[1] & avx2) != 0;

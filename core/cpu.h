@@ -1,9 +1,9 @@
-// Which instructions the kernels may use here, asked of the machine at run time.
+// Which instructions the kernels may use, determined at run time.
 //
-// A kernel with a faster form for AVX2 marks that function NL_TARGET_AVX2 and calls it where
-// has_avx2() says so; intrinsics stand under `#ifdef NL_X86`. The rest of the program stays at the
-// baseline of the architecture, so that one build runs everywhere. NEON is part of that baseline:
-// compilers use it for plain loops, and `#ifdef NL_NEON` is for intrinsics alone.
+// A kernel with a faster variant for AVX2 marks that function NL_TARGET_AVX2 and calls it if
+// has_avx2(); intrinsics are under `#ifdef NL_X86`. The rest of the program stays at the baseline
+// of the architecture, so that one build runs everywhere. NEON is part of that baseline: compilers
+// use it for plain loops, and `#ifdef NL_NEON` is for intrinsics only.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@
 #include <arm_neon.h>
 #endif
 
-// A function compiled for AVX2. MSVC has nothing like it: there intrinsics are AVX2 wherever they
-// stand, and a plain loop in such a function stays at the baseline.
+// A function compiled for AVX2. MSVC has no equivalent: there intrinsics are AVX2 everywhere, and a
+// plain loop in such a function stays at the baseline.
 #if defined(NL_X86) && (defined(__GNUC__) || defined(__clang__))
 #define NL_TARGET_AVX2 __attribute__((target("avx2,fma")))
 #else
 #define NL_TARGET_AVX2
 #endif
 
-// A body that is compiled anew, for the instructions of each function that calls it.
+// A body that is compiled again for the instructions of each function that calls it.
 #if defined(__GNUC__) || defined(__clang__)
 #define NL_INLINE inline __attribute__((always_inline))
 #else
@@ -39,8 +39,7 @@
 
 namespace nearlabel {
 
-// Asks for memory that is read soon; a hint, which is left out where the compiler has no form of
-// it.
+// Prefetches memory that is read soon; a hint, omitted if the compiler does not support it.
 inline void prefetch(const void* place) {
 #if defined(__GNUC__) || defined(__clang__)
     __builtin_prefetch(place);
@@ -53,7 +52,7 @@ inline void prefetch(const void* place) {
 #endif
 }
 
-// The position of the lowest bit of a word that is not zero.
+// The position of the lowest bit of a nonzero word.
 inline int lowest_bit(std::uint64_t word) {
 #if defined(__GNUC__) || defined(__clang__)
     return __builtin_ctzll(word);
@@ -82,7 +81,7 @@ inline bool has_neon() {
     return found;
 }
 
-// For reports: the instructions that the kernels use on this machine, and what compiled them.
+// For reports: the instructions that the kernels use on this machine, and the compiler.
 const char* instruction_set();
 std::string compiler();
 

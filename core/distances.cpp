@@ -30,10 +30,10 @@ struct Magnitudes {
     static double term(double difference) { return std::fabs(difference); }
 };
 
-// The sum of squared differences in float: no term is negative, so that it errs by at most
-// width + 3 units of itself.
+// The sum of squared differences in float: no term is negative, so its error is at most width + 3
+// units of itself.
 NL_INLINE float rough_square(const float* a, const float* b, std::int64_t width) {
-    constexpr int LANES = 32;  // of which the compiler makes four registers of AVX2
+    constexpr int LANES = 32;  // four AVX2 registers
     float sums[LANES] = {};
     std::int64_t f = 0;
     for (; f + LANES <= width; f += LANES)
@@ -184,11 +184,11 @@ public:
     }
 
 private:
-    static constexpr std::size_t AHEAD = 4;  // rows whose memory is asked for before their turn
+    static constexpr std::size_t AHEAD = 4;  // rows prefetched ahead
 
     const T* at(std::int64_t row) const { return values_.data() + row * stride_; }
 
-    // Sums of four rows at once: their additions do not wait for one another.
+    // Sums of four rows at once: their additions are independent of each other.
     void four(const double* query, const T* const from[4], const std::int32_t rows[4],
               double sums[4]) const {
         Unit units[4];

@@ -1,8 +1,8 @@
 // Rows of vectors, dense or CSR, and their canonical distances.
 //
-// The canonical distance is defined in src/nearlabel/search/exact/distances.py: in double, the
-// terms of the features added one after the other in feature order, no operation fused with
-// another. What is computed here is the same to the last bit, several rows at a time.
+// The canonical distance is defined in src/nearlabel/search/exact/distances.py: in double, adding
+// the terms of the features one by one in feature order, without fused operations. Here the same
+// result, bit for bit, is computed for several rows at a time.
 #pragma once
 
 #include "bindings.h"
@@ -14,14 +14,14 @@ namespace nearlabel {
 
 enum class Metric { euclidean, sqeuclidean, cosine, manhattan };
 
-// One row as the distances of other rows to it need it.
+// One row in the form needed for the distances of other rows to it.
 struct Query {
     std::vector<double> values;
     std::vector<std::int64_t> columns;  // of sparse rows
-    bool empty = false;                 // nothing but zeros, which cosine asks for
+    bool empty = false;                 // only zeros; used by cosine
 };
 
-// That CSR rows are within their arrays and their width.
+// Checks that CSR rows are within their arrays and their width.
 void check_csr(const Vector<const std::int64_t>& starts, const Vector<const std::int32_t>& columns,
                std::size_t values, std::int64_t width);
 
@@ -41,15 +41,15 @@ public:
     // Whether a row and a query have a feature in common: for cosine, by their unit rows.
     virtual bool shares(const Query& query, std::int64_t row) const = 0;
 
-    // Drop what is surely farther from a row than `limit`, where that is cheaper to see than the
-    // distances are to compute.
+    // Drops what is certainly farther from a row than `limit`, if that is cheaper than computing
+    // the distances.
     virtual void drop_far(std::int64_t row, double limit, std::vector<std::int32_t>& rows) const;
 
 protected:
     Rows(Metric metric, std::int64_t size, std::int64_t width);
 
-    // Unit rows for cosine, rounded as `unit_rows` of Python does: an exact power of two brings
-    // the largest entry near 1, then one division by the length.
+    // Unit rows for cosine, rounded as in `unit_rows` in Python: an exact power of two scales the
+    // largest entry to about 1, then one division by the length.
     void set_lengths(Vector<const std::int32_t> exponents, Vector<const double> lengths);
 
     struct Unit {
@@ -64,8 +64,8 @@ protected:
 
     double finished(double sum) const;
 
-    // The cosine distance of two rows, from the sum: exactly 1 where they share nothing, of which
-    // a sum of squares alone could be off by its rounding.
+    // The cosine distance of two rows, from the sum: exactly 1 if they share no feature, where a
+    // sum of squares would have rounding errors.
     double finished_cosine(double sum, const Query& query, std::int64_t row) const;
 
     Metric metric_;
@@ -76,7 +76,7 @@ private:
     Vector<const double> lengths_;
 };
 
-// Pack the chosen rows for bounds on their distances: see packed_bounds.cpp.
+// Packs the chosen rows for bounds on their distances: see packed_bounds.cpp.
 void pack_rows(const Rows& rows, Vector<const std::int32_t> chosen, Vector<const double> center,
                double unit, double slack, double tiny, double margins, Matrix<float> factors,
                Vector<float> errors);

@@ -1,10 +1,9 @@
 // The lower bounds of a block that are within a limit, found 32 at a time.
 //
-// A row of a block holds the bounds between one query and many base rows. Each is compared with the
-// limit of the query and, where the block stands for its columns too, with that of its column. Only
-// few are within a limit, so that a form of the filter is as fast as it skips the others. All forms
-// find the same, also of bounds that are not numbers: these are within no limit. Limits are
-// numbers.
+// A row of a block has the bounds between one query and many base rows. Each is compared with the
+// limit of the query and, if the block is also used for its columns, with that of its column. Few
+// are within a limit, so the speed depends on how fast the others are skipped. All variants find
+// the same, also for bounds that are NaN: these are within no limit. Limits are never NaN.
 #pragma once
 
 #include "cpu.h"
@@ -13,15 +12,15 @@
 
 namespace nearlabel {
 
-constexpr std::int64_t GROUP = 32;  // bounds that are compared at once
+constexpr std::int64_t GROUP = 32;  // bounds compared at once
 
-// Which bounds of a group are within the limit of the row and of their column: a bit each.
+// Which bounds of a group are within the limit of the row and of their column: one bit each.
 struct Within {
     std::uint32_t row = 0, columns = 0;
 };
 
 struct PlainFilter {
-    // Where the next group of which a bound is within a limit begins; `end` if there is none.
+    // The start of the next group with a bound within a limit; `end` if there is none.
     template <bool both>
     static std::int64_t next(const float* bounds, const float* column_limits, std::int64_t from,
                              std::int64_t end, float limit) {
@@ -134,7 +133,7 @@ private:
 };
 #endif
 
-// See `filter`, which chooses the form.
+// See `filter`, which chooses the variant.
 template <class Form, bool both, class Limit, class NearQuery, class NearRow>
 NL_INLINE void filter_with(const float* block, std::int64_t height, std::int64_t width,
                            const float* column_limits, Limit limit, NearQuery near_query,
@@ -165,7 +164,7 @@ NL_TARGET_AVX2 void filter_avx2(const float* block, std::int64_t height, std::in
 #endif
 
 // Calls near_query(i, j) for each block[i, j] within limit(i) and, with `both`, near_row(i, j) for
-// each within column_limits[j]. The calls may lower the limits: they are read anew for each group.
+// each within column_limits[j]. The calls may lower the limits: they are read again for each group.
 template <bool both, class Limit, class NearQuery, class NearRow>
 void filter(const float* block, std::int64_t height, std::int64_t width, const float* column_limits,
             Limit limit, NearQuery near_query, NearRow near_row) {

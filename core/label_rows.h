@@ -1,4 +1,4 @@
-// What the label kernels share: rows of a graph and of a label matrix, an ordered set, and memory
+// Shared by the label kernels: rows of a graph and of a label matrix, an ordered set, and memory
 // for results.
 //
 // The arrays come from outside: every index is checked before it is used, so that no input makes a
@@ -29,7 +29,7 @@ inline std::size_t label_size(std::int64_t q) {
     return static_cast<std::size_t>(q);
 }
 
-// The rows of a CSR matrix; each is checked when it is asked for.
+// The rows of a CSR matrix; each is checked when it is accessed.
 template <class I>
 class CsrRows {
 public:
@@ -42,7 +42,7 @@ public:
     std::size_t rows() const { return rows_; }
     const I* place(std::size_t row) const { return indptr_ + row; }
 
-    // Where the entries of a row begin and end.
+    // Where the entries of a row start and end.
     void row(std::size_t row, std::size_t& begin, std::size_t& end) const {
         const I first = indptr_[row], last = indptr_[row + 1];
         require(first >= 0 && first <= last && static_cast<std::uint64_t>(last) <= entries_,
@@ -57,7 +57,7 @@ private:
     const char* message_;
 };
 
-// Where the cells of each label stand in a ragged table: label l from start[l] to start[l + 1].
+// The cells of each label in a ragged table: label l from start[l] to start[l + 1].
 class Cells {
 public:
     Cells(const Vector<const std::int64_t>& start, std::size_t size) : start_(start.data()) {
@@ -72,7 +72,7 @@ public:
 
     std::size_t labels() const { return q_; }
 
-    // The cell of a count from 0 up. The caller knows why a label has none: `message`.
+    // The cell of a nonnegative count. `message` says why a label may have none.
     std::size_t of(std::size_t label, std::int64_t count, const char* message) const {
         const std::int64_t cell = start_[label] + count;
         require(cell < start_[label + 1], message);
@@ -98,7 +98,7 @@ struct Span {
 };
 
 // The labels of the neighbors of graph rows. They are scattered over the memory, so they are
-// prefetched: where they begin two rows ahead, and the labels themselves one row ahead.
+// prefetched: where they start two rows ahead, and the labels themselves one row ahead.
 template <class G, class I>
 class NeighborLabels {
 public:
@@ -122,7 +122,7 @@ public:
     std::size_t rows() const { return n_; }
     std::size_t base_rows() const { return labels_.rows(); }
 
-    // The labels of each neighbor of a row. Rows must be asked for one after the other from 0 on.
+    // The labels of each neighbor of a row. Rows must be accessed one after another, from 0 on.
     const std::vector<Span<I>>& row(std::size_t row) {
         now_.swap(next_);
         ask_for_places(row + 2);
@@ -134,7 +134,7 @@ public:
     Span<I> labels(std::size_t base_row) const {
         std::size_t begin, end;
         labels_.row(base_row, begin, end);
-        // A row of distinct labels has at most q: `Tally` counts on it.
+        // A row of distinct labels has at most q: `Tally` relies on it.
         require(end - begin <= q_, "Y holds a label twice in one row");
         return {indices_ + begin, indices_ + end};
     }
@@ -178,7 +178,7 @@ private:
     std::vector<Span<I>> now_, next_;
 };
 
-// Counts votes for labels, row by row. C must hold the number of neighbors.
+// Counts votes for labels, row by row. C must be able to count to the number of neighbors.
 template <class C>
 class Tally {
 public:
@@ -188,8 +188,8 @@ public:
     // One vote for each label of a span.
     template <class I>
     void add(Span<I> span) {
-        // Only a count that ran over, of a matrix that names a label many times in one row, can
-        // list a label twice. A list of at most q, and a span of at most q, fit into `touched`.
+        // Only a count that overflowed, in a matrix with a label many times in one row, can list a
+        // label twice. A list of at most q, and a span of at most q, fit into `touched`.
         require(size <= count.size(), "Y holds a label twice in one row");
         const std::size_t q = count.size();
         C* const counts = count.data();
@@ -197,7 +197,7 @@ public:
         std::size_t end = size;
         for (const I* label = span.begin; label != span.end; ++label) {
             const std::size_t l = checked_index(*label, q, NOT_A_LABEL);
-            // No branch: the label is always written, and kept where it is new.
+            // No branch: the label is always written, and kept if it is new.
             list[end] = static_cast<std::int32_t>(l);
             end += counts[l] == 0;
             ++counts[l];
@@ -206,12 +206,12 @@ public:
     }
 
     std::vector<C> count;                     // all zero between rows
-    std::unique_ptr<std::int32_t[]> touched;  // labels with a count, in the order they came
+    std::unique_ptr<std::int32_t[]> touched;  // labels with a count, in order of arrival
     std::size_t size = 0;                     // of `touched`
 };
 
-// A set of labels that gives them back in their order without sorting: a bit a label, and above
-// these a bit for each word that is not empty.
+// A set of labels that returns them in order without sorting: one bit per label, and above these
+// one bit for each nonempty word.
 class OrderedSet {
 public:
     explicit OrderedSet(std::size_t q) : words_(q / 64 + 1), summary_(q / 4096 + 1) {}
@@ -223,10 +223,10 @@ public:
 
     bool contains(std::size_t label) const { return words_[label >> 6] >> (label & 63) & 1; }
 
-    // Forgets a label and those beside it; for use when all are to go.
+    // Removes a label and those next to it; for use when all are to be removed.
     void clear(std::size_t label) { words_[label >> 6] = summary_[label >> 12] = 0; }
 
-    // Calls `take` with each label, the lowest first, and leaves the set empty.
+    // Calls `take` with each label, lowest first, and leaves the set empty.
     template <class Take>
     void drain(Take take) {
         for (std::size_t above = 0; above < summary_.size(); ++above) {
@@ -245,7 +245,7 @@ private:
     std::vector<std::uint64_t> words_, summary_;
 };
 
-// Memory that grows without a copy where the system can, and that NumPy takes over as it is.
+// Memory that grows without a copy if the system can, and that NumPy takes over without a copy.
 template <class T>
 class Buffer {
 public:

@@ -1,5 +1,5 @@
-// Kernels over tables of rows by label and count that stand in blocks: what changes of counts do to
-// them. Their twins are in src/nearlabel/labels/living_histograms.py.
+// Kernels that apply changes of counts to tables of rows by label and count, stored in blocks.
+// Their twins are in src/nearlabel/labels/living_histograms.py.
 #include "bindings.h"
 #include "cpu.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 // Changes come in pairs: a row leaves a cell, then it enters one.
 constexpr int SIGN[] = {-1, 1};
-constexpr std::size_t AHEAD = 64;  // changes whose cells are asked for together
+constexpr std::size_t AHEAD = 64;  // changes whose cells are prefetched together
 
 // Adds each change of a row that carries the label to the total of its table.
 template <class I>
@@ -26,7 +26,7 @@ void add_to_totals(Vector<const I> table, Vector<const std::int8_t> own,
     }
 }
 
-// The addresses of cells, of which 2^bits are a block.
+// The addresses of cells, in blocks of 2^bits.
 template <class I>
 class Cells {
 public:
@@ -62,7 +62,7 @@ private:
     std::size_t tables_, labels_, end_;
 };
 
-// Marks the blocks that hold some cells.
+// Marks the blocks that contain some cells.
 template <class I>
 void mark_blocks(Vector<const I> table, Vector<const std::int32_t> count,
                  Vector<const std::int64_t> start, Vector<const std::int64_t> room, int bits,
@@ -72,7 +72,7 @@ void mark_blocks(Vector<const I> table, Vector<const std::int32_t> count,
 }
 
 // Adds each change to its cell, which has two numbers: of rows with the label, and without it. Only
-// tables from `begin` to `end` are looked at, so that several threads can share the work.
+// tables from `begin` to `end` are considered, so that several threads can share the work.
 template <class I>
 void add_to_cells(Vector<const I> table, Vector<const std::int32_t> count,
                   Vector<const std::int8_t> own, Vector<const std::int64_t> start,
@@ -82,7 +82,7 @@ void add_to_cells(Vector<const I> table, Vector<const std::int32_t> count,
     const std::size_t n = table.size(), inside = (std::size_t{1} << bits) - 1;
     const std::size_t blocks = numbers.size() >> (bits + 1);
     require(own.size() == n, "table and own must be of one length");
-    // Cells are scattered over the memory, so they are asked for some changes ahead.
+    // Cells are scattered over the memory, so they are prefetched some changes ahead.
     std::size_t chosen[AHEAD], places[AHEAD];
     for (std::size_t i = 0; i < n;) {
         std::size_t found = 0;

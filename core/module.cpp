@@ -1,10 +1,10 @@
-// What Python sees of the compiled core. See src/nearlabel/common/engine.py.
+// The Python module of the compiled core. See src/nearlabel/common/engine.py.
 #include "bindings.h"
 #include "cpu.h"
 
 NB_MODULE(_core, module) {
     using namespace nearlabel;
-    nb::set_leak_warnings(false);  // a model that lives until the interpreter ends is no leak
+    nb::set_leak_warnings(false);  // a model alive at interpreter exit is not a leak
     module.doc() = "Compiled kernels, each with a twin in NumPy.";
     module.attr("VERSION") = NEARLABEL_CORE_VERSION;  // setup.py takes it from engine.py
     module.attr("COMPILER") = compiler().c_str();

@@ -1,2 +1,2 @@
-// The binding library, compiled into the module: nothing of it is needed at run time.
+// The binding library, compiled into the module: it is not needed at run time.
 #include "nb_combined.cpp"

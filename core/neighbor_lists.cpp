@@ -10,7 +10,7 @@ namespace nearlabel {
 
 namespace {
 
-// Lists of places, a row each, of which the first `length` are meant.
+// Lists of places, one per row, of which the first `length` are valid.
 template <class P>
 class PlaceLists {
 public:
@@ -66,8 +66,8 @@ public:
 
     std::size_t rows() const { return places_.rows(); }
 
-    // Puts a neighbor in its place by (distance, place), if that is before the last one kept. The
-    // last goes where there is no room.
+    // Inserts a neighbor by (distance, place), if it comes before the last one kept. The last one
+    // is dropped if there is no room.
     void insert(std::size_t row, std::int32_t place, D distance) const {
         const std::size_t length = places_.length(row);
         if (length == 0) return;
@@ -95,7 +95,7 @@ public:
         lengths_[row] += has_room;
     }
 
-    // Takes out the places that are gone; what is left moves up.
+    // Removes the places that are gone; the rest moves up.
     void drop(std::size_t row, const std::uint8_t* gone, std::size_t size) const {
         const std::size_t length = places_.length(row);
         std::int32_t* const near = places_.row(row);
@@ -144,7 +144,7 @@ void drop_neighbors(Strided<std::int32_t> places, Strided<D> distances,
     }
 }
 
-// Whether a row holds one of few places; a plain loop over all of it, for vector instructions.
+// Whether a row contains one of few places; a plain loop over all of it, so that it vectorizes.
 bool holds_any(const std::int32_t* near, std::size_t width, const std::int32_t* few,
                std::size_t size) {
     int found = 0;
@@ -155,9 +155,9 @@ bool holds_any(const std::int32_t* near, std::size_t width, const std::int32_t* 
     return found != 0;
 }
 
-// How many places of each list are not gone, and where the first is that is: the length of the list
-// if none is. Where `few` is not empty it names all that are gone, and `gone` is not looked at
-// before a list holds one of these.
+// How many places of each list are not gone, and the position of the first one that is: the length
+// of the list if none is. If `few` is not empty, it has all places that are gone, and `gone` is
+// read only if a list contains one of these.
 void left_without(Strided<const std::int32_t> places, Vector<const std::int32_t> lengths,
                   Vector<const std::uint8_t> gone, Vector<const std::int32_t> few,
                   Vector<std::int32_t> left, Vector<std::int32_t> first) {

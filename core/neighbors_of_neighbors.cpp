@@ -1,7 +1,7 @@
-// One look at the neighbors of neighbors, which finds what an approximate search has missed.
+// One pass over the neighbors of neighbors, which finds what an approximate search has missed.
 //
-// Rows are in an order in which near rows stand side by side, so that what one row has brought to
-// the cache serves the next ones; `names` has their numbers in the order of their owner.
+// Rows are in an order in which near rows are next to each other, so that what one row has brought
+// into the cache serves the next ones; `names` has their numbers in the order of the user.
 #include "bindings.h"
 #include "cpu.h"
 #include "distances.h"
@@ -19,7 +19,7 @@ namespace {
 // By distance, ties by name.
 using Neighbor = std::pair<float, std::int32_t>;
 
-// Sorted already but for what came last: each finds its place from the end, unless they are many.
+// Sorted except for the last entries: each is inserted from the end, unless there are many.
 void sort_nearly_sorted(std::vector<Neighbor>& list, std::size_t came_last) {
     if (came_last > 64) return std::sort(list.begin(), list.end());
     for (std::size_t i = 1; i < list.size(); ++i) {
@@ -103,14 +103,14 @@ private:
     Matrix<const float> distances_;
     Vector<const std::int32_t> names_;
     std::int64_t n_, k_;
-    std::vector<std::int32_t> seen_;  // the last row that has seen each
+    std::vector<std::int32_t> seen_;  // the last row that has seen each row
     std::vector<std::int32_t> candidates_;
     std::vector<double> measured_;
     std::vector<Neighbor> list_;
     Query query_;
 };
 
-// Write the neighbors of the rows from `first` on, by name and to the rows of their names.
+// Writes the neighbors of the rows from `first` on, by name, to the rows of their names.
 void look_at_neighbors(const Rows& base, Matrix<const std::int32_t> rows,
                        Matrix<const float> distances, Vector<const std::int32_t> names,
                        std::int64_t first, std::int64_t last, std::int64_t through,

@@ -1,5 +1,5 @@
-// Rows packed for lower bounds on distances, and blocks of those that are no product of dense
-// matrices. What a packed row is, stands in src/nearlabel/search/exact/packed_bounds.py.
+// Rows packed for lower bounds on distances, and blocks of bounds that are not products of dense
+// matrices. src/nearlabel/search/exact/packed_bounds.py defines a packed row.
 #include "bindings.h"
 #include "cpu.h"
 #include "distances.h"
@@ -18,11 +18,11 @@ namespace nearlabel {
 
 namespace {
 
-constexpr int PANEL = 16;  // columns that are computed together: two registers of AVX2
-constexpr int TILE = 4;    // rows that are computed together
+constexpr int PANEL = 16;  // columns computed together: two AVX2 registers
+constexpr int TILE = 4;    // rows computed together
 
-constexpr std::size_t SUMS = 8;  // additions that do not wait for one another
-// Sizes of rows whose products are safe in float; Python takes the same for sparse rows.
+constexpr std::size_t SUMS = 8;  // independent additions
+// Sizes of rows whose products are safe in float; Python uses the same for sparse rows.
 const double FAR = std::ldexp(1.0, 100);
 
 // Sums of absolute differences of TILE rows and PANEL columns, in float.
@@ -80,7 +80,7 @@ void manhattan_block(Matrix<const float> queries, Matrix<const float> base, Matr
     }
 }
 
-// CSR rows by feature: for each the rows that store it, with their values.
+// CSR rows by feature: for each feature the rows that store it, with their values.
 class Postings {
 public:
     Postings(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
@@ -95,7 +95,7 @@ public:
         require(offsets_.shape(0) + 1 == starts.shape(0), "offsets must have one entry a row");
         require(rows_ <= std::numeric_limits<std::int32_t>::max(),
                 "starts must be of fewer than 2^31 rows");
-        // One place further than they belong, until all entries are in.
+        // Shifted by one until all entries are in.
         begin_.assign(static_cast<std::size_t>(width) + 2, 0);
         entries_.resize(columns.shape(0));
         const auto column = [&columns](std::int64_t i) -> std::int64_t {
@@ -110,8 +110,8 @@ public:
                                                      values.data()[i]};
     }
 
-    // block[i, j] = factor * queries[i] . rows[j] + the offsets of both, or `apart` where the two
-    // store no feature in common.
+    // block[i, j] = factor * queries[i] . rows[j] + the offsets of both, or `apart` if the two have
+    // no feature in common.
     void block(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
                Vector<const float> values, Vector<const float> offsets, Matrix<float> block) const {
         check_csr(starts, columns, values.shape(0), width_);
@@ -120,13 +120,13 @@ public:
                     block.shape(1) == static_cast<std::size_t>(rows_) &&
                     offsets.shape(0) == block.shape(0),
                 "block must have one row per query and one column per base row");
-        // Locals, which no result can overwrite: the last loop is fast only so.
+        // Locals, which cannot alias the results: otherwise the last loop would be slow.
         const float* const base_offsets = offsets_.data();
         const float factor = factor_, mark = apart_.value_or(0);
         const bool marks = apart_.has_value();
         for (std::int64_t i = 0; i < height; ++i) {
             float* result = block.data() + i * rows_;
-            // Whatever is added to -0, another -0 aside, gives something else.
+            // Adding anything but -0 to -0 gives a different value.
             std::fill(result, result + rows_, -0.0f);
             for (std::int64_t at = starts.data()[i]; at < starts.data()[i + 1]; ++at) {
                 const float value = values.data()[at];
@@ -161,7 +161,7 @@ private:
 
 }  // namespace
 
-// Pack the chosen rows: centered and scaled factors, and behind these the offset and 1. A row whose
+// Packs the chosen rows: centered and scaled factors, followed by the offset and 1. A row whose
 // products might overflow is packed as zeros, with an infinite error.
 void pack_rows(const Rows& rows, Vector<const std::int32_t> chosen, Vector<const double> center,
                double unit, double slack, double tiny, double margins, Matrix<float> factors,
@@ -195,7 +195,7 @@ void pack_rows(const Rows& rows, Vector<const std::int32_t> chosen, Vector<const
             }
         double size = 0;
         for (const double sum : sums) size += sum;
-        // A row of zeros is at cosine distance 1 from all, as if it had a length of its own.
+        // A zero row is at cosine distance 1 from all rows, as if it had a nonzero length.
         if (rows.metric() == Metric::cosine) size = (size + (row.empty ? 1 : 0)) / 2;
         const bool is_far = !(size <= FAR);
         if (is_far) std::fill(to, to + d, 0.0f);

@@ -1,4 +1,4 @@
-// Kernels that find where given labels stand in the order of scores. Their twins are in
+// Kernels that find the positions of given labels in the order of scores. Their twins are in
 // src/nearlabel/labels/ranks.py and src/nearlabel/labels/scores.py.
 #include "label_rows.h"
 
@@ -13,8 +13,8 @@ constexpr const char* WRONG_TOUCHED = "touched must have entries that fit its ro
 constexpr const char* WRONG_ORDER = "order must hold labels";
 constexpr const char* NOT_A_GROUP = "group holds an index that is not a row of the defaults";
 
-// Labels ahead of one label: with a greater score, and with the same one in a lower and in a
-// higher column.
+// Labels ahead of one label: with a larger score, and with the same one in a lower and in a higher
+// column.
 struct Standing {
     std::int64_t above = 0, lower = 0, higher = 0;
 
@@ -26,7 +26,7 @@ struct Standing {
     }
 };
 
-// The labels that are asked for, row by row, and what is found out of each.
+// The requested labels, row by row, and the results for each.
 class Asked {
 public:
     Asked(const Vector<const std::int64_t>& indptr, const Vector<const std::int64_t>& indices,
@@ -72,7 +72,7 @@ NL_INLINE Standing standing_here(const double* scores, std::size_t label, std::s
     }
     Standing found;
     found.above = above;
-    if (same > 1) {  // seldom: on which side of the label the others are
+    if (same > 1) {  // rare: determine on which side of the label the others are
         for (std::size_t l = 0; l < label; ++l) found.lower += scores[l] == mine;
         found.higher = same - 1 - found.lower;
     }
@@ -85,7 +85,7 @@ NL_TARGET_AVX2 Standing standing_avx2(const double* scores, std::size_t label, s
 }
 #endif
 
-// Where a label stands among the scores of all labels.
+// The position of a label among the scores of all labels.
 Standing standing(const double* scores, std::size_t label, std::size_t q) {
 #ifdef NL_X86
     if (has_avx2()) return standing_avx2(scores, label, q);
@@ -93,7 +93,7 @@ Standing standing(const double* scores, std::size_t label, std::size_t q) {
     return standing_here(scores, label, q);
 }
 
-// Where labels of Y stand in rows that have a score of every label.
+// The positions of labels of Y in rows with a score for every label.
 void places_in_dense(Matrix<const double> scores, Vector<const std::int64_t> indptr,
                      Vector<const std::int64_t> indices, Vector<std::int64_t> above,
                      Vector<std::int64_t> lower, Vector<std::int64_t> higher) {
@@ -106,8 +106,9 @@ void places_in_dense(Matrix<const double> scores, Vector<const std::int64_t> ind
     }
 }
 
-// Where labels of Y stand in rows of touched labels, sorted by column, with defaults for the rest:
-// all labels by their defaults, less the touched by theirs, and the touched by their scores.
+// The positions of labels of Y in rows of touched labels, sorted by column, with defaults for the
+// rest: all labels by their defaults, minus the touched by theirs, plus the touched by their
+// scores.
 template <class I>
 void places_in_touched(Vector<const I> touched_indptr, Vector<const I> touched_indices,
                        Vector<const double> touched_scores, Vector<const std::int64_t> group,
@@ -140,8 +141,8 @@ void places_in_touched(Vector<const I> touched_indptr, Vector<const I> touched_i
             const bool has = own != last && *own == static_cast<I>(label);
             const double mine = has ? score[own - first] : value[label];
 
-            // By defaults: those before `tied` are greater, those from `tied` to `rest` the same,
-            // in the order of their columns.
+            // By defaults: those before `tied` are larger, those from `tied` to `rest` the same, in
+            // the order of their columns.
             const auto value_of = [=](std::int64_t one) {
                 return value[checked_index(one, q, WRONG_ORDER)];
             };
@@ -169,7 +170,7 @@ void at_or_above(Vector<const std::int64_t> indptr, Vector<const std::int64_t> r
                  Vector<std::int64_t> out) {
     const CsrRows<std::int64_t> rows(indptr, ranks.size(), WRONG_TRUTH);
     require(ranks.size() == out.size(), "ranks and out must be of the same size");
-    constexpr std::size_t FEW = 32;  // so many are compared faster than sorted
+    constexpr std::size_t FEW = 32;  // comparing this many is faster than sorting
     std::vector<std::int64_t> sorted;
     for (std::size_t row = 0; row < rows.rows(); ++row) {
         std::size_t begin, end;

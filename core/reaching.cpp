@@ -1,8 +1,8 @@
-// Base rows that have a query within a limit of their own, from blocks of lower bounds.
+// Base rows with a query within their own limit, from blocks of lower bounds.
 //
-// What a bound is, stands in src/nearlabel/search/exact/packed_bounds.py. A pair whose bound is
-// within the limit of its base row is measured; src/nearlabel/search/exact/reaching.py compares the
-// distance itself with the limit.
+// src/nearlabel/search/exact/packed_bounds.py defines the bounds. A pair whose bound is within the
+// limit of its base row is measured; src/nearlabel/search/exact/reaching.py compares the distance
+// itself with the limit.
 #include "bindings.h"
 #include "distances.h"
 #include "filter.h"
@@ -20,7 +20,7 @@ namespace {
 
 class Reaching {
 public:
-    // `limits` has one entry a base row, in the scale of the bounds.
+    // `limits` has one entry per base row, on the scale of the bounds.
     Reaching(const Rows& queries, const Rows& base, Vector<const float> limits)
         : queries_(queries), base_(base), limits_(std::move(limits)) {
         require(queries.sparse() == base.sparse() && queries.width() == base.width() &&
@@ -32,7 +32,7 @@ public:
                 "queries and base must have less than 2^31 rows");
     }
 
-    // Measure what is near in a block of bounds of some queries and base rows from `row` on.
+    // Measures what is near in a block of bounds of some queries and base rows from `row` on.
     void offer(Matrix<const float> block, Vector<const std::int32_t> chosen, std::int64_t row) {
         const auto height = static_cast<std::int64_t>(block.shape(0));
         const auto width = static_cast<std::int64_t>(block.shape(1));
@@ -67,7 +67,7 @@ public:
 
     std::int64_t size() const { return static_cast<std::int64_t>(rows_.size()); }
 
-    // Write the pairs in the order in which they were found: queries, rows, canonical distances.
+    // Writes the pairs in the order in which they were found: queries, rows, canonical distances.
     void write(Vector<std::int32_t> queries, Vector<std::int32_t> rows, Vector<double> distances) {
         const std::scoped_lock guard(lock_);
         require(queries.shape(0) == rows_.size() && rows.shape(0) == rows_.size() &&

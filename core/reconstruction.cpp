@@ -11,11 +11,11 @@ namespace nearlabel {
 
 namespace {
 
-constexpr std::size_t PANEL = 8;  // rows that stand side by side: two registers of AVX2
-constexpr std::size_t TILE = 4;   // rows that are multiplied with a panel together
+constexpr std::size_t PANEL = 8;  // rows side by side: two AVX2 registers
+constexpr std::size_t TILE = 4;   // rows multiplied with a panel together
 
-// Products of TILE rows of one panel with the rows of another. Each is a sum in the order of the
-// features, so that the result does not depend on the instructions, nor on features of zeros.
+// Products of TILE rows of one panel with the rows of another. Each is a sum in feature order, so
+// that the result depends neither on the instructions nor on features that are zero.
 NL_INLINE void tile_products(const double* left, const double* right, std::size_t width,
                              double products[TILE][PANEL]) {
     double total[TILE][PANEL] = {};
@@ -43,7 +43,7 @@ void gram_matrices(Cube<const double> rows, Cube<double> gram) {
             "gram must have a matrix a set: one k x k matrix for each set of k rows");
     const auto multiply = has_avx2() ? tile_products_avx2 : tile_products_baseline;
     const std::size_t panels = (k + PANEL - 1) / PANEL;
-    std::vector<double> packed(panels * width * PANEL);  // panels are filled up with zeros
+    std::vector<double> packed(panels * width * PANEL);  // panels are padded with zeros
     for (std::size_t set = 0; set < m; ++set) {
         const double* const from = rows.data() + set * k * width;
         for (std::size_t row = 0; row < k; ++row)

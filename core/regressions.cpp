@@ -5,8 +5,8 @@ namespace nearlabel {
 
 namespace {
 
-// Adds h_i x_i x_i' for the rows x_i of a CSR matrix, one row after the other: the upper triangle
-// where the columns of each row are in order. The lower one stays as it is.
+// Adds h_i x_i x_i' for the rows x_i of a CSR matrix, one row after another: the upper triangle if
+// the columns of each row are sorted. The lower one is left unchanged.
 template <class I>
 void add_weighted_products(Vector<const I> indptr, Vector<const I> indices,
                            Vector<const double> data, Vector<const double> h, Matrix<double> sums) {

@@ -8,8 +8,8 @@ namespace nearlabel {
 
 namespace {
 
-// The bits of a score as an integer of the same order. Unlike floats these have an order whatever
-// comes, so that no score can mislead a sort; the two zeros are one.
+// The bits of a score as an integer of the same order. Unlike floats these are always ordered, so
+// that no score can mislead a sort; the two zeros are equal.
 std::int64_t key(double score) {
     std::int64_t bits;
     const double one_zero = score + 0.0;
@@ -22,18 +22,18 @@ struct Scored {
     std::int32_t label;
 };
 
-// Better scores first, equal ones in the order of the columns.
+// Better scores first, ties in the order of the columns.
 bool before(const Scored& a, const Scored& b) {
     const std::int64_t of_a = key(a.score), of_b = key(b.score);
     return of_a != of_b ? of_a > of_b : a.label < b.label;
 }
 
-// The r best labels of one row after the other.
+// The r best labels, one row after another.
 class Best {
 public:
     explicit Best(std::size_t r) : r_(r) {}
 
-    // Those of a row, best first. `scores` come in the order of the columns, and `label` gives the
+    // Those of a row, best first. `scores` are in the order of the columns, and `label` returns the
     // column of each.
     template <class Label>
     const std::vector<Scored>& of(const double* scores, std::size_t size, Label label) {
@@ -41,9 +41,9 @@ public:
         list_.clear();
         for (std::size_t at = 0; at < at_once; ++at) list_.push_back({scores[at], label(at)});
         if (size > r_) {
-            std::make_heap(list_.begin(), list_.end(), before);  // the worst stands at the front
+            std::make_heap(list_.begin(), list_.end(), before);  // the worst is at the front
             for (std::size_t at = r_; at < size; ++at) {
-                // An equal score stands in a higher column than the one kept.
+                // An equal score is in a higher column than the one kept.
                 if (scores[at] > list_.front().score) replace_worst({scores[at], label(at)});
             }
         }
@@ -52,7 +52,7 @@ public:
     }
 
 private:
-    // Puts one at the front of the heap, and lets it sink to where it belongs.
+    // Puts one at the front of the heap, and sifts it down.
     void replace_worst(Scored one) {
         Scored* const heap = list_.data();
         std::size_t hole = 0;
@@ -69,7 +69,7 @@ private:
     std::vector<Scored> list_;
 };
 
-// Default scores of groups of rows, and the labels of each group from the best on.
+// Default scores of groups of rows, and the labels of each group, best first.
 class Defaults {
 public:
     Defaults(const Vector<const std::int64_t>& group, const Matrix<const double>& values)
@@ -131,8 +131,8 @@ void top_labels(Vector<const I> indptr, Vector<const I> indices, Vector<const do
             best.of(scores.data() + begin, end - begin,
                     [=](std::size_t at) { return static_cast<std::int32_t>(column(begin + at)); });
 
-        // Two sorted lists become one. Only where a default comes in, its label is looked up
-        // among those that the row touches: for most rows none does.
+        // Merges two sorted lists. Only when a default is inserted, its label is looked up among
+        // those that the row touches: for most rows none is.
         const std::size_t mine = defaults.group(row);
         const double* const value = defaults.of(mine);
         const std::int64_t* const in_order = order.data() + mine * q;
@@ -172,7 +172,7 @@ void top_labels(Vector<const I> indptr, Vector<const I> indices, Vector<const do
     }
 }
 
-// The same where every row has a score of every label.
+// The same if every row has a score for every label.
 void top_of_dense(Matrix<const double> scores, Matrix<std::int32_t> labels,
                   Matrix<double> best_scores) {
     const std::size_t n = labels.shape(0), r = labels.shape(1);
@@ -192,7 +192,7 @@ void top_of_dense(Matrix<const double> scores, Matrix<std::int32_t> labels,
     }
 }
 
-// All scores: the defaults of each row, and over them those of the labels that it touches.
+// All scores: the defaults of each row, overwritten by those of the labels that it touches.
 template <class I>
 void fill_scores(Vector<const I> indptr, Vector<const I> indices, Vector<const double> scores,
                  Vector<const std::int64_t> group, Matrix<const double> values,

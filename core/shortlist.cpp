@@ -1,13 +1,13 @@
 // The k nearest rows of each query, from blocks of lower bounds on distances.
 //
 // A bound arrives as a float: L, with the distance between L and
-// (L + error[query] + error[base]) * (1 + relative), in the scale of the products
-// (src/nearlabel/search/exact/packed_bounds.py). Each query has a limit,
-// an upper bound on its k-th distance, and a list of the rows whose L is within it. A full list is
-// shrunk: the k-th smallest upper bound is the new limit. If nearly all stay (ties, bounds that say
-// little), their canonical distances decide which k stay. So no row is ever lost, lists stay
-// short. A query that would measure many rows which bounds in double could tell apart is given up:
-// the caller searches it again with such bounds.
+// (L + error[query] + error[base]) * (1 + relative), on the scale of the products
+// (src/nearlabel/search/exact/packed_bounds.py). Each query has a limit, an upper bound on its k-th
+// distance, and a list of the rows whose L is within it. A full list is shrunk: the k-th smallest
+// upper bound is the new limit. If nearly all stay (ties, loose bounds), their canonical distances
+// decide which k stay. So no row is ever lost, and lists stay short. A query that would measure
+// many rows that bounds in double could separate is given up: the caller searches it again with
+// such bounds.
 #include "bindings.h"
 #include "cpu.h"
 #include "distances.h"
@@ -29,8 +29,8 @@ namespace nearlabel {
 namespace {
 
 constexpr float infinite = std::numeric_limits<float>::infinity();
-constexpr float APART = 8;  // twice what a limit can be: no distance of unit rows is above 2
-constexpr double BETTER = 1.0 / (1 << 28);  // errors of bounds in double, in those in float
+constexpr float APART = 8;  // twice the largest limit: no distance of unit rows exceeds 2
+constexpr double BETTER = 1.0 / (1 << 28);  // errors of bounds in double relative to float
 
 NL_INLINE std::int64_t count_within(const float* values, std::int64_t size, float limit) {
     std::int32_t count = 0;
@@ -38,10 +38,10 @@ NL_INLINE std::int64_t count_within(const float* values, std::int64_t size, floa
     return count;
 }
 
-// A limit that at least k of the values are within, and, as a rule, at most k + spare. Counting
-// is so fast that closing in on it takes a fraction of the time of a selection.
+// A limit with at least k of the values within it and, usually, at most k + spare. Counting is so
+// fast that narrowing it down takes a fraction of the time of a selection.
 NL_INLINE float close_in(const float* values, std::int64_t size, std::int64_t k) {
-    constexpr int LANES = 8;  // of which the compiler makes a register
+    constexpr int LANES = 8;  // one register
     float lows[LANES], highs[LANES];
     for (int lane = 0; lane < LANES; ++lane) lows[lane] = highs[lane] = values[0];
     for (std::int64_t i = 0; i + LANES <= size; i += LANES)
@@ -59,7 +59,8 @@ NL_INLINE float close_in(const float* values, std::int64_t size, std::int64_t k)
     const std::int64_t spare = k / 16;
     std::int64_t below = 0, within = size;
     for (int tries = 0; tries < 32 && within > k + spare; ++tries) {
-        // Where the values would be evenly spread; every third time the middle, in case not.
+        // Interpolates as if the values were evenly spread; every third time bisects, in case they
+        // are not.
         const auto aim = static_cast<float>(k + spare / 2 - below);
         const float share = tries % 3 == 2 ? 0.5f : aim / static_cast<float>(within - below);
         const float middle = low + (high - low) * std::min(std::max(share, 0.03f), 0.97f);
@@ -88,7 +89,7 @@ float limit_of(const float* values, std::int64_t size, std::int64_t k) {
     return has_avx2() ? close_in_avx2(values, size, k) : close_in_baseline(values, size, k);
 }
 
-// A row that was measured: by distance, ties by name.
+// A measured row: ordered by distance, ties by name.
 struct Measured {
     double distance;
     std::int32_t name, row;
@@ -98,7 +99,7 @@ struct Measured {
     }
 };
 
-// Which queries the rows of a block speak of: some in a row, or any.
+// The queries of the rows of a block: consecutive ones, or any.
 struct Queries {
     std::int64_t first = 0;
     const std::int32_t* chosen = nullptr;
@@ -108,12 +109,12 @@ struct Queries {
 
 class Shortlist {
 public:
-    // With `itself` at least 0, query i is base row itself + i, and left out of its own list.
-    // `names` decide between rows at one distance; if there are none, the rows' numbers. Stripes
-    // are those queries that one thread at a time may write to: from each of `starts` to the
-    // next. A query whose error is infinite is given up from the start. With `apart`, a bound of
-    // APART says that a query and a base row share nothing, and so are at distance 1 exactly: they
-    // are never listed, and `finish` adds those that are needed.
+    // With `itself` at least 0, query i is base row itself + i and excluded from its own list.
+    // `names` break ties between distances; without names, the row numbers do. Stripes are queries
+    // that one thread at a time may write to: from each of `starts` to the next. A query whose
+    // error is infinite is given up from the start. With `apart`, a bound of APART means that a
+    // query and a base row share no feature, and so are at distance 1 exactly: they are never
+    // listed, and `finish` adds those that are needed.
     Shortlist(const Rows& queries, const Rows& base, std::int64_t k, std::int64_t room,
               Vector<const float> query_errors, Vector<const float> base_errors, double scale,
               std::int64_t itself, std::vector<std::int64_t> starts,
@@ -162,8 +163,8 @@ public:
         locks_ = std::vector<std::mutex>(starts_.size());
     }
 
-    // Take what is near from a block of bounds, of queries from `query` on and base rows from
-    // `row` on. With `both`, these are rows of one set, and the block speaks for its columns, too.
+    // Takes what is near from a block of bounds, of queries from `query` on and base rows from
+    // `row` on. With `both`, these are rows of one set, and the block is also used for its columns.
     void offer(Matrix<const float> block, std::int64_t query, std::int64_t row, bool both) {
         const auto height = static_cast<std::int64_t>(block.shape(0));
         const auto width = static_cast<std::int64_t>(block.shape(1));
@@ -187,7 +188,7 @@ public:
         }
     }
 
-    // Take what is near from a block of bounds of some queries and base rows from `row` on. For
+    // Takes what is near from a block of bounds of some queries and base rows from `row` on. For
     // lists that are one stripe.
     void offer_to(Matrix<const float> block, Vector<const std::int32_t> chosen, std::int64_t row) {
         const auto height = static_cast<std::int64_t>(block.shape(0));
@@ -206,7 +207,7 @@ public:
         take_near<false>(block.data(), height, width, queries, row, work);
     }
 
-    // Write the k nearest of some queries: rows and canonical distances, ties by row.
+    // Writes the k nearest of some queries: rows and canonical distances, ties by row.
     void finish(std::int64_t query, Matrix<std::int32_t> rows, Matrix<double> distances) {
         const auto count = static_cast<std::int64_t>(rows.shape(0));
         const auto k = static_cast<std::size_t>(k_);
@@ -237,7 +238,7 @@ public:
         }
     }
 
-    // Say which queries were given up; `finish` writes nothing for them.
+    // Reports which queries were given up; `finish` writes nothing for them.
     void given_up(Vector<bool> result) {
         require(result.shape(0) == static_cast<std::size_t>(n_),
                 "result must have one entry a query");
@@ -248,7 +249,7 @@ public:
     }
 
 private:
-    // Temporaries, kept from one list to the next.
+    // Temporaries, reused from one list to the next.
     struct Work {
         std::vector<float> upper;
         std::vector<double> distances;
@@ -256,8 +257,8 @@ private:
         Query query;
     };
 
-    // Queries that have seen nothing yet take their first limit from the whole block: most of what
-    // would be listed on the way there never is.
+    // Queries without any rows yet take their first limit from the whole block, so that most rows
+    // that would be listed only temporarily never are.
     void start(const float* block, std::int64_t height, std::int64_t width, Queries queries,
                std::int64_t row) {
         const std::int64_t needed = k_ + (itself_ < 0 ? 0 : 1);
@@ -269,7 +270,7 @@ private:
             if (limits_[query] == most()) {
                 const float first = upper(limit_of(block + i * width, width, needed),
                                           query_errors_.data()[query] + largest);
-                limits_[query] = std::min(first, most());  // in this order, to let a NaN show
+                limits_[query] = std::min(first, most());  // in this order, so that a NaN is kept
             }
         }
     }
@@ -291,7 +292,7 @@ private:
     void push(std::int64_t query, std::int64_t row, float bound, Work& work) {
         if (itself_ >= 0 && row == itself_ + query) return;
         if (sizes_[query] == room_) make_room(query, work);
-        if (!(bound <= limits_[query])) return;  // it may have been lowered just now
+        if (!(bound <= limits_[query])) return;  // it may just have been lowered
         require(sizes_[query] < room_, "block holds rows that were offered before");
         const std::int64_t place = query * room_ + sizes_[query]++;
         bounds_[place] = bound;
@@ -303,7 +304,7 @@ private:
         if (sizes_[query] > k_ + (room_ - k_) / 2) resolve(query, work);
     }
 
-    // Lower the limit to the k-th smallest upper bound, and drop what is above it.
+    // Lowers the limit to the k-th smallest upper bound, and drops what is above it.
     void shrink(std::int64_t query, Work& work) {
         float* bounds = &bounds_[query * room_];
         std::int32_t* rows = &rows_[query * room_];
@@ -323,7 +324,7 @@ private:
         sizes_[query] = kept;
     }
 
-    // Keep the k nearest by their canonical distances.
+    // Keeps the k nearest by their canonical distances.
     void resolve(std::int64_t query, Work& work) {
         measure(query, work);
         auto& found = work.found;
@@ -341,7 +342,7 @@ private:
             kept += !(farthest < Measured{work.distances[i], name(rows[i]), rows[i]});
         }
         sizes_[query] = kept;
-        // Rounded up: what is at the same distance stays within.
+        // Rounded up, so that equal distances stay within.
         const auto rounded = static_cast<float>(limit * (1 + 1e-6));
         limits_[query] = std::min(limits_[query], rounded + std::numeric_limits<float>::min());
         if (in_vain_[query] > 4 * room_ + base_.size() / 32) {
@@ -359,12 +360,12 @@ private:
         work.found.resize(size);
         for (std::size_t i = 0; i < size; ++i) {
             double& distance = work.distances[i];
-            if (std::isnan(distance)) distance = infinite;  // it would have no place in an order
+            if (std::isnan(distance)) distance = infinite;  // it would break the order
             work.found[i] = {distance, name(rows[i]), rows[i]};
         }
     }
 
-    // Add the first k rows that share nothing with a query, if k that do are not all nearer.
+    // Adds the first k rows that share no feature with a query, unless k that do are all nearer.
     void add_those_apart(std::int64_t query, Work& work) const {
         auto& found = work.found;
         const auto nearer = std::count_if(found.begin(), found.end(),
@@ -379,10 +380,10 @@ private:
                 "a query has been offered too few rows");
     }
 
-    // The limit of a query that has seen nothing.
+    // The limit of a query without any rows yet.
     float most() const { return apart_ ? APART / 2 : infinite; }
 
-    // No distance whose lower bound is `bound` is above this.
+    // No distance with the lower bound `bound` is above this.
     float upper(float bound, float error) const { return (bound + error) * (1 + relative_); }
 
     std::int64_t stripe_of(std::int64_t query) const {
@@ -391,7 +392,7 @@ private:
 
     std::int32_t name(std::int32_t row) const { return names_.shape(0) ? names_.data()[row] : row; }
 
-    // A distance in the scale of the bounds.
+    // A distance on the scale of the bounds.
     double scaled(double distance) const {
         return (base_.metric() == Metric::euclidean ? distance * distance : distance) * scale_;
     }
@@ -408,7 +409,7 @@ private:
     bool apart_;
     std::vector<float> limits_;
     std::vector<std::int64_t> sizes_;
-    std::vector<std::int64_t> in_vain_;  // distances measured that better bounds would have spared
+    std::vector<std::int64_t> in_vain_;  // measured distances that better bounds would have saved
     std::unique_ptr<float[]> bounds_;
     std::unique_ptr<std::int32_t[]> rows_;
     std::vector<std::mutex> locks_;  // one per stripe of queries: for its limits, sizes and lists

@@ -1,17 +1,18 @@
-// Counting the training rows whose counts of all labels are near a query's. The twin, and what the
-// arrays hold, are in src/nearlabel/formulas/similar_counts.py.
+// Counts the training rows whose counts of all labels are near those of a query. The twin, and a
+// description of the arrays, are in src/nearlabel/formulas/similar_counts.py.
 #include "label_rows.h"
 
 namespace nearlabel {
 
 namespace {
 
-// Adds without overflow, whatever the tables hold.
+// Adds without undefined overflow, whatever is in the tables.
 inline void add(std::int32_t& number, std::uint32_t step) {
     number = static_cast<std::int32_t>(static_cast<std::uint32_t>(number) + step);
 }
 
-// What a training row has of one label: its count C_il, and whether it carries the label, y_il.
+// The entry of a training row for one label: its count C_il, and whether it carries the label,
+// y_il.
 struct Entry {
     std::size_t label;
     std::int32_t count;
@@ -37,7 +38,7 @@ public:
         return checked_index(row, size(), "postings hold an index that is not a row");
     }
 
-    // Calls `use` with the entries of a row until it says no. Whether it never did.
+    // Calls `use` with the entries of a row until it returns false. Returns whether it never did.
     template <class Use>
     bool all(std::size_t row, Use use) const {
         std::size_t begin, end;
@@ -57,7 +58,7 @@ private:
     std::size_t q_;
 };
 
-// The rows by label and count: a list for each cell, those of a label one after the other.
+// The rows by label and count: a list for each cell, grouped by label.
 template <class I>
 class Postings {
 public:
@@ -88,7 +89,7 @@ class Query {
 public:
     Query(std::size_t q, std::int64_t tolerance) : count_(q), tolerance_(tolerance) {}
 
-    // Forgets the query before.
+    // Clears the previous query.
     void read(const std::int64_t* labels, const std::int32_t* counts, std::size_t size) {
         for (const std::size_t label : labels_) count_[label] = 0;
         labels_.clear();
@@ -107,10 +108,10 @@ public:
     const std::vector<std::size_t>& labels() const { return labels_; }
     std::int32_t count(std::size_t label) const { return count_[label]; }
     bool is_heavy(std::size_t label) const { return count_[label] > tolerance_; }
-    std::size_t heavy() const { return heavy_; }  // how many counts are
+    std::size_t heavy() const { return heavy_; }  // the number of heavy counts
 
-    // Whether a row that was found by its count of one label is admissible. A heavy row stands in
-    // the lists of all its heavy labels; a light query takes it from that of the first.
+    // Whether a row that was found by its count of one label is admissible. A heavy row is in the
+    // lists of all its heavy labels; a light query takes it from the first one.
     template <class I>
     bool admits(const CountedRows<I>& rows, std::size_t row, std::size_t found_by) const {
         std::size_t near = 0;  // heavy counts of the query that the row is near
@@ -134,7 +135,7 @@ private:
     std::size_t heavy_ = 0;
 };
 
-// The admissible rows of a query: the light rows or none of them, some more, and less some of them.
+// The admissible rows of a query: all light rows or none, plus some rows, minus some of them.
 template <class I>
 class Found {
 public:
@@ -166,7 +167,7 @@ private:
         }
     }
 
-    // A row that is admissible for a query with heavy counts is in the lists of all of these.
+    // A row that is admissible for a query with heavy counts is in the lists of all of them.
     void find_by_heavy(const Query& query) {
         lists_.clear();
         std::size_t shortest = 0;
@@ -207,7 +208,7 @@ private:
     std::vector<std::uint32_t> times_listed_;
 };
 
-// The light rows by label and count, and by label where a query has no count.
+// The light rows by label and count, and by label if a query has no count.
 class LightRows {
 public:
     LightRows(const Cells& cells, const Vector<const std::int64_t>& with,
@@ -227,7 +228,7 @@ public:
         }
     }
 
-    // Those with the counts of a query; of none where `is_counted` is false.
+    // Those with the counts of a query; with none if `is_counted` is false.
     void copy(const Query& query, bool is_counted, std::int32_t* with,
               std::int32_t* without) const {
         for (std::size_t label = 0; label < none_with_.size(); ++label) {
@@ -249,19 +250,19 @@ private:
     std::vector<std::int32_t> none_with_, none_without_;
 };
 
-// Counts some rows to those with a query's counts; `times` is 1, or -1 to take them out.
+// Adds some rows to those with a query's counts; `times` is 1, or -1 to remove them.
 template <class I>
 void count_rows(const Query& query, const CountedRows<I>& rows,
                 const std::vector<std::size_t>& some, std::uint32_t times, std::size_t q,
                 std::int32_t* with, std::int32_t* without) {
-    // First as if they had no entries: count 0 of every label, and none carried.
+    // First as if they had no entries: count 0 for every label, and none carried.
     const std::uint32_t all = times * static_cast<std::uint32_t>(some.size());
     for (std::size_t label = 0; all != 0 && label < q; ++label) {
         add(without[label], query.count(label) == 0 ? all : 0);
     }
     for (const std::size_t row : some) {
         rows.all(row, [&](const Entry& entry) {
-            // No branches, which would be guessed wrong: ones where it counts, else zeros.
+            // No branches, which would be mispredicted: adds ones where it counts, else zeros.
             const std::int32_t count = query.count(entry.label);
             const std::uint32_t is_same = entry.count == count, carries = entry.carries;
             const std::uint32_t was_counted = count == 0;
@@ -273,7 +274,7 @@ void count_rows(const Query& query, const CountedRows<I>& rows,
 }
 
 // For each query: how many rows are admissible, and how many of these have its count of a label,
-// by whether they carry the label.
+// separately for rows with and without the label.
 template <class I>
 void tally_admissible(Vector<const std::int64_t> query_indptr,
                       Vector<const std::int64_t> query_labels,

@@ -1,10 +1,10 @@
-// The point of a simplex that is nearest to the origin. The twin is in
+// The point of a simplex nearest to the origin. The twin is in
 // src/nearlabel/formulas/simplex.py.
 //
-// Minimizes w'Hw over w >= 0 of sum 1, where H is G and a ridge on its diagonal. Instead of w it
-// looks for u, which is w divided by w'Hw and minimizes u'Hu / 2 - sum(u) over u >= 0 alone:
-// Lawson and Hanson's active set, with a Cholesky factor of H on the support, the corners of the
-// simplex where u is above zero.
+// Minimizes w'Hw over w >= 0 with sum 1, where H is G plus a ridge on its diagonal. Instead of w it
+// computes u, which is w divided by w'Hw and minimizes u'Hu / 2 - sum(u) subject to u >= 0 only:
+// Lawson and Hanson's active set method, with a Cholesky factor of H on the support, the corners of
+// the simplex where u is positive.
 #include "bindings.h"
 #include "cpu.h"
 
@@ -21,9 +21,9 @@ namespace {
 
 constexpr double EPSILON = std::numeric_limits<double>::epsilon();
 constexpr int CORRECTIONS = 16;  // three are usual
-// A correction that is so small, relative to sum(u), is the last.
+// A correction this small, relative to sum(u), is the last.
 constexpr double ENOUGH = 0x1p-60;
-// A corner that would get less weight is left at zero.
+// A corner that would get less weight stays at zero.
 constexpr double NO_WEIGHT = 0x1p-46;
 
 double dot(const double* a, const double* b, std::size_t size) {
@@ -41,7 +41,7 @@ NL_INLINE double upper_half(double number) {
     return wide - (wide - number);
 }
 
-// Takes (high + low) * row from sums that are kept to twice the digits, each in two numbers, by the
+// Subtracts (high + low) * row from sums kept in twice the precision, each as two numbers, by the
 // dot product of Ogita, Rump and Oishi (2005).
 NL_INLINE void subtract_row(const double* row, double high, double low, std::size_t size,
                             double* sums, double* lost) {
@@ -70,7 +70,7 @@ NL_TARGET_AVX2 void subtract_row_avx2(const double* row, double high, double low
     subtract_row(row, high, low, size, sums, lost);
 }
 
-// One problem after the other, of k corners each, in the same memory.
+// One problem after another, of k corners each, in the same memory.
 class ActiveSet {
 public:
     explicit ActiveSet(std::size_t k)
@@ -94,7 +94,7 @@ public:
         for (std::size_t i = 0; i < k_ * k_; ++i) gram_[i] = gram[i] * scale;
         ridge_ = ridge;
         start();
-        bool exact = false;  // at first in plain arithmetic, which nearly always finds the support
+        bool exact = false;  // plain arithmetic first, which nearly always finds the support
         std::size_t entered = k_;
         for (std::int64_t step = 0; step < steps; ++step) {
             find_target(exact);
@@ -102,7 +102,7 @@ public:
             if (leaving < support_.size()) {
                 const bool went_back = support_[leaving] == entered && point_[leaving] == 0;
                 go_to_zero_of(leaving);
-                if (went_back && exact) break;  // no way down but by rounding errors
+                if (went_back && exact) break;  // only rounding errors are left
                 exact = exact || went_back;
                 continue;
             }
@@ -127,7 +127,7 @@ public:
 private:
     double& factor(std::size_t row, std::size_t column) { return factor_[row * k_ + column]; }
 
-    // Begins with the nearest corner alone.
+    // Starts with the nearest corner alone.
     void start() {
         std::size_t nearest = 0;
         for (std::size_t j = 1; j < k_; ++j)
@@ -150,12 +150,13 @@ private:
         double* const row = factor_.data() + size * k_;
         for (std::size_t i = 0; i < size; ++i)
             row[i] = (gram[support_[i]] - dot(&factor(i, 0), row, i)) / factor(i, i);
-        // What is left of the diagonal is never below the ridge but by rounding errors.
+        // What remains of the diagonal is below the ridge only by rounding errors.
         row[size] = std::sqrt(std::max(gram[corner] + ridge_ - dot(row, row, size), ridge_));
         support_.push_back(corner);
     }
 
-    // Goes from the point towards the target until u is zero at a corner, which leaves the support.
+    // Moves from the point towards the target until u is zero at a corner, which leaves the
+    // support.
     void go_to_zero_of(std::size_t leaving) {
         const double share = way_to_zero(leaving);
         for (std::size_t i = 0; i < support_.size(); ++i)
@@ -168,12 +169,12 @@ private:
         for (const std::size_t corner : later) append(corner);
     }
 
-    // How much of the way to a target that is not above zero until u is zero there.
+    // The share of the way to a target that is not positive until u is zero there.
     double way_to_zero(std::size_t i) const {
         return point_[i] > 0 ? point_[i] / (point_[i] - high_[i]) : 0.0;
     }
 
-    // Where in the support u is zero first on the way to the target; its size if nowhere.
+    // Where in the support u first becomes zero on the way to the target; its size if nowhere.
     std::size_t first_at_zero() const {
         std::size_t first = support_.size();
         for (std::size_t i = 0; i < support_.size(); ++i)
@@ -196,7 +197,7 @@ private:
         }
     }
 
-    // Corrects the target by the solution for what is left of 1; whether that was little.
+    // Corrects the target by the solution for the residual; returns whether that was small.
     bool correct() {
         const std::size_t size = support_.size();
         for (std::size_t i = 0; i < size; ++i)
@@ -218,7 +219,7 @@ private:
         return largest <= ENOUGH * total;
     }
 
-    // What H times the target leaves of 1, at all corners; in twice the digits,
+    // The residual 1 - H * target at all corners: in twice the precision on the support,
     void find_rest() {
         std::fill(rest_.begin(), rest_.end(), 1.0);
         std::fill(lost_.begin(), lost_.end(), 0.0);
@@ -231,7 +232,7 @@ private:
         for (std::size_t j = 0; j < k_; ++j) rest_[j] += lost_[j];
     }
 
-    // and in plain arithmetic outside of the support, where the ridge does not count.
+    // and in plain arithmetic elsewhere, where the ridge does not count.
     void find_rest_plainly() {
         std::fill(rest_.begin(), rest_.end(), 1.0);
         for (std::size_t i = 0; i < support_.size(); ++i) {

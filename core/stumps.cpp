@@ -13,15 +13,15 @@ namespace nearlabel {
 namespace {
 
 struct Column {
-    const std::int32_t* rows;  // those with values, then those without
+    const std::int32_t* rows;  // rows with values, then rows without
     std::size_t listed, known;
-    const std::int32_t* ends;  // of each cut: how many rows are left of it
+    const std::int32_t* ends;  // of each cut: the number of rows to its left
     std::size_t cuts;
     std::size_t rest;  // the first cut with the rows that are not listed to its left
 };
 
-// Labels are taken LANES at a time: their LANES weights with the label, then LANES without it.
-// Labels that fill up the last block have weight 0, and so add nothing.
+// Labels are processed LANES at a time: LANES weights with the label, then LANES without it. Labels
+// that pad the last block have weight 0, and so add nothing.
 constexpr std::size_t LANES = 4, BLOCK = 2 * LANES;
 
 struct Weights {
@@ -36,8 +36,8 @@ struct Sums {
     double *left, *all, *rest;
 };
 
-// Results stand in an array of their own before they are stored: the compiler cannot know that the
-// two do not overlap.
+// Results go through a separate array before they are stored: the compiler cannot know that the two
+// do not overlap.
 NL_INLINE void add(const double* weight, std::size_t blocks, double* sums) {
     for (std::size_t block = 0; block < blocks; ++block, weight += BLOCK, sums += BLOCK) {
         double added[BLOCK];
@@ -46,7 +46,7 @@ NL_INLINE void add(const double* weight, std::size_t blocks, double* sums) {
     }
 }
 
-// Adds the reached rows of a part of the list, and says whether there were any.
+// Adds the reached rows of a part of the list, and returns whether there were any.
 NL_INLINE bool add_rows(const Weights& weights, const Column& column, std::size_t begin,
                         std::size_t end, double* sums) {
     bool any = false;
@@ -81,7 +81,7 @@ NL_INLINE void best_cut(const Column& column, const Weights& weights, const Sums
     *loss = std::numeric_limits<double>::infinity();
     *cut = 0;
     if (column.cuts == 0) return;
-    // Until the cuts are tried, `left` holds the rows without values, then all with values.
+    // Until the cuts are tried, `left` has the rows without values, then all with values.
     std::fill_n(sums.left, width, 0.0);
     add_rows(weights, column, column.known, column.listed, sums.left);
     double missing = 0;
@@ -108,7 +108,7 @@ NL_INLINE void best_cut(const Column& column, const Weights& weights, const Sums
             add(sums.rest, weights.blocks, sums.left);
             changed = true;
         }
-        if (!changed && place > 0) continue;  // the rows are divided as by the cut before
+        if (!changed && place > 0) continue;  // the rows are divided as by the previous cut
         const double found = missing + 2 * divided(sums, weights.blocks);
         if (found < *loss) {
             *loss = found;
@@ -144,7 +144,7 @@ std::vector<double> in_blocks(const Matrix<const double>& weights, std::size_t q
     return found;
 }
 
-// Where the part of each column begins and ends in an array of all columns.
+// Where the part of each column starts and ends in an array of all columns.
 void check_starts(const Vector<const std::int64_t>& starts, std::size_t entries,
                   const char* message) {
     require(starts.size() > 0 && starts.data()[0] == 0, message);

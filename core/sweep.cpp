@@ -6,8 +6,8 @@ namespace nearlabel {
 
 namespace {
 
-// Adds the labels of one neighbor of each row to the counts, and moves each row, with the label or
-// without it, to the cell of its new count.
+// Adds the labels of one neighbor of each row to the counts, and moves each row, with or without
+// the label, to the cell of its new count.
 template <class I>
 void add_neighbor(Vector<const std::int64_t> neighbor, Vector<const I> indptr,
                   Vector<const I> indices, Matrix<const std::uint8_t> own,

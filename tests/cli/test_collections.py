@@ -73,7 +73,7 @@ def test_files_that_cannot_be_read_are_named(answer, asked, painted, tmp_path, m
     (tmp_path / "photos" / "bad\x1b.jpg").write_bytes(b"no picture")
     code, printed, told = answer("index", "photos", "-c", "c", "--features", "moments")
     assert code == 0
-    assert r"note: bad\x1b.jpg is no picture of a known format" in told
+    assert r"note: bad\x1b.jpg is not a picture of a known format" in told
     assert f"photos: {NEW} new" in printed
     assert [one["file"] for one in asked("index", "photos", "-c", "c")["skipped"]] == [
         "bad\x1b.jpg"
@@ -400,11 +400,11 @@ def test_tags_of_a_collection_with_damaged_vectors(answer, ask, scenes, tmp_path
     os.truncate(tmp_path / "c" / "vectors-000001.bin", 1000)
     code, _, notes = answer("export", "c", "-o", "after.csv")
     assert code == 0
-    assert "vectors-000001.bin is damaged or missing: tags can be read and exported" in notes
+    assert "vectors-000001.bin is damaged or missing: only tags can be read and exported" in notes
     assert Path("after.csv").read_text() == Path("before.csv").read_text()
     code, _, notes = answer("index", scenes / "scenes", "-c", "c")
     assert code == 0
-    assert "are made again where the files of their items are found" in notes
+    assert "are zeros until the files of their items are indexed again" in notes
     ask("verify", "c")
 
 
@@ -521,7 +521,7 @@ def test_texts(ask, asked, answer, tmp_path, monkeypatch):
     assert asked("tag", "c", "new.txt")[0]["suggestions"]
     (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\0")
     code, _, told = answer("tag", "c", "bad.txt")
-    assert (code, "bad.txt is no text" in told) == (2, True)
+    assert (code, "bad.txt is not UTF-8 text" in told) == (2, True)
     assert "wrote sheet.html" in ask("retrieve", "c", "new.txt", "--html", "sheet.html")
     assert "waves at sea" in (tmp_path / "sheet.html").read_text(encoding="utf-8")
 
@@ -552,13 +552,13 @@ def test_a_collection_that_cannot_be_written(fail, scenes, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("nearlabel.collection.opened_folder.opened_plainly", refused)
-    assert "c: this collection can only be read" in fail("tag", "c", 1, "--add", "boats")
+    assert "c: this collection is read-only" in fail("tag", "c", 1, "--add", "boats")
 
 
 def test_another_process_that_writes(fail, ask, scenes):
     with Collection("c"):
         told = fail("tag", "c", 1, "--add", "boats")
-        assert "only one may; try again" in told
+        assert "open for writing; try again" in told
         assert "readonly" not in told
         ask("tag", "c", 1)
 

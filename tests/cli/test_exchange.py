@@ -123,7 +123,7 @@ def test_a_backup_while_somebody_writes(photos, ask, fail):
         collection.tag(2, ["land"])
         assert "copy: a copy of photos with 2 items" in ask("backup", "photos", "copy")
         collection.tag(2, ["later"])
-        assert "only one may" in fail("import", "photos", "--sidecars")
+        assert "open for writing" in fail("import", "photos", "--sidecars")
     assert tags("copy")["b.jpg"] == (["land"], [])
     assert "copy" in fail("backup", "photos", "copy")
     told = json.loads(ask("backup", "photos", "again", "--json"))

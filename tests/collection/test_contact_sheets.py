@@ -84,4 +84,4 @@ def test_lines_of_a_text_are_one():
 
 def test_an_item_without_suggestions():
     page = contact_sheet("photos", "", [AnsweredItem(Tile("a.jpg"), [])])
-    assert "no tag is suggested" in Page(page).text
+    assert "no tags suggested" in Page(page).text

@@ -70,7 +70,7 @@ def test_links_lead_to_files_of_the_folder_only(photos, tmp_path):
     assert [*found.files] == ["a/no_suffix", "a/x.png", "b.JPG", "twin.jpg"]
     reasons = dict(found.skipped)
     assert {*reasons} == {"out.jpg", "out", "sibling.jpg", "nothing.jpg", "loop.jpg"}
-    assert all("out of the folder" in reasons[one] for one in ("out.jpg", "out", "sibling.jpg"))
+    assert all("outside the folder" in reasons[one] for one in ("out.jpg", "out", "sibling.jpg"))
 
 
 def test_a_folder_that_is_itself_a_link(photos, tmp_path):
@@ -157,7 +157,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch, change):
         return about(descriptor)
 
     monkeypatch.setattr(os, "fstat", changing)
-    with pytest.raises(UnreadablePicture, match="changed while it was read"):
+    with pytest.raises(UnreadablePicture, match="changed while it was being read"):
         read_unchanged(path, 10)
     assert len(calls) == 3
 

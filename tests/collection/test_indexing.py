@@ -209,13 +209,13 @@ def test_a_file_that_changes_while_it_is_read(store, photos, monkeypatch):
 
     def changing(path, most_bytes):
         if path.name == "3.png":
-            raise UnreadablePicture("", "was changed while it was read")
+            raise UnreadablePicture("", "changed while it was being read")
         return read(path, most_bytes)
 
     with monkeypatch.context() as patched:
         patched.setattr(indexing, "read_unchanged", changing)
         counts, skipped = index(store, photos.path)
-    assert (counts, skipped) == ((5, 0, 0, 0, 0), [("3.png", "was changed while it was read")])
+    assert (counts, skipped) == ((5, 0, 0, 0, 0), [("3.png", "changed while it was being read")])
     assert index(store, photos.path) == ((1, 0, 0, 5, 0), [])
 
 

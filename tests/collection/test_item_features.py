@@ -43,8 +43,8 @@ def test_what_is_no_text_is_left_out() -> None:
     rows = item_features("texts", chosen_features("texts", "words")).vectors(given)
     assert rows.shape[0] == 1
     assert [(at, error.reason.split(":")[0]) for at, error in given.skipped] == [
-        (1, "is no text in UTF-8"),
-        (2, "is no text"),
+        (1, "is not UTF-8 text"),
+        (2, "is not text"),
     ]
 
 
@@ -97,7 +97,7 @@ def test_features_of_another_kind_are_refused(kind: str, name: str) -> None:
     ],
 )
 def test_settings_that_make_no_sense_are_refused(kind: str, features: Any) -> None:
-    with pytest.raises(ValueError, match="make no sense|columns|texts"):
+    with pytest.raises(ValueError, match="are not valid|columns|must be strings"):
         item_features(kind, features)
 
 

@@ -368,5 +368,5 @@ def test_a_store_that_breaks_the_order_is_learned_again(tmp_path: Path) -> None:
 def test_numbers_of_tags_that_cannot_be(tmp_path: Path, tag: int) -> None:
     store = filled(20)
     store.decide(1, [tag])
-    with pytest.raises(FileError, match="numbers of tags"):
+    with pytest.raises(FileError, match="tag numbers"):
         opened(store, tmp_path)

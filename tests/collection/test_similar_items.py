@@ -229,7 +229,7 @@ def test_an_empty_collection_has_no_similar_items(made, tmp_path):
 def test_what_is_not_accepted_is_named(made, decided):
     collection = made(grid(5))
     collection.tag(decided, "a")
-    with pytest.raises(ValueError, match="query must have 4 numbers; got 3"):
+    with pytest.raises(ValueError, match="query must have 4 features; got 3"):
         collection.similar([1, 2, 3])
     with pytest.raises(ValueError, match="query must be one vector; got 2"):
         collection.similar(grid(2))

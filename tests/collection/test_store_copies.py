@@ -139,7 +139,7 @@ collection.add([NewItem(bytes(32), [1, 2, 3, 4])])
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
     with Collection(tmp_path / "c") as collection:
-        assert "never acknowledged" in collection.notes[0]
+        assert "an unfinished change" in collection.notes[0]
         assert collection.item(12).yes == ["acknowledged"]
         assert len(collection.items()) == 12
         assert collection.verify()
@@ -212,7 +212,7 @@ def test_forgetting_that_was_interrupted_is_finished(tmp_path, monkeypatch):
         assert numbers(2).tobytes() in all_bytes(tmp_path / "c")
         collection.close(save=False)
     with Collection(tmp_path / "c") as collection:
-        assert "erased for good" in collection.notes[0]
+        assert "have now been erased" in collection.notes[0]
         assert numbers(2).tobytes() not in all_bytes(tmp_path / "c")
         assert numbers(1).tobytes() in all_bytes(tmp_path / "c")
         assert collection.suggest(1)[0].tag == "even"

@@ -106,7 +106,7 @@ def test_files_that_are_none(folder, tmp_path, name, kind, readonly):
         os.mkfifo(folder / name)
     else:
         (folder / name).mkdir()
-    with pytest.raises(CollectionError, match=f"{name} is not a plain file"):
+    with pytest.raises(CollectionError, match=f"{name} is not a regular file"):
         Collection(folder, readonly=readonly)
     assert outside.read_bytes() == b"untouched"
 
@@ -116,7 +116,7 @@ def test_links_to_other_folders(folder, tmp_path):
     (outside / "ab").mkdir(parents=True)
     (outside / "ab" / "file.jpg").write_bytes(b"untouched")
     (folder / "thumbnails").symlink_to(outside)
-    with pytest.raises(CollectionError, match="thumbnails is not a plain folder"):
+    with pytest.raises(CollectionError, match="thumbnails is not a regular folder"):
         Collection(folder)
     (folder / "thumbnails").unlink()
     (folder / "thumbnails").mkdir()
@@ -267,7 +267,7 @@ def test_vectors_that_are_no_numbers(folder):
 def test_vectors_of_another_item(folder):
     execute(folder, "UPDATE items SET vector = (SELECT max(vector) FROM items) WHERE id = 1")
     with Collection(folder) as collection:
-        with pytest.raises(CollectionError, match="record of item 1 belongs to another one"):
+        with pytest.raises(CollectionError, match="record of item 1 belongs to another item"):
             collection.vectors([1])
         assert not collection.verify()
 

@@ -184,7 +184,7 @@ def oracle_xmp(document: XmpDocument, content: bytes) -> None:
     try:
         made = document.with_tags(["A|B", "7"], before[:1])
     except ValueError as error:
-        if "cannot be changed safely" not in str(error):
+        if "cannot be edited safely" not in str(error):
             raise
         return
     if made is None or not document._parsed.node:  # then one is made

@@ -217,7 +217,7 @@ def test_what_does_not_fit_is_refused():
         with pytest.raises(ValueError, match=message):
             living.changed([wrong], np.array([6]), 6)
     for n, q in (([6, 6], 6), (6, 6), ([6], 5)):
-        with pytest.raises(ValueError, match="n must have 1 entries, and q be at least 6"):
+        with pytest.raises(ValueError, match="n must have 1 entries, and q must be at least 6"):
             living.changed([CountChanges(*change)], np.array(n), q)
     with pytest.raises(ValueError, match="group.*1"):
         living.changed([CountChanges(*change)], np.array([6]), 6, np.array([0, 1]))

@@ -1,6 +1,6 @@
-"""Collections: items, the tags that people gave them, and what is learned from these.
+"""Collections: items, the tags that people gave them, and a model learned from these tags.
 
-The public names stand in the stub beside this file and load on first use.
+The public names are listed in the stub next to this file and load on first use.
 """
 
 from nearlabel.common.lazy import lazy_attributes

@@ -1,8 +1,8 @@
-"""Copies of a collection, also while somebody changes it.
+"""Copies of a collection, made while others may change it.
 
-The database is copied by SQLite, as of one moment; then the vectors that this state speaks of. They
-are only ever added to, but for what is forgotten or compacted: then the copy does not agree, and is
-made again. A copy is in its place when it is whole, and not before.
+SQLite copies the database as of one moment; then the vectors that this state refers to are copied.
+Vectors are only appended, except when items are forgotten or the collection is compacted: then the
+copy is inconsistent and is made again. A copy gets its name only when it is complete.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _AT_ONCE = 2**22  # bytes, and items
 
 
 def back_up(database: Database, target: Path) -> None:
-    """Copy a collection to a folder that is not there yet, or is empty."""
+    """Copy a collection into a new or empty folder."""
     with new_folder(target) as part:
         for last_try in (*(False,) * (_TRIES - 1), True):
             try:
                 _copy(database, part)
                 break
-            except (FileNotFoundError, CollectionError):  # it was compacted, or items forgotten
+            except (FileNotFoundError, CollectionError):  # compacted, or items forgotten, meanwhile
                 if last_try:
                     raise
                 for path in part.iterdir():
@@ -55,16 +55,14 @@ def back_up(database: Database, target: Path) -> None:
 
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """A folder to be filled, which has the name of `target` at the end, when it is whole.
+    """A folder to be filled, renamed to `target` once it is complete.
 
-    On an error it is removed; what a process that died has left is removed by the next one.
+    It is removed on an error; leftovers of a process that died are removed by the next one.
     """
     if target.is_symlink() or (target.exists() and not target.is_dir()):
-        raise FileExistsError(errno.EEXIST, "there is something that is no folder", str(target))
+        raise FileExistsError(errno.EEXIST, "the path exists and is not a folder", str(target))
     if target.exists() and any(target.iterdir()):
-        raise FileExistsError(
-            errno.EEXIST, "a folder is needed that is not there yet, or empty", str(target)
-        )
+        raise FileExistsError(errno.EEXIST, "the folder must be new or empty", str(target))
     _remove_unfinished(target)
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     part.mkdir()
@@ -85,7 +83,7 @@ def new_folder(target: Path) -> Iterator[Path]:
 
 
 def _remove_unfinished(target: Path) -> None:
-    """Remove folders for `target` that nobody is filling any more."""
+    """Remove unfinished folders for `target` that no process is filling any more."""
     pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.part")
     for part in target.parent.iterdir():
         if pattern.fullmatch(part.name) and part.is_dir() and not part.is_symlink():
@@ -104,19 +102,19 @@ def _copy(database: Database, part: Path) -> None:
     if number:
         _copy_file(vectors_path(database.folder, number), vectors_path(part, number), end)
     if index is not None:
-        with suppress(FileNotFoundError):  # it can be made again
+        with suppress(FileNotFoundError):  # it can be rebuilt
             _copy_file(index_path(database.folder, index), index_path(part, index))
     _check(part)
 
 
 def _copy_file(source: Path, target: Path, end: int | None = None) -> None:
-    """Copy the first bytes of a file, all by default."""
+    """Copy the first bytes of a file, or all of it."""
     with FileIO(source, "r", opener=opened_plainly) as old, FileIO(target, "x") as new:
         left = os.fstat(old.fileno()).st_size if end is None else end
         while left:
             content = old.read(min(left, _AT_ONCE))
             if not content:
-                raise CollectionError("is cut off", source)
+                raise CollectionError("is truncated", source)
             left -= len(content)
             rest = memoryview(content)
             while rest:
@@ -125,7 +123,7 @@ def _copy_file(source: Path, target: Path, end: int | None = None) -> None:
 
 
 def _check(part: Path) -> None:
-    """Refuse a copy of which a vector is not what its item has: it was erased in the meantime."""
+    """Refuse a copy with vectors that do not belong to their items: they were erased meanwhile."""
     copy = Database(part, readonly=True)
     try:
         vectors = StoredVectors(copy)

@@ -1,8 +1,8 @@
-"""The log of changes: what every row was before, so that any change can be taken back.
+"""The log of changes: the previous state of every changed row, so that any change can be undone.
 
-Everything that writes to the tables of a collection goes through `ChangeLog.write`, which notes for
-each row that differs what it was. To undo is to write that again. What is noted of a row that was
-not there is its key alone, so that a log of a million new items is short.
+Everything that writes to the tables of a collection goes through `ChangeLog.write`, which records
+the previous state of each row that differs; `undo` writes it back. Of a row that did not exist only
+the key is recorded, so that the log of a million new items is short.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from nearlabel.collection.folder_checks import CollectionError
 from nearlabel.collection.records import Change
 
 Row = tuple[Any, ...]
-MOST = 2**63 - 1  # that a column can hold
+MOST = 2**63 - 1  # the largest integer of a column
 _LATEST = 253402300799999  # milliseconds: the end of the year 9999
 _UNDOABLE = "kind NOT IN ('undo', 'forget', 'vectors') AND NOT is_undone"
 
 
 class What(IntEnum):
-    """The tables whose rows are noted."""
+    """The tables whose rows are logged."""
 
     ITEM, FILE, TAG, DECISION, ROOT = range(5)
 
@@ -35,7 +35,7 @@ class _Table(NamedTuple):
     name: str
     keys: tuple[str, ...]
     columns: tuple[str, ...]
-    blobs: tuple[int, ...] = ()  # places of columns that hold bytes, which JSON does not
+    blobs: tuple[int, ...] = ()  # positions of columns with bytes, which JSON lacks
 
 
 _TABLES = {
@@ -50,22 +50,22 @@ _TABLES = {
 
 
 def now() -> int:
-    """The time in milliseconds, within what a date can be."""
+    """The current time in milliseconds, within the range of a date."""
     return min(max(time.time_ns() // 1_000_000, 0), _LATEST)
 
 
 def moment(at: int) -> datetime:
-    """A time of the database as a date."""
+    """A timestamp of the database as a date."""
     return datetime.fromtimestamp(min(max(at, 0), _LATEST) / 1000, UTC)
 
 
 class ChangeLog:
-    """A change that is being made, in a transaction."""
+    """A change in progress, within a transaction."""
 
     def __init__(self, connection: sqlite3.Connection, kind: str, group: int | None = None) -> None:
         self.connection, self.kind, self.at = connection, kind, now()
         self._noted: set[tuple[int, Row]] = set()
-        self.has_effect = False  # beyond tags that come and go with what is decided of them
+        self.has_effect = False  # other than tags that come and go with their decisions
         self._uncounted: set[int] = set()
         self._with_new_vectors: set[int] = set()
         self._with_new_files: set[int] = set()
@@ -73,7 +73,7 @@ class ChangeLog:
         self.number = connection.execute(insert, (kind, self.at, group)).lastrowid or 0
 
     def write(self, what: What, rows: Mapping[Row, Row | None], *, are_new: bool = False) -> None:
-        """Have rows be so from now on, or be gone; rows that are so already are left alone."""
+        """Write or delete rows; rows that are already as given are skipped."""
         current = {} if are_new else stored_rows(self.connection, what, rows)
         differ = [key for key, row in rows.items() if current.get(key) != row]
         table = _TABLES[what]
@@ -92,8 +92,8 @@ class ChangeLog:
             item = table.columns.index("item")
             states = [row for key in differ for row in (current.get(key), rows[key])]
             self._with_new_files.update(row[item] for row in states if row is not None)
-        # Rows may take names from each other: so all are taken out before they are put in again.
-        # An item has a column more, and stays.
+        # Rows may exchange names, so all are deleted before any is inserted. Items have one more
+        # column and are updated in place.
         gone = [key for key in differ if rows[key] is None or what != What.ITEM]
         where = " AND ".join(f"{key} = ?" for key in table.keys)
         self.connection.executemany(f"DELETE FROM {table.name} WHERE {where}", gone)
@@ -106,11 +106,10 @@ class ChangeLog:
         self.connection.executemany(insert, kept)
 
     def settle(self, *, remove_tags: bool = True) -> Change | None:
-        """Bring up to date what follows from the rows, at the end of a change.
+        """Update what depends on the rows, at the end of a change.
 
-        Tags of which nothing is decided any more are removed, and items are examples to learn from
-        as long as something is decided of them. None where nothing has changed: then the caller
-        rolls back.
+        Tags without decisions are removed, and items are training examples as long as they have
+        decisions. Returns None if nothing has changed: the caller then rolls back.
         """
         if not self._noted:
             return None
@@ -124,29 +123,29 @@ class ChangeLog:
         self._renumber(items)
         counted = self.touched() - self._uncounted
         count = len(counted) or len(self._with_new_files) or self._n_carriers()
-        kind = self.kind if items or self.kind != "add" else "files"  # all of them were known
+        kind = self.kind if items or self.kind != "add" else "files"  # no item is new
         update = "UPDATE changes SET kind = ?, items = ? WHERE id = ?"
         self.connection.execute(update, (kind, count, self.number))
         return read_change(self.connection, self.number)
 
     def _n_carriers(self) -> int:
-        """How many items have something decided about the tags that were noted."""
+        """How many items have decisions on the logged tags."""
         tags = json.dumps([key[0] for what, key in self._noted if what == What.TAG])
         select = f"SELECT count(DISTINCT item) FROM decisions WHERE tag IN {_LISTED}"
         return int(self.connection.execute(select, (tags,)).fetchone()[0])
 
     def touched(self) -> set[int]:
-        """The items of which something was changed: their content or what is decided of them."""
+        """The items whose content or decisions have changed."""
         return {key[0] for what, key in self._noted if what in (What.ITEM, What.DECISION)}
 
     def note_only(self, what: What, keys: Sequence[Row], *, are_counted: bool = True) -> None:
-        """Note that rows have changed, without what they were; perhaps in a change before."""
+        """Log changed rows without their previous state, possibly in an earlier change."""
         self._note(what, [(key, None) for key in keys])
         if not are_counted:
             self._uncounted.update(key[0] for key in keys)
 
     def _note(self, what: What, rows: Sequence[tuple[Row, Row | None]]) -> None:
-        is_kept = self.kind not in ("undo", "vectors")  # which nothing takes back
+        is_kept = self.kind not in ("undo", "vectors")  # which cannot be undone
         notes = []
         for key, before in rows:
             if (what, key) not in self._noted:
@@ -157,7 +156,7 @@ class ChangeLog:
         self.connection.executemany("INSERT INTO differences VALUES (?, ?, ?, ?, ?, ?)", notes)
 
     def _renumber(self, items: Sequence[int]) -> None:
-        """Give those items numbers that have become examples, or have another vector now."""
+        """Number the items that have become training examples or have a new vector."""
         decided = "EXISTS (SELECT 1 FROM decisions WHERE item = items.id)"
         found = self.connection.execute(
             f"SELECT id, learned, {decided} FROM items WHERE id IN {_LISTED} ORDER BY id",
@@ -180,7 +179,7 @@ _LISTED = "(SELECT value FROM json_each(?))"
 
 
 def stored_rows(connection: sqlite3.Connection, what: What, keys: Iterable[Row]) -> dict[Row, Row]:
-    """The rows with these keys, of those that are there."""
+    """Those rows with these keys that exist."""
     table = _TABLES[what]
     wanted = set(keys)
     names = ", ".join((*table.keys, *table.columns))
@@ -192,7 +191,7 @@ def stored_rows(connection: sqlite3.Connection, what: What, keys: Iterable[Row])
 
 
 def undo(connection: sqlite3.Connection) -> Change | None:
-    """Take back the last change that is not undone, and those before it of the same run."""
+    """Undo the last change that is not undone, and the earlier ones of the same run."""
     log = ChangeLog(connection, "undo")
     while numbers := [change.number for change in last_run(connection)]:
         for number in numbers:
@@ -204,7 +203,7 @@ def undo(connection: sqlite3.Connection) -> Change | None:
             connection.execute("DELETE FROM differences WHERE change = ?", (number,))
         update = f"UPDATE changes SET is_undone = 1 WHERE id IN {_LISTED}"
         connection.execute(update, (json.dumps(numbers),))
-        if log.has_effect:  # else all that was changed has been forgotten since
+        if log.has_effect:  # otherwise everything it changed has since been forgotten
             log.settle(remove_tags=False)
             remove_unneeded_tags(connection)
             return read_change(connection, numbers[0])
@@ -212,10 +211,10 @@ def undo(connection: sqlite3.Connection) -> Change | None:
 
 
 def remove_unneeded_tags(connection: sqlite3.Connection, *, in_log: bool = False) -> None:
-    """Remove tags of which nothing is decided, nor would be after `undo`.
+    """Remove tags that have no decisions and would have none after `undo`.
 
-    Such a one is left where the change that made it was forgotten with its item. With `in_log`,
-    those are looked for, too, that the log alone knows.
+    They remain when the change that created them is forgotten with its item. With `in_log`, also
+    remove those that occur only in the log.
     """
     decided = "EXISTS (SELECT 1 FROM decisions WHERE tag = {})"
     kept, named = decided.format("tags.id"), decided.format("key")
@@ -235,19 +234,19 @@ def remove_unneeded_tags(connection: sqlite3.Connection, *, in_log: bool = False
 
 
 def last_run(connection: sqlite3.Connection) -> list[Change]:
-    """The last change that can be undone and those before it of the same run, the latest first."""
+    """The last change that can be undone and the earlier ones of its run, latest first."""
     with closing(_runs(connection)) as runs:
         return next(runs, [])
 
 
 def next_undo(connection: sqlite3.Connection) -> list[Change]:
-    """The changes that `undo` would take back: it passes over those that have no effect."""
+    """The changes that `undo` would take back; those without effect are skipped."""
     with closing(_runs(connection)) as runs:
         return next((run for run in runs if _has_effect(connection, run)), [])
 
 
 def _runs(connection: sqlite3.Connection) -> Generator[list[Change]]:
-    """All changes that can be undone, those of one run together, the latest first."""
+    """All changes that can be undone, grouped by run, latest first."""
     select = f"SELECT {_COLUMNS} FROM changes WHERE {_UNDOABLE} ORDER BY id DESC"
     run: list[Change] = []
     with closing(connection.execute(select)) as found:
@@ -261,7 +260,7 @@ def _runs(connection: sqlite3.Connection) -> Generator[list[Change]]:
 
 
 def _has_effect(connection: sqlite3.Connection, run: Sequence[Change]) -> bool:
-    """Whether `undo` would have an effect, as `ChangeLog.write` says what that is."""
+    """Whether `undo` would have an effect, as defined by `ChangeLog.write`."""
     rows: dict[tuple[What, Row], Row | None] = {}
     for change in run:
         for what, key, before in differences(connection, change.number):
@@ -277,28 +276,28 @@ def _has_effect(connection: sqlite3.Connection, run: Sequence[Change]) -> bool:
 def differences(
     connection: sqlite3.Connection, change: int | None = None
 ) -> Iterator[tuple[What, Row, Row | None]]:
-    """What a change has noted, the last first: keys of rows, and what these were."""
+    """The records of a change, last first: keys of rows and their previous states."""
     found = connection.execute(
         "SELECT what, key, tag, before FROM differences WHERE change = ? ORDER BY place DESC",
         (change,),
     )
     for number, key, tag, before in found:
         if number not in _TABLES:
-            raise CollectionError("is damaged: its log of changes makes no sense")
+            raise CollectionError("is damaged: its log of changes is not valid")
         what = What(number)
         whole = (key, tag) if what == What.DECISION else (key,)
         yield what, whole, None if before is None else unpacked(what, before)
 
 
 def touched_after(connection: sqlite3.Connection, change: int) -> list[int]:
-    """The items whose content or decisions were changed after a change, forgotten ones, too."""
+    """The items whose content or decisions changed after a change, including forgotten items."""
     select = "SELECT DISTINCT key FROM differences WHERE change > ? AND what IN (?, ?) ORDER BY key"
     found = connection.execute(select, (change, int(What.ITEM), int(What.DECISION)))
     return [item for (item,) in found]
 
 
 def next_id(connection: sqlite3.Connection, table: str) -> int:
-    """The number that the next row of a table has: never one that was there before."""
+    """The number of the next row of a table, which was never used before."""
     given = f"SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = '{table}'"
     return _following(
         connection, f"SELECT max(coalesce(({given}), 0), coalesce(max(id), 0)) FROM {table}"
@@ -313,7 +312,7 @@ def _following(connection: sqlite3.Connection, select: str) -> int:
 
 
 def last_change(connection: sqlite3.Connection) -> int:
-    """The number of the last change; 0 where there is none."""
+    """The number of the last change; 0 if there is none."""
     (number,) = connection.execute("SELECT coalesce(max(id), 0) FROM changes").fetchone()
     return int(number)
 
@@ -328,7 +327,7 @@ def read_change(connection: sqlite3.Connection, number: int) -> Change:
 
 
 def read_changes(connection: sqlite3.Connection, limit: int) -> list[Change]:
-    """The last changes, the latest first."""
+    """The last changes, latest first."""
     select = f"SELECT {_COLUMNS} FROM changes ORDER BY id DESC LIMIT ?"
     return list(map(_change, connection.execute(select, (limit,))))
 
@@ -345,7 +344,7 @@ def _packed(what: What, row: Row) -> str:
 
 
 def unpacked(what: What, text: str) -> Row:
-    """A row as it was noted."""
+    """A row as stored in the log."""
     table = _TABLES[what]
     try:
         values = json.loads(text)
@@ -356,7 +355,7 @@ def unpacked(what: What, text: str) -> Row:
         if len(row) != len(table.columns) or not all(map(_is_plain, row)):
             raise ValueError
     except (ValueError, TypeError, RecursionError):
-        raise CollectionError("is damaged: its log of changes makes no sense") from None
+        raise CollectionError("is damaged: its log of changes is not valid") from None
     return row
 
 
@@ -368,7 +367,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def repacked(what: What, row: Row) -> str:
-    """A row as it is noted."""
+    """A row as stored in the log."""
     return _packed(what, row)
 
 

@@ -1,4 +1,4 @@
-"""A collection: items, the tags that people gave them, and what is learned from these."""
+"""A collection: items, the tags that people gave them, and a model learned from these tags."""
 
 from __future__ import annotations
 
@@ -55,24 +55,24 @@ _MOST = 2**63 - 1
 
 
 class Collection:
-    """Items with vectors and tags in a folder, and suggestions learned from them.
+    """Items with vectors and tags, stored in a folder, and suggestions learned from the tags.
 
-    Every change is on the disk when its call returns; on an error nothing was changed. One process
-    at a time writes, others may read; within a process, threads may do both.
+    Every change is on disk when its call returns; on an error nothing has changed. One process at a
+    time can write, while others read; within a process, threads can do both.
 
     Parameters
     ----------
     path : path
         The folder of a collection.
     readonly : bool, default=False
-        Whether to change nothing; then another process may.
+        Open the collection for reading only; another process may then write.
 
     Attributes
     ----------
     path : Path
     settings : Settings
     notes : list of str
-        Sentences about what was repaired.
+        Messages about what was repaired when the collection was opened.
     readonly : bool
 
     Examples
@@ -111,26 +111,26 @@ class Collection:
         features: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         method: Any = None,
     ) -> Self:
-        """Make an empty collection, and open it.
+        """Create an empty collection and open it.
 
         Parameters
         ----------
         path : path
-            A folder that is not there yet, or is empty.
+            A new or empty folder.
         kind : {"pictures", "texts", "vectors"}, default="pictures"
         features : str, path or mapping, optional
-            What makes vectors of items. Of pictures ``"moments"``, the name of a network or an
-            ONNX file; by default the best that there is. Of texts ``"words"``, the default,
-            ``"minilm"``, or an ONNX file. Vectors are as they are given.
+            How vectors are computed from items. For pictures ``"moments"``, the name of a network
+            or an ONNX file; by default the best one available. For texts ``"words"``, the default,
+            ``"minilm"``, or an ONNX file. Vectors are used as given.
         method : estimator or mapping, optional
-            What learns: a neighbor method that is not fitted, or its `name` and parameters. By
+            The method that learns: an unfitted neighbor method, or its `name` and parameters. By
             default ``MLkNN(10, metric="cosine")``.
 
         Returns
         -------
         Collection
         """
-        from nearlabel.collection.item_features import chosen_features  # takes its time to load
+        from nearlabel.collection.item_features import chosen_features  # slow to import
 
         check_choice(kind, "kind", KINDS)
         target = Path(path)
@@ -144,35 +144,36 @@ class Collection:
             create_database(part, rows)
         return cls(path)
 
-    # What is in it.
+    # Contents.
 
     @property
     def settings(self) -> Settings:
-        """What the collection was created with, and what its first item has settled."""
+        """What the collection was created with, and the form of its vectors."""
         return self._folder.settings
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about what was repaired."""
+        """Messages about what was repaired when the collection was opened."""
         return self._folder.notes
 
     @property
     def readonly(self) -> bool:
-        """Whether it was opened without leave to change it."""
+        """Whether the collection was opened for reading only."""
         return self._folder.readonly
 
     def counts(self, *, garbage: bool = True) -> dict[str, int]:
-        """How many items, tags, decisions, files and changes there are.
+        """Count items, tags, decisions, files and changes.
 
         Parameters
         ----------
         garbage : bool, default=True
-            Whether to count the bytes that `compact` would give back, which takes longest.
+            Whether to count the bytes that `compact` would free, which takes longest.
 
         Returns
         -------
         dict of str to int
-            items, tagged, untagged, learned, tags, yes, no, files, missing, changes; garbage_bytes.
+            With keys items, tagged, untagged, learned, tags, yes, no, files, missing, changes, and
+            garbage_bytes if asked for.
         """
         with self._database.reading() as connection:
             counts = item_tables.read_counts(connection, self.settings.kind)
@@ -181,7 +182,7 @@ class Collection:
             return counts
 
     def item(self, id: int) -> Item:
-        """Look at one item.
+        """Return one item.
 
         Parameters
         ----------
@@ -207,7 +208,7 @@ class Collection:
         *,
         name: str | None = None,
     ) -> list[Item]:
-        """Look at several items, in the order of their ids.
+        """Return several items, ordered by id.
 
         Parameters
         ----------
@@ -216,12 +217,12 @@ class Collection:
         state : {"all", "tagged", "untagged", "undecided", "missing"}, default="all"
             Only items with a tag, without any, without any decision, or without a file.
         after : int, default=0
-            Only items with greater ids.
+            Only items with larger ids.
         limit : int, optional
-            At most so many.
+            The maximum number of items.
         name : str, optional
-            Only items whose name, or the path of a file, contains this. The letters A to Z may be
-            written large or small.
+            Only items whose name, or the path of a file, contains this text, ignoring the case of
+            the letters A to Z.
 
         Returns
         -------
@@ -232,13 +233,13 @@ class Collection:
             return item_tables.read_items(connection, ids, self.settings.kind)
 
     def items_of(self, ids: Sequence[int]) -> dict[int, Item]:
-        """Several items by their ids; those that are not there are left out."""
+        """Items by their ids; ids that do not exist are skipped."""
         with self._database.reading() as connection:
             found = item_tables.read_items(connection, _ids(ids), self.settings.kind)
         return {item.id: item for item in found}
 
     def ids_beside(self, id: int) -> tuple[int | None, int | None]:
-        """The ids of the items before and after one, None where there is none."""
+        """The ids of the items before and after one; None if there is none."""
         with self._database.reading() as connection:
             return item_tables.ids_beside(connection, _id(id))
 
@@ -251,29 +252,29 @@ class Collection:
         *,
         name: str | None = None,
     ) -> list[int]:
-        """The ids of the items that `items` gives."""
+        """The ids of the items that `items` would return."""
         check_choice(state, "state", tuple(item_tables.STATES))
         after = check_integer(after, "after", low=0, high=_MOST)
         if limit is not None:
             limit = check_integer(limit, "limit", low=0, high=_MOST)
         if name is not None and not isinstance(name, str):
-            raise ArgumentTypeError(f"name must be a text; got {name!r}", "name")
+            raise ArgumentTypeError(f"name must be a string; got {name!r}", "name")
         with self._database.reading() as connection:
             number = None
             if tag is not None:
                 number = item_tables.known_tag(connection, tag_name(tag, "tag"), self.path)
             if state == "missing" and self.settings.kind == "vectors":
-                return []  # they need no files
+                return []  # they have no files
             return item_tables.item_ids(connection, number, state, after, limit, name)
 
     def find(self, text: str) -> int:
-        """Find the one item that is meant by its id, its name, or a file's path or name.
+        """Find an item by its id, its name, or the path or name of a file.
 
         Parameters
         ----------
         text : str
-            ``"id:17"`` is the item with this id, ``"name:17"`` the one that is called so, and
-            ``"17"`` either, which is refused where they are two.
+            ``"id:17"`` is the item with this id, ``"name:17"`` the item with this name, and
+            ``"17"`` either; it is an error if these are two items.
 
         Returns
         -------
@@ -283,18 +284,18 @@ class Collection:
             return item_tables.find(connection, str(text), self.path)
 
     def known_contents(self, contents: Iterable[bytes]) -> dict[bytes, int]:
-        """The items that have these contents, by their sha256, of those that there are."""
+        """The ids of the items with these contents, by sha256; unknown contents are skipped."""
         select = "SELECT content, id FROM items WHERE content"
         with self._database.reading() as connection:
             return dict(item_tables.select_in(connection, select, set(contents)))
 
     def known_names(self, names: Iterable[str]) -> dict[str, int]:
-        """The items that have these names, of those names that one item alone has."""
+        """The ids of the items with these names; names of several items are skipped."""
         with self._database.reading() as connection:
             return item_tables.ids_of_names(connection, names)
 
     def tags(self) -> list[TagCount]:
-        """All tags, and how many items have them or were said not to, in the order of arrival."""
+        """All tags with the number of items that have them or reject them, oldest tag first."""
         with self._database.reading() as connection:
             return item_tables.read_tags(connection)
 
@@ -304,12 +305,12 @@ class Collection:
             return item_tables.read_roots(connection)
 
     def files(self, root: str | os.PathLike[str]) -> list[FileState]:
-        """All files of a root, as they were last seen, in the order of their paths."""
+        """All files of a root, as last seen, ordered by path."""
         with self._database.reading() as connection:
             return item_tables.read_files(connection, _root(root))
 
     def thumbnail(self, id: int, size: int = 256) -> bytes:
-        """A small picture of an item, made when it is first asked for, and kept.
+        """A thumbnail of an item, created on first use and cached.
 
         Parameters
         ----------
@@ -329,7 +330,7 @@ class Collection:
         return made
 
     def content(self, id: int) -> bytes:
-        """The content of an item's file; a FileNotFoundError where none is as it was.
+        """The content of an item's file; FileNotFoundError if no file has that content any more.
 
         Parameters
         ----------
@@ -358,7 +359,7 @@ class Collection:
             return self._vectors.read(connection, wanted)
 
     def without_vectors(self, ids: Sequence[int]) -> set[int]:
-        """Of some items those whose vectors are damaged, or zeros as after `salvage_vectors`."""
+        """Those of some items whose vectors are damaged, or zeros after `salvage_vectors`."""
         wanted = _ids(ids)
         try:
             sizes = abs(self.vectors(wanted)).sum(axis=1)
@@ -371,60 +372,60 @@ class Collection:
         return {item for item, size in zip(wanted, sizes, strict=True) if not size}
 
     def changes(self, limit: int = 20) -> list[Change]:
-        """The last changes, the latest first."""
+        """The last changes, latest first."""
         with self._database.reading() as connection:
             return change_log.read_changes(connection, check_integer(limit, "limit", low=0))
 
     def next_undo(self) -> list[Change]:
-        """The changes that `undo` would take back, the latest first: one, or those of a run."""
+        """The changes that `undo` would take back, latest first: one, or those of a run."""
         with self._database.reading() as connection:
             return change_log.next_undo(connection)
 
     def said_changes(self, changes: Sequence[Change]) -> dict[int, str]:
-        """What changes did, for people, by their numbers: tag by tag where the log knows it."""
+        """Descriptions of changes by their numbers, tag by tag as far as the log has them."""
         with self._database.reading() as connection:
             return said_effects(connection, changes)
 
     def said_run(self, run: Sequence[Change]) -> str:
-        """The same of changes that are taken back together, the latest first, in one sentence."""
+        """One description of several changes that are undone together, latest first."""
         with self._database.reading() as connection:
             return said_run(connection, run)
 
     def last_change(self) -> int:
-        """The number of the last change; 0 where there was none."""
+        """The number of the last change; 0 if there is none."""
         with self._database.reading() as connection:
             return change_log.last_change(connection)
 
     @contextmanager
     def snapshot(self, *, learned: bool = True) -> Iterator[None]:
-        """Have all that this thread asks inside be answered from one state of the collection.
+        """Answer all queries of this thread inside the block from one state of the collection.
 
-        Whatever other threads and processes change meanwhile is seen after it. Nothing can be
-        changed inside.
+        Changes by other threads and processes become visible afterwards. Nothing can be changed
+        inside the block.
 
         Parameters
         ----------
         learned : bool, default=True
-            Whether suggestions and the like are asked for, too. They are loaded or learned first,
-            which may take long.
+            Whether the block also uses suggestions and the like. The model is then loaded or
+            learned first, which can take long.
         """
         with self._folder.learned.asking() if learned else self._database.reading():
-            self.last_change()  # a state is that of the first read
+            self.last_change()  # the first read determines the state
             yield
 
-    # What changes it.
+    # Changes.
 
     def new_group(self) -> int:
-        """A number for the changes of one run, which `undo` takes back together."""
-        with self._grouping:  # threads that ask at the same time get different ones
+        """A number that groups changes into one run, which `undo` takes back together."""
+        with self._grouping:  # concurrent threads get different numbers
             self._last_group = max(self.last_change(), self._last_group) + 1
             return self._last_group
 
     def add(self, new_items: Sequence[NewItem], *, group: int | None = None) -> list[int]:
-        """Add items, or find those that are there already.
+        """Add items; those that exist already are found by their content.
 
-        A content that is known is the same item, at further paths. A new content at a known path is
-        the same item with another content, unless the old one is still at another path.
+        A known content is the same item at further paths. A new content at a known path is the same
+        item with a new content, unless the old content still exists at another path.
 
         Parameters
         ----------
@@ -435,7 +436,7 @@ class Collection:
         Returns
         -------
         list of int
-            The id of each.
+            The id of each item.
         """
         ids: list[int] = []
 
@@ -452,15 +453,15 @@ class Collection:
         return ids
 
     def salvage_vectors(self) -> None:
-        """Keep those vectors that are whole, where the file of vectors is damaged.
+        """Keep the undamaged vectors of a damaged vector file.
 
-        The others are zeros then, until their files are indexed again. Vectors that were given
-        cannot be made again: then it is an error.
+        The others become zeros until their files are indexed again. Vectors that were given rather
+        than computed cannot be restored: then this is an error.
         """
         self._folder.salvage_vectors()
 
     def set_vectors(self, vectors: Mapping[int, Any], *, group: int | None = None) -> Change | None:
-        """Have items have these vectors, made again of the contents that they have.
+        """Replace the vectors of items, recomputed from the same contents.
 
         Parameters
         ----------
@@ -470,7 +471,7 @@ class Collection:
         Returns
         -------
         Change or None
-            `undo` passes over it.
+            `undo` skips it.
         """
 
         def work(log: ChangeLog) -> None:
@@ -487,22 +488,22 @@ class Collection:
         *,
         group: int | None = None,
     ) -> Change | None:
-        """Note where items were found again, and which paths are gone.
+        """Record where items were found, and which paths no longer exist.
 
         Parameters
         ----------
         root : path
         files : sequence of FileState
-            With their items.
+            Each with its item.
         missing : sequence of str
-            Paths that are gone. An item that is still at another path was moved or had two files;
-            any other one is missing from then on, with all its tags.
+            Paths that no longer exist. An item that is still at another path was moved or had two
+            files; any other item is missing from then on and keeps its tags.
         group : int, optional
 
         Returns
         -------
         Change or None
-            None where nothing is different.
+            None if nothing has changed.
         """
         for file in files:
             file_changes.check_file_state(file)
@@ -516,15 +517,15 @@ class Collection:
     def join_roots(
         self, root: str | os.PathLike[str], within: Sequence[str], *, group: int | None = None
     ) -> Change | None:
-        """Have the files of roots that are folders within another one be files of that one.
+        """Assign the files of roots inside another root to that root.
 
-        So every file has one path, and is followed wherever the folders above it are indexed.
+        Every file then has one path, and is updated whenever a parent folder is indexed.
 
         Parameters
         ----------
         root : path
         within : sequence of str
-            Roots, as `roots` gives them.
+            Roots as returned by `roots`.
         group : int, optional
 
         Returns
@@ -549,20 +550,20 @@ class Collection:
         ids : int or sequence of int
         tags : str or sequence of str
         by : {"person", "suggestion"}, default="person"
-            Whose idea it was.
+            Who proposed the tags.
         group : int, optional
 
         Returns
         -------
         Change or None
-            None where the items have these tags already.
+            None if the items already have these tags.
         """
         return self._answer("tag", ids, tags, True, by, group)
 
     def reject(
         self, ids: Any, tags: Any, *, by: str = "person", group: int | None = None
     ) -> Change | None:
-        """Say that items do not have tags: these are never suggested for them again.
+        """Reject tags for items: they are never suggested for these items again.
 
         Parameters
         ----------
@@ -576,7 +577,7 @@ class Collection:
         return self._answer("reject", ids, tags, False, by, group)
 
     def clear(self, ids: Any, tags: Any, *, group: int | None = None) -> Change | None:
-        """Say nothing any more of items and tags.
+        """Remove decisions about items and tags.
 
         Parameters
         ----------
@@ -592,7 +593,7 @@ class Collection:
     def set_tags(
         self, id: int, tags: Any, *, by: str = "person", group: int | None = None
     ) -> Change | None:
-        """Have an item carry exactly these tags: those that are taken away are rejected.
+        """Set the tags of an item; tags that are removed count as rejected.
 
         Parameters
         ----------
@@ -617,12 +618,12 @@ class Collection:
         by: str = "person",
         group: int | None = None,
     ) -> Change | None:
-        """Answer many questions in one change.
+        """Store many decisions in one change.
 
         Parameters
         ----------
         decisions : sequence of (id, tag, answer) or (id, tag, answer, by)
-            The answer is True for yes, False for no, and None for nothing any more.
+            The answer is True for yes, False for no, and None to remove the decision.
         by, group
             As in `tag`.
 
@@ -634,7 +635,7 @@ class Collection:
         check_choice(by, "by", AUTHORS)
         for item, name, answer, *own in decisions:
             if answer is not None and not isinstance(answer, bool | np.bool_):
-                message = f"decisions: an answer must be True, False or None; got {answer!r}"
+                message = f"decisions: answers must be True, False or None; got {answer!r}"
                 raise ArgumentTypeError(message, "decisions")
             author = check_choice(own[0], "by", AUTHORS) if own else by
             known = None if answer is None else bool(answer)
@@ -644,7 +645,7 @@ class Collection:
         )
 
     def rename_tag(self, old: str, new: str, *, group: int | None = None) -> Change | None:
-        """Give a tag another name, and with it all tags below it in a hierarchy.
+        """Rename a tag, and all tags below it in a hierarchy.
 
         Parameters
         ----------
@@ -661,13 +662,13 @@ class Collection:
         )
 
     def merge_tags(self, sources: Any, target: str, *, group: int | None = None) -> Change | None:
-        """Make one tag of several. Where these differ on an item, a yes counts more than a no.
+        """Merge several tags into one. Where they disagree on an item, yes wins over no.
 
         Parameters
         ----------
         sources : str or sequence of str
         target : str
-            One of them, another one, or a new one.
+            One of them, another tag, or a new one.
         group : int, optional
 
         Returns
@@ -680,7 +681,7 @@ class Collection:
         )
 
     def delete_tag(self, name: str, *, group: int | None = None) -> Change | None:
-        """Take a tag away from all items, and forget for which ones it was rejected.
+        """Delete a tag with all its decisions, including rejections.
 
         Tags below it in a hierarchy stay.
 
@@ -699,9 +700,9 @@ class Collection:
         )
 
     def set_method(self, method: Any) -> None:
-        """Learn by another method, or with other parameters, from now on.
+        """Change the method that learns, or its parameters.
 
-        The next answer takes as long as learning everything anew. `undo` passes over it.
+        The next query learns from scratch. `undo` skips this change.
 
         Parameters
         ----------
@@ -711,12 +712,12 @@ class Collection:
         self._folder.learned.set_method(_json(_method(method), "method"))
 
     def undo(self) -> Change | None:
-        """Take back the last change, of whatever kind but `forget`; again, the one before it.
+        """Undo the last change of any kind except `forget`; called again, the one before it.
 
         Returns
         -------
         Change or None
-            What was taken back, the last one of a run of changes; None where there is nothing.
+            The change that was undone, the last one of a run; None if there is nothing to undo.
         """
         with self._database.writing() as connection:
             undone = change_log.undo(connection)
@@ -727,8 +728,8 @@ class Collection:
     def forget(self, ids: Any) -> Change | None:
         """Remove items for good: from all tables, files and the log of changes.
 
-        Nothing of them can be brought back, except from backups. While another process reads an
-        older state, or on an error, some bytes stay until the collection is closed or opened again.
+        They cannot be restored, except from backups. While another process reads an older state, or
+        on an error, some bytes remain until the collection is closed or opened again.
 
         Parameters
         ----------
@@ -740,7 +741,7 @@ class Collection:
         """
         wanted = _ids(ids)
 
-        if self._vectors.damage is not None:  # nothing could be erased of it
+        if self._vectors.damage is not None:  # it cannot be erased from
             raise self._vectors.damage
 
         def work(log: ChangeLog) -> None:
@@ -755,13 +756,13 @@ class Collection:
             except OSError as error:
                 why = (
                     "the items are forgotten, but not all of their bytes are erased yet "
-                    f"({error.strerror}); open the collection again when that is mended"
+                    f"({error.strerror}); fix this, then open the collection again"
                 )
                 raise OSError(error.errno, why, str(self.path)) from error
         return change
 
     def compact(self) -> None:
-        """Give back the room that nothing uses any more, and arrange everything anew."""
+        """Free unused space and rebuild the index."""
         self._vectors.compact()
         with self._database.alone() as connection:
             remove_thumbnails(self.path, connection)
@@ -769,50 +770,50 @@ class Collection:
         self._database.rewrite()
 
     def backup(self, target: str | os.PathLike[str]) -> None:
-        """Copy the collection as it is now, while others may go on changing it.
+        """Copy the current state of the collection, while others may change it.
 
-        Thumbnails are left out: they are made again from the files of items.
+        Thumbnails are left out: they are recreated from the files of the items.
 
         Parameters
         ----------
         target : path
-            A folder that is not there yet, or is empty. It has the copy when that is whole.
+            A new or empty folder. It appears only when the copy is complete.
         """
         back_up(self._database, Path(target))
 
     def verify(self) -> CollectionCheck:
-        """Look at everything again: the database, all vectors, and what was learned from them.
+        """Check everything: the database, all vectors, and the model.
 
         Returns
         -------
         CollectionCheck
-            True where all is as it should be; says what was looked at, and what is wrong.
+            True if everything is in order; lists what was checked, and what is wrong.
         """
         with self._database.reading() as connection:
             (items,) = connection.execute("SELECT count(*) FROM items").fetchone()
             compared = ["tables", "vectors"]
             differences = store_differences(connection, self._vectors)
             if not differences:
-                compared.append("what was learned")
+                compared.append("model")
                 differences = self._folder.learned.differences()
         return CollectionCheck(items, tuple(compared), tuple(differences))
 
-    # What it has learned.
+    # What was learned.
 
     def suggest(self, query: Any, top: int = 10) -> list[Suggestion]:
-        """Suggest tags for an item, or for a vector that is none.
+        """Suggest tags for an item, or for a vector that is not in the collection.
 
         Parameters
         ----------
         query : int, or array-like of shape (d,), or sparse matrix of one row
-            An item is answered as if it were new. Tags that it has are suggested, too; those that
-            were rejected for it never are.
+            An item is answered as if it were new. Tags it already has are suggested too; tags
+            rejected for it never are.
         top : int, default=10
 
         Returns
         -------
         list of Suggestion
-            The most probable first; equal ones in the order of the tags' arrival.
+            The most probable first; ties in the order in which the tags were created.
         """
         with self._asking(query) as (learner, refused, names):
             found = learner.suggest(_query(query), top, without=refused)
@@ -823,7 +824,7 @@ class Collection:
             ]
 
     def retrieve(self, query: Any, top: int = 5, per_tag: int = 8) -> list[TaggedItems]:
-        """For each of the most probable tags, the nearest items that carry it.
+        """For each of the most probable tags, the nearest items with this tag.
 
         Parameters
         ----------
@@ -844,7 +845,7 @@ class Collection:
             ]
 
     def similar(self, query: Any, n: int = 12) -> list[tuple[int, float]]:
-        """The items nearest to an item, or to a vector that is none, whatever their tags are.
+        """The items nearest to an item or a vector, regardless of their tags.
 
         Parameters
         ----------
@@ -855,7 +856,7 @@ class Collection:
         Returns
         -------
         list of (id, distance)
-            The nearest first, by the distance of the method; equal ones in the order of their ids.
+            The nearest first, by the metric of the method; ties ordered by id.
         """
         return self._similar.nearest(self, _query(query), check_integer(n, "n", low=1))
 
@@ -867,41 +868,41 @@ class Collection:
         tag: str | None = None,
         without: Iterable[int] = (),
     ) -> list[Question]:
-        """Choose items that a person had best be asked about next.
+        """Choose the items that a person should be asked about next.
 
         Parameters
         ----------
         n : int, default=5
-            At most so many.
+            The maximum number of questions.
         strategy : {"mixed", "learn", "confident"}, default="mixed"
-            "learn": answers teach most, since the model is unsure and the items stand for many
-            others. "confident": the model is sure, and a person confirms quickly. "mixed": every
-            fourth one is of the second kind.
+            "learn": items whose answers are most informative, because the model is unsure and many
+            other items resemble them. "confident": items the model is sure about, which a person
+            confirms quickly. "mixed": every fourth question is of the second kind.
         tag : str, optional
-            Ask only about this tag: the likeliest items first of which it is not decided.
+            Ask only about this tag: the most probable undecided items first.
         without : iterable of int
-            Items that are not to be asked about, because they were skipped.
+            Items to leave out, because they were skipped.
 
         Returns
         -------
         list of Question
-            Items without decisions, unless `tag` is given; none whose file is missing.
+            Items without decisions, unless `tag` is given; never items whose files are missing.
         """
         return questions(self, n, strategy, tag=tag, without=without)
 
     def save_index(self) -> None:
-        """Write what was learned to a file, from which the next opening takes it."""
+        """Save the model to a file, from which it is loaded the next time."""
         self._folder.learned.save()
 
-    # Its life.
+    # Opening and closing.
 
     def close(self, *, save: bool = True) -> None:
-        """Let others write; nothing can be asked any more.
+        """Close the collection; others can then write.
 
         Parameters
         ----------
         save : bool, default=True
-            Whether to write what was learned to a file, if much has changed.
+            Whether to save the model if much has changed.
         """
         self._folder.close(save=save)
 
@@ -926,7 +927,7 @@ class Collection:
 
     @contextmanager
     def _asking(self, query: Any) -> Iterator[tuple[Any, set[int], dict[int, str]]]:
-        """What answers now, the tags that are refused for an item, and the names of all tags."""
+        """The current answers, the tags rejected for an item, and the names of all tags."""
         with self._folder.learned.asking() as learner:
             with self._database.reading() as connection:  # the same state
                 refused: set[int] = set()
@@ -956,7 +957,7 @@ def _id(value: Any) -> int:
 
 
 def _ids(values: Any, *, are_unique: bool = True) -> list[int]:
-    """One id or several; each once, if that matters."""
+    """One id or several, without duplicates by default."""
     listed = [values] if np.ndim(values) == 0 and not isinstance(values, Iterable) else [*values]
     ids = [_id(value) for value in listed]
     return list(dict.fromkeys(ids)) if are_unique else ids
@@ -971,7 +972,7 @@ def _root(root: str | os.PathLike[str]) -> str:
 
 
 def _method(method: Any) -> dict[str, Any]:
-    """A method by its name and its parameters."""
+    """A method as its name and parameters."""
     if method is None:
         return dict(DEFAULT_METHOD)
     if not isinstance(method, Mapping):
@@ -988,5 +989,5 @@ def _json(value: Any, name: str) -> str:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{name} must have plain values, which a file can keep; got {value!r}", name
+            f"{name} must have values that can be stored as JSON; got {value!r}", name
         ) from None

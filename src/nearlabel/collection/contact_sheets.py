@@ -1,6 +1,6 @@
-"""A page to look at: items, their likeliest tags, and the items that carry these.
+"""Contact sheets: items, their most probable tags, and the items that have these tags.
 
-One file without a script that needs nothing from elsewhere: pictures are in it, and a browser is
+A page is one file without scripts or external resources: pictures are embedded, and the browser is
 told to fetch nothing.
 """
 
@@ -59,9 +59,9 @@ class Tile:
     ----------
     name : str
     picture : bytes or None
-        A JPEG file; None where there is none, so that `text` or nothing is shown.
+        A JPEG file; None if there is none: `text` is shown instead, if any.
     note : str
-        What stands below its name.
+        Shown below the name.
     text : str
     """
 
@@ -73,7 +73,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class TagRow:
-    """A tag of an item, and items that carry it.
+    """A tag of an item, and items that have it.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class TagRow:
     probability : float
     tiles : sequence of Tile
     is_carried : bool
-        Whether the item is known to carry the tag.
+        Whether the item is known to have the tag.
     """
 
     tag: str
@@ -92,14 +92,14 @@ class TagRow:
 
 @dataclass(frozen=True)
 class AnsweredItem:
-    """An item with its likeliest tags, best first."""
+    """An item with its most probable tags, best first."""
 
     item: Tile
     tags: Sequence[TagRow]
 
 
 def contact_sheet(title: str, about: str, items: Iterable[AnsweredItem]) -> str:
-    """A page of HTML, with a sentence about it below its title."""
+    """An HTML page, with a sentence about it below its title."""
     shown = "\n".join(map(_item, items))
     return f"""<!doctype html>
 <html lang="en">
@@ -126,7 +126,7 @@ def contact_sheet(title: str, about: str, items: Iterable[AnsweredItem]) -> str:
 def _item(answered: AnsweredItem) -> str:
     item = answered.item
     note = f'<p class="soft">{_name(item.note)}</p>' if item.note else ""
-    rows = "\n".join(map(_row, answered.tags)) or '<p class="soft">no tag is suggested</p>'
+    rows = "\n".join(map(_row, answered.tags)) or '<p class="soft">no tags suggested</p>'
     return (
         f'<article class="item">\n<div class="asked">{_picture(item)}<h2>{_name(item.name)}</h2>'
         f"{note}</div>\n<div>\n{rows}\n</div>\n</article>"
@@ -134,7 +134,7 @@ def _item(answered: AnsweredItem) -> str:
 
 
 def _row(row: TagRow) -> str:
-    carried = '<span class="yes">✓ it has this tag</span>' if row.is_carried else ""
+    carried = '<span class="yes">✓ has this tag</span>' if row.is_carried else ""
     percent = f"{100 * row.probability:.1f}"
     bar = f'<span class="bar" aria-hidden="true"><i style="width:{percent}%"></i></span>'
     tiles = "".join(map(_tile, row.tiles))
@@ -153,7 +153,7 @@ def _tile(tile: Tile) -> str:
 
 
 def _picture(tile: Tile) -> str:
-    """The picture of an item, or its first words, or a grey place."""
+    """The picture of an item, or its first words, or a grey box."""
     if tile.picture is None:
         words = " ".join(tile.text.split())[:_TEXT_SHOWN]
         return f'<div class="picture words">{_name(words)}</div>'
@@ -162,10 +162,10 @@ def _picture(tile: Tile) -> str:
 
 
 def _name(text: str) -> str:
-    """A text whose direction of writing ends where it ends."""
+    """A text in an element that isolates its writing direction."""
     return f"<bdi>{_plain(text)}</bdi>"
 
 
 def _plain(text: str) -> str:
-    """A text from outside for HTML: no markup, and no character that controls anything."""
+    """Untrusted text escaped for HTML, without control characters."""
     return escape("".join("\ufffd" if category(one) in ("Cc", "Cs") else one for one in text))

@@ -1,7 +1,7 @@
-"""The database of a collection: its schema, its connections, and the errors of SQLite in words.
+"""The database of a collection: schema, connections, and SQLite's errors as readable messages.
 
-One connection writes, behind a lock; readers take one from a pool for as long as they read. Within
-a thread `reading` and `writing` nest: what is called inside sees the same state.
+A single connection writes, guarded by a lock; readers borrow connections from a pool. Within a
+thread `reading` and `writing` nest: the code inside sees the same state.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from urllib.parse import quote
 
 from nearlabel.collection.folder_checks import DATABASE, CollectionError
 
-_APPLICATION = 0x4E4C636F  # by which `file` knows it: "NLco"
+_APPLICATION = 0x4E4C636F  # "NLco", shown by `file`
 _PATIENCE = 30  # seconds to wait for another process that reads or copies
-_MOST_BYTES = 2**28  # of one value
+_MOST_BYTES = 2**28  # per value
 _OLDEST = (3, 38, 0)
 
-# A collection of version n has had the first n of these. None is ever changed: what is to be
-# different is another one.
+# A collection of version n has run the first n of these. None is ever edited: schema changes are
+# appended.
 MIGRATIONS = (
     """
 CREATE TABLE settings (
@@ -100,7 +100,7 @@ CREATE TABLE differences (
 
 
 class Database:
-    """The database of a collection that is open."""
+    """The open database of a collection."""
 
     def __init__(self, folder: Path, *, readonly: bool) -> None:
         if sqlite3.sqlite_version_info < _OLDEST:
@@ -112,7 +112,7 @@ class Database:
         self._idle: list[sqlite3.Connection] = []
         self._writer: sqlite3.Connection | None = None
         self._lock = threading.RLock()  # of the writing connection
-        self._pool = threading.Lock()  # of those that read, so that nobody waits for a writer
+        self._pool = threading.Lock()  # of the readers, which never wait for a writer
         self._current = threading.local()
         self._is_closed = False
         with self.errors():
@@ -131,7 +131,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """One state of the collection, from beginning to end."""
+        """A connection that reads one state of the collection throughout."""
         held = getattr(self._current, "connection", None)
         if held is not None:
             yield held
@@ -148,7 +148,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: all that is done inside is on the disk at the end, or nothing is."""
+        """A transaction: at the end either everything is on disk, or nothing."""
         self.refuse_changes()
         with self._lock:
             self._refuse_closed()
@@ -161,7 +161,7 @@ class Database:
                     writer.execute("PRAGMA defer_foreign_keys = ON")
                     self._current.connection = writer
                     yield writer
-                    if writer.in_transaction:  # else there was nothing to keep
+                    if writer.in_transaction:  # otherwise there is nothing to commit
                         writer.execute("COMMIT")
                 finally:
                     self._current.connection = None
@@ -170,7 +170,7 @@ class Database:
                             writer.execute("ROLLBACK")
 
     def refuse_changes(self) -> None:
-        """Refuse what `writing` could not do, before anything else is done for it."""
+        """Refuse early what `writing` would refuse."""
         if self.readonly:
             raise CollectionError("was opened with readonly=True", self.folder)
         if getattr(self._current, "connection", None) is not None:
@@ -178,7 +178,7 @@ class Database:
 
     @contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:
-        """The writing connection outside of a transaction; nobody else of this process writes."""
+        """The writing connection outside of a transaction, while no other thread writes."""
         with self._lock:
             self._refuse_closed()
             writer = self._writer
@@ -187,14 +187,14 @@ class Database:
                 yield writer
 
     def wait_for_readers(self) -> None:
-        """Wait until all who read, in any process, read the present state; not forever."""
+        """Wait, but not forever, until all readers of all processes read the current state."""
         with self.alone() as writer:
             writer.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
 
     def rewrite(self) -> bool:
-        """Write the file anew without what was deleted; whether the log beside it is empty, too.
+        """Rewrite the file without deleted rows; returns whether the write-ahead log is empty, too.
 
-        It cannot be emptied while another process reads an older state.
+        The log cannot be emptied while another process reads an older state.
         """
         with self.alone() as writer:
             writer.execute("VACUUM")
@@ -202,7 +202,7 @@ class Database:
             return not busy
 
     def close(self) -> None:
-        """Close all connections that nobody uses."""
+        """Close all idle connections."""
         with self._lock, self._pool:
             self._is_closed = True
             connections = [*self._idle, *([self._writer] if self._writer else [])]
@@ -212,9 +212,9 @@ class Database:
                     connection.close()
 
     def leave(self) -> list[Any]:
-        """In the child of a fork: use no connection of the parent any more, but keep them.
+        """After a fork, in the child: stop using the parent's connections, but keep them open.
 
-        To close one would end locks that the parent relies on.
+        Closing one would release locks that the parent holds.
         """
         left = [self._idle, self._writer, self._current]
         self._lock, self._pool, self._is_closed = threading.RLock(), threading.Lock(), True
@@ -228,13 +228,13 @@ class Database:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """SQLite's errors as ours: one sentence that names the folder."""
+        """Turn SQLite's errors into ours, one sentence that names the folder."""
         try:
             yield
         except sqlite3.Error as error:
             raise told(error, self.folder) from error
-        except UnicodeDecodeError:  # even the message of an error may have bytes that are no text
-            why = "is damaged: its database holds texts that are none; bring back a backup"
+        except UnicodeDecodeError:  # even an error message may not be valid UTF-8
+            why = "is damaged: its database contains invalid text; restore a backup"
             raise CollectionError(why, self.folder) from None
         except CollectionError as error:
             raise error.of(self.folder) from None
@@ -261,7 +261,7 @@ class Database:
             raise CollectionError("is closed; open it again", self.folder)
 
     def _refuse_vanished(self) -> None:
-        """Refuse to write to a file that nobody can open any more, or not where it was."""
+        """Refuse to write to a database file that was removed or moved."""
         if self._identity() != self._file:
             raise FileNotFoundError(
                 errno.ENOENT,
@@ -289,7 +289,7 @@ class Database:
                 ("trusted_schema", "OFF"),
                 ("cell_size_check", "ON"),
                 ("foreign_keys", "ON"),
-                ("temp_store", "MEMORY"),  # nothing of a collection goes to another folder
+                ("temp_store", "MEMORY"),  # write nothing outside of the folder
                 ("secure_delete", "ON"),
                 ("synchronous", "FULL"),
             ):
@@ -300,12 +300,12 @@ class Database:
         return connection
 
     def _is_unchangeable(self) -> bool:
-        """Whether the folder is on a medium on which SQLite cannot even have a log to read by."""
+        """Whether the folder is on a medium where SQLite cannot even create the log for reading."""
         wal = self.folder / f"{DATABASE}-wal"
         return not os.access(self.folder, os.W_OK) and not wal.exists()
 
     def _checked(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """Refuse another schema than ours before all else; bring an old one up to date."""
+        """Refuse an unknown schema before anything else; migrate an old one."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != _APPLICATION:
@@ -324,7 +324,7 @@ class Database:
         if found != "ok":
             what = found.splitlines()[-1]
             raise CollectionError(
-                f"is damaged: its database is not as it should be ({what}); bring back a backup",
+                f"is damaged: its database failed the integrity check ({what}); restore a backup",
                 self.folder,
             )
         (count,) = connection.execute("SELECT count(*) FROM state").fetchone()
@@ -333,8 +333,8 @@ class Database:
         if version < len(MIGRATIONS):
             if self.readonly:
                 raise CollectionError(
-                    f"has version {version} of {len(MIGRATIONS)}: open it for writing once, which "
-                    "brings it up to date",
+                    f"has version {version} of {len(MIGRATIONS)}: open it for writing once "
+                    "to update it",
                     self.folder,
                 )
             migrate(connection, version)
@@ -342,13 +342,13 @@ class Database:
             (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
             if mode != "wal":
                 raise CollectionError(
-                    "is on a file system that SQLite's log cannot use", self.folder
+                    "is on a file system without support for SQLite's write-ahead log", self.folder
                 )
         return connection
 
 
 def create_database(folder: Path, settings: Iterable[tuple[str, str]]) -> None:
-    """Make the empty database of a collection with these settings."""
+    """Create the empty database of a collection with these settings."""
     connection = sqlite3.connect(folder / DATABASE, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -360,7 +360,7 @@ def create_database(folder: Path, settings: Iterable[tuple[str, str]]) -> None:
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a database from a version to ours, in one transaction."""
+    """Migrate a database from a version to the current one, in one transaction."""
     steps = "".join(MIGRATIONS[version:])
     end = f"PRAGMA user_version = {len(MIGRATIONS)};"
     try:
@@ -371,7 +371,7 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
 
 
 def schema_of(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    """All tables, indexes, views and triggers, as they are written down in the database."""
+    """All tables, indexes, views and triggers, as defined in the database."""
     found = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema")
     return sorted(found.fetchall(), key=repr)
 
@@ -388,17 +388,17 @@ def schema(version: int) -> list[tuple[Any, ...]]:
 
 
 def told(error: sqlite3.Error, folder: Path) -> Exception:
-    """An error of SQLite in words, of the kind that callers expect."""
+    """An SQLite error as a readable exception of the expected type."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     where = str(folder / DATABASE)
     if code == sqlite3.SQLITE_FULL:
         return OSError(errno.ENOSPC, "the disk is full; nothing was changed", where)
     if code == sqlite3.SQLITE_BUSY:
-        return BlockingIOError(errno.EAGAIN, "another process is busy with it; try again", where)
+        return BlockingIOError(errno.EAGAIN, "another process is using it; try again", where)
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
         return OSError(errno.EIO, f"the database cannot be used ({error})", where)
     if isinstance(error, sqlite3.DatabaseError):
         return CollectionError(
-            f"is damaged: its database makes no sense ({error}); bring back a backup", folder
+            f"is damaged: its database cannot be read ({error}); restore a backup", folder
         )
     return CollectionError(f"cannot be used: {error}", folder)

@@ -1,9 +1,9 @@
-"""Forgetting for good: nothing of an item is left in the folder, and nothing brings it back.
+"""Permanent removal: nothing of a forgotten item remains in the folder, and nothing restores it.
 
-First one transaction takes the item out of the tables and out of the log. Then what files still
-hold is erased: all vectors that nothing refers to, thumbnails of no item, the index, free pages of
-the database and its log. A flag in the database is set for so long: if the process dies in between,
-whoever opens the collection next goes on.
+First one transaction removes the item from the tables and the log. Then its traces in files are
+erased: unreferenced vectors, thumbnails without an item, the index, free pages of the database and
+its write-ahead log. Meanwhile a flag is set in the database: if the process dies, whoever opens the
+collection next finishes the work.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from nearlabel.collection.change_log import ChangeLog, What, remove_unneeded_tag
 from nearlabel.collection.folder_checks import THUMBNAILS
 from nearlabel.collection.item_tables import LISTED
 
-_CONTENT = 0  # place in the row of an item
-_ITEM_OF_FILE = 4  # place in the row of a file
+_CONTENT = 0  # position in the row of an item
+_ITEM_OF_FILE = 4  # position in the row of a file
 
 
 def forget_items(log: ChangeLog, ids: Sequence[int]) -> None:
-    """Take items out of all tables and of the log of changes, in a transaction.
+    """Remove items from all tables and from the log of changes, within a transaction.
 
-    What is left of the log can still be undone. Of this change it has the ids alone, for whoever
-    has learned from them.
+    The rest of the log can still be undone. This change itself is logged with the ids only, for
+    models that have learned from the items.
     """
     connection, listed = log.connection, json.dumps(sorted(ids))
     select = f"SELECT id FROM files WHERE item IN {LISTED}"
@@ -52,7 +52,7 @@ def forget_items(log: ChangeLog, ids: Sequence[int]) -> None:
 
 
 def _contents(connection: sqlite3.Connection, listed: str) -> set[bytes]:
-    """The contents of items, now and before."""
+    """The current and previous contents of items."""
     select = f"SELECT content FROM items WHERE id IN {LISTED}"
     contents = {content for (content,) in connection.execute(select, (listed,))}
     select = f"SELECT before FROM differences WHERE what = ? AND key IN {LISTED}"
@@ -61,11 +61,11 @@ def _contents(connection: sqlite3.Connection, listed: str) -> set[bytes]:
 
 
 def _forget_contents(connection: sqlite3.Connection, contents: set[bytes]) -> set[int]:
-    """Have the log know nothing of other items that once had a forgotten content.
+    """Remove forgotten contents from the log of other items, whose files have changed since.
 
-    Their file was altered or moved since. Steps back leave them the content that they have. Of
-    two items that would then have one content at a time, the log forgets that of the other, too.
-    Returns all these items: whoever has not followed their changes yet must be told again.
+    `undo` then keeps their current content. If two items would get the same content at some step,
+    the log also drops the content of the other one. Returns all items concerned: models that have
+    not followed their changes yet must be notified again.
     """
     select = "SELECT content, id FROM items"
     now = {item: content for content, item in connection.execute(select)}
@@ -97,7 +97,7 @@ def _forget_contents(connection: sqlite3.Connection, contents: set[bytes]) -> se
 
 
 def _forget_files(connection: sqlite3.Connection, files: set[int], ids: set[int]) -> None:
-    """Have the log know nothing of where forgotten items were: at these paths was nothing then."""
+    """Remove the former paths of forgotten items from the log, as if nothing had been there."""
     noted = connection.execute(
         "SELECT change, place, key, before FROM differences WHERE what = ? AND before IS NOT NULL",
         (int(What.FILE),),
@@ -125,7 +125,7 @@ def _changes_with_rows(connection: sqlite3.Connection) -> set[int]:
 
 
 def remove_thumbnails(folder: Path, connection: sqlite3.Connection) -> int:
-    """Remove thumbnails of contents that no item has; how many that were."""
+    """Remove thumbnails that belong to no item; returns their number."""
     select = "SELECT content FROM items"
     known = {content.hex() for (content,) in connection.execute(select)}
     removed = 0
@@ -139,6 +139,6 @@ def remove_thumbnails(folder: Path, connection: sqlite3.Connection) -> int:
             if path.name.lstrip(".").split(".")[0].split("-")[0] not in known:
                 path.unlink(missing_ok=True)
                 removed += 1
-        with suppress(OSError):  # others are in it
+        with suppress(OSError):  # not empty
             inner.rmdir()
     return removed

@@ -1,8 +1,8 @@
-"""Items that come, and files that are found, moved, altered or gone.
+"""New items, and files that are found, moved, changed or gone.
 
-An item is known by its content. So the same content at two paths is one item with two files, and a
-file that was moved is the same item. A path with another content than before is the same item, too,
-unless its old content is still somewhere: then that one keeps the tags.
+An item is identified by its content. So the same content at two paths is one item with two files,
+and a moved file is the same item. New content at a known path is the same item too, unless the old
+content still exists elsewhere: then that file keeps the tags.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from nearlabel.collection.tag_changes import refuse_unknown
 from nearlabel.common.validation import ArgumentError, check_integer
 
 _FILES = "SELECT id, root, path, size, mtime_ns, item, is_missing FROM files WHERE "
-_ITEM, _IS_MISSING = 4, 5  # places in the row of a file
+_ITEM, _IS_MISSING = 4, 5  # positions in the row of a file
 
 
 def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVectors) -> list[int]:
-    """Add items, or find those that there are; the id of each."""
+    """Add items, or find existing ones; returns the id of each."""
     for new in new_items:
         _check(new)
     select = "SELECT content, id FROM items WHERE content"
@@ -36,7 +36,7 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVecto
     taken = set(known.values())
     files = _Files(log, [file for new in new_items for file in new.files], taken)
     ids: list[int] = [0] * len(new_items)
-    for place, new in enumerate(new_items):  # first, so that what has moved keeps its item
+    for place, new in enumerate(new_items):  # first, so that moved files keep their items
         if new.content in known:
             ids[place] = known[new.content]
             files.attach(ids[place], new.files)
@@ -67,7 +67,7 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVecto
 
 
 def set_vectors(log: ChangeLog, vectors: Mapping[int, Any], stored: StoredVectors) -> None:
-    """Have items have other vectors of the same content."""
+    """Replace the vectors of items, computed from the same contents."""
     places = stored.append(log.connection, list(vectors), list(vectors.values()))
     rows = stored_rows(log.connection, What.ITEM, [(item,) for item in vectors])
     log.write(
@@ -79,7 +79,7 @@ def set_vectors(log: ChangeLog, vectors: Mapping[int, Any], stored: StoredVector
 def set_files(
     log: ChangeLog, found: Sequence[FileState], gone: Sequence[FileState], folder: Path
 ) -> None:
-    """Note where items were found, and which paths are gone."""
+    """Record where items were found, and which paths no longer exist."""
     for file in found:
         if file.item is None:
             raise ArgumentError(f"files: {file.path!r} has no item", "files")
@@ -99,7 +99,7 @@ def set_files(
 
 
 def join_roots(log: ChangeLog, root: str, files: Sequence[FileState]) -> None:
-    """Have the files of folders within a root be files of the root itself."""
+    """Assign the files of folders inside a root to the root itself."""
     joined = [
         file._replace(root=root, path=(Path(file.root).relative_to(root) / file.path).as_posix())
         for file in files
@@ -111,7 +111,7 @@ def join_roots(log: ChangeLog, root: str, files: Sequence[FileState]) -> None:
 
 
 class _Files:
-    """The files of all items that a change may touch, as they will be."""
+    """The files of all items that a change may affect, in their new state."""
 
     def __init__(self, log: ChangeLog, touched: Sequence[FileState], items: set[int]) -> None:
         self._log = log
@@ -134,7 +134,7 @@ class _Files:
         self._fresh = self._following
 
     def attach(self, item: int, files: Iterable[FileState]) -> None:
-        """Have an item be found at some paths; where else it was missing is out of date then."""
+        """Record the paths of an item; its missing files elsewhere are then out of date."""
         attached = set()
         for file in files:
             key = self._key(file)
@@ -155,7 +155,7 @@ class _Files:
                     self._remove(number, row)
 
     def left_behind(self, files: Iterable[FileState], taken: Any) -> int | None:
-        """The item of which these paths are all that there is: its file was altered."""
+        """The item that has no other paths than these: its file was changed."""
         own = {self._at[key] for file in files if (key := self._key(file)) in self._at}
         for number in sorted(own):
             row = self.rows[number]
@@ -167,7 +167,7 @@ class _Files:
         return None
 
     def lose(self, file: FileState) -> None:
-        """A path is gone: its item was moved, or is missing."""
+        """Record that a path no longer exists: its item was moved, or is missing."""
         number = self._at.get(self._key(file))
         row = None if number is None else self.rows[number]
         if number is None or row is None:
@@ -179,7 +179,7 @@ class _Files:
             self.rows[number] = (*row[:_IS_MISSING], 1)
 
     def rename(self, before: FileState, after: FileState) -> None:
-        """Have a file be known by another path; what is known at that path already counts more."""
+        """Move a file to another path; a file already known there takes precedence."""
         number, key = self._at[self._key(before)], self._key(after)
         row = self.rows[number]
         assert row is not None
@@ -195,7 +195,7 @@ class _Files:
         self._at[key], self.rows[number] = number, (*key, *row[2:])
 
     def write(self) -> None:
-        """Write all that is different now."""
+        """Write everything that has changed."""
         new = {(n,): row for n, row in self.rows.items() if n >= self._fresh and row is not None}
         old = {(n,): row for n, row in self.rows.items() if n < self._fresh}
         self._log.write(What.FILE, old)
@@ -227,7 +227,7 @@ def _check(new: NewItem) -> None:
 
 
 def check_file_state(file: FileState) -> None:
-    """Refuse what no file can be."""
+    """Refuse impossible file states."""
     check_integer(file.size, "size", low=0, high=MOST)
     check_integer(file.mtime_ns, "mtime_ns", low=-MOST, high=MOST)
     for name, text in (("root", file.root), ("path", file.path)):
@@ -241,5 +241,5 @@ def _name(new: NewItem) -> str:
 
 
 def _text(text: str | None) -> str | None:
-    """A text as a database can keep it: half characters and NULs are shown as question marks."""
+    """A text that the database can store: surrogates and NULs become question marks."""
     return None if text is None else text.encode("utf-8", "replace").decode().replace("\0", "?")

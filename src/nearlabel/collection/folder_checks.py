@@ -1,7 +1,7 @@
-"""What a folder must be before anything in it is trusted to be a collection.
+"""What is checked before a folder is trusted to be a collection.
 
-A collection may come from anybody. So no file of it may be a link, a pipe or a device, by which
-reading would hang or writing would reach something outside.
+A collection may come from anybody. So none of its files may be a link, a pipe or a device: reading
+could block, or writing could reach something outside.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _PART = re.compile(r"\.(?:index-\d+\.model|vectors-\d+\.bin|thumbnail)\.[0-9a-f]
 
 
 class CollectionError(FileError):
-    """A folder that is no whole collection, or what a collection cannot do; says why."""
+    """A folder is not an intact collection, or an operation is not possible; says why."""
 
     def of(self, path: Any) -> CollectionError:
-        """The error with the name of its folder, which it may have already."""
+        """The error with the name of its folder, unless it has one already."""
         return type(self)(str(self), path) if self.path is None else self
 
 
 class NotInCollectionError(CollectionError):
-    """An item or a tag that a collection does not have."""
+    """An item or tag that is not in the collection."""
 
 
 class TagTakenError(CollectionError):
-    """A new name of a tag that another one has already."""
+    """A new tag name that is already taken."""
 
 
 class DamagedVectorsError(CollectionError):
-    """A file of vectors that is not whole; tags are in another one."""
+    """A vector file that is not intact; tags are stored elsewhere."""
 
 
 def is_collection(path: str | os.PathLike[str]) -> bool:
@@ -58,27 +58,27 @@ def is_collection(path: str | os.PathLike[str]) -> bool:
 
 
 def vectors_path(folder: Path, number: int) -> Path:
-    """The file of vectors with this number."""
+    """The vector file with this number."""
     return folder / f"vectors-{number:06d}.bin"
 
 
 def index_path(folder: Path, change: int) -> Path:
-    """The file of what was learned up to this change."""
+    """The index file written after this change."""
     return folder / f"index-{change}.model"
 
 
 def thumbnail_path(folder: Path, content: bytes) -> Path:
-    """The small picture of a content."""
+    """The thumbnail of a content."""
     return folder / THUMBNAILS / content.hex()[:2] / f"{content.hex()}.jpg"
 
 
 def vector_files(folder: Path) -> Iterator[tuple[int, Path]]:
-    """All files of vectors, with their numbers."""
+    """All vector files, with their numbers."""
     return _numbered(folder, _VECTORS)
 
 
 def index_files(folder: Path) -> Iterator[tuple[int, Path]]:
-    """All files of what was learned, with the changes after which they were written."""
+    """All index files, with the changes after which they were written."""
     return _numbered(folder, _INDEX)
 
 
@@ -88,11 +88,11 @@ def part_files(folder: Path) -> Iterator[Path]:
 
 
 def check_folder(folder: Path, *, readonly: bool) -> None:
-    """Refuse a folder whose files are not what a collection has."""
+    """Refuse a folder whose files cannot be those of a collection."""
     if not folder.is_dir():
         if folder.exists():
             raise CollectionError("is not a collection: it is not a folder", folder)
-        raise FileNotFoundError(2, "there is no such collection", str(folder))
+        raise FileNotFoundError(2, "no such collection", str(folder))
     if not os.path.lexists(folder / DATABASE):
         raise CollectionError(f"is not a collection: it has no file {DATABASE}", folder)
     named = [DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal", LOCK]
@@ -101,16 +101,16 @@ def check_folder(folder: Path, *, readonly: bool) -> None:
         check_file(path, folder, readonly=readonly)
     thumbnails = _status(folder / THUMBNAILS)
     if thumbnails is not None and not stat.S_ISDIR(thumbnails.st_mode):
-        raise _not_ours(folder, THUMBNAILS, "a plain folder")
+        raise _not_ours(folder, THUMBNAILS, "a regular folder")
 
 
 def check_file(path: Path, folder: Path, *, readonly: bool) -> None:
-    """Refuse what is there and is no plain file, or one that has a name elsewhere as well."""
+    """Refuse what exists and is not a regular file, or has hard links."""
     status = _status(path)
     if status is None:
         return
     if not stat.S_ISREG(status.st_mode):
-        raise _not_ours(folder, path.name, "a plain file")
+        raise _not_ours(folder, path.name, "a regular file")
     if status.st_nlink > 1 and not readonly:
         raise CollectionError(
             f"is not written to: its {path.name} has another name elsewhere (a hard link), and "
@@ -138,7 +138,7 @@ def _numbered(folder: Path, pattern: re.Pattern[str]) -> Iterator[tuple[int, Pat
 
 
 def remove(path: Path) -> None:
-    """Remove a file, if it is there and the system lets us: Windows keeps what somebody maps."""
+    """Remove a file if it exists and the system allows it: Windows locks mapped files."""
     try:
         path.unlink(missing_ok=True)
     except PermissionError:
@@ -147,5 +147,5 @@ def remove(path: Path) -> None:
 
 
 def opened_plainly(path: Any, flags: int) -> int:
-    """Open a file, but no link: as the `opener` of `open`."""
+    """Open a file, refusing links: the `opener` of `open`."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)

@@ -1,4 +1,4 @@
-"""The files of a folder, and what is in each of them at one moment."""
+"""The files of a folder, and their contents at one moment."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from nearlabel.features.picture_archives import Kind
 from nearlabel.features.picture_formats import HEAD
 from nearlabel.features.pictures import UnreadablePicture, regular_file
 
-# A file may be written twice within one tick of its clock: the time of one that has just been
-# written tells nothing. Clocks that count whole seconds tick every second, or every other one.
+# A file may be written twice within one tick of the file system's clock, so a very recent
+# modification time proves nothing. Clocks with whole seconds tick every second, or every other one.
 _TICK, _SLOW_TICK, _SECOND = 5 * 10**7, 2 * 10**9, 10**9
 _NO_TIME = 0
 
 
 class FileStamp(NamedTuple):
-    """By what a file is known to be unchanged, without reading it."""
+    """Identifies an unchanged file without reading it."""
 
     size: int
     mtime_ns: int
@@ -36,11 +36,11 @@ class FolderScan:
     Attributes
     ----------
     files : dict of str to FileStamp
-        By their paths from the folder, with / between names; sorted.
+        By their paths relative to the folder, with forward slashes; sorted.
     skipped : list of (path, reason)
-        What is left out, each with the rest of a sentence that says why.
+        Skipped files, each with the rest of a sentence that says why.
     unread : list of str
-        Folders that could not be listed: what is in them is not known.
+        Folders that could not be listed: their contents are unknown.
     """
 
     files: dict[str, FileStamp]
@@ -48,12 +48,12 @@ class FolderScan:
     unread: list[str]
 
     def may_have(self, path: str) -> bool:
-        """Whether a file may be there, though it was not found."""
+        """Whether a file may exist although it was not found."""
         return any(not folder or path.startswith(f"{folder}/") for folder in self.unread)
 
 
 class ReadFile(NamedTuple):
-    """What was in a file, the sha256 of it, and when."""
+    """The content of a file, its sha256, and its stamp."""
 
     content: bytes
     digest: bytes
@@ -66,27 +66,27 @@ def scan_folder(
     known: Mapping[str, FileStamp] | None = None,
     inside: str = "",
 ) -> FolderScan:
-    """List the files of a kind in a folder and the folders within it.
+    """List the files of a kind in a folder and its subfolders.
 
-    Names that begin with a dot are left out, and so are collections. Links are followed where they
-    lead to files of this folder, never out of it.
+    Hidden files and collections are left out. Links are followed if they lead to files in this
+    folder, never outside.
 
     Parameters
     ----------
     folder : path
     kind : Kind
     known : dict of str to FileStamp, optional
-        Files that are known to be of the kind, unless they have changed.
+        Files known to be of this kind, unless they have changed.
     inside : str, default=""
-        A folder within, which alone is looked at; paths are those from `folder`.
+        Scan only this subfolder; paths remain relative to `folder`.
 
     Raises
     ------
     OSError
-        Where the folder itself cannot be listed.
+        If the folder itself cannot be listed.
     """
     top = os.path.realpath(folder)
-    os.listdir(os.path.join(top, inside))  # noqa: PTH118, PTH208 — an error is the caller's
+    os.listdir(os.path.join(top, inside))  # noqa: PTH118, PTH208 — the caller handles errors
     found = FolderScan({}, [], [])
     for path, entry in _entries(top, inside, found):
         try:
@@ -103,7 +103,7 @@ def scan_folder(
 
 
 def _entries(top: str, inside: str, found: FolderScan) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """All that is neither folder nor hidden, by a stack: folders nest deeper than Python calls."""
+    """All visible files, by a stack: folders can nest deeper than Python's recursion limit."""
     waiting = [inside]
     while waiting:
         inside = waiting.pop()
@@ -114,7 +114,7 @@ def _entries(top: str, inside: str, found: FolderScan) -> Iterator[tuple[str, os
             found.unread.append(inside)
             found.skipped.append((inside, f"cannot be listed: {error.strerror}"))
             continue
-        if any(one.name == DATABASE for one in entries):  # a collection, not its material
+        if any(one.name == DATABASE for one in entries):  # a collection, not files to index
             continue
         for entry in entries:
             path = f"{inside}/{entry.name}" if inside else entry.name
@@ -125,11 +125,11 @@ def _entries(top: str, inside: str, found: FolderScan) -> Iterator[tuple[str, os
 
 
 def _stamp_of(entry: os.DirEntry[str], top: str, path: str) -> FileStamp | None:
-    """Size and time of a file; None for a link to a folder, which is entered where it lies."""
+    """Size and time of a file; None for a link to a folder, which is scanned where it is."""
     if entry.is_symlink():
         target = os.path.realpath(entry.path)
         if not Path(target).is_relative_to(top):
-            raise UnreadablePicture(path, "is a link out of the folder, which is not followed")
+            raise UnreadablePicture(path, "is a link that leads outside the folder and is skipped")
     try:
         about = entry.stat()
     except OSError as error:
@@ -142,7 +142,7 @@ def _stamp_of(entry: os.DirEntry[str], top: str, path: str) -> FileStamp | None:
 
 
 def _is_of(kind: Kind, path: str) -> bool:
-    """Whether the name of a file promises one of a kind, or the file begins as one."""
+    """Whether a file is of a kind, judging by its name or its first bytes."""
     if kind.has_suffix(path):
         return True
     try:
@@ -153,15 +153,15 @@ def _is_of(kind: Kind, path: str) -> bool:
 
 
 def read_unchanged(path: str | os.PathLike[str], most_bytes: int) -> ReadFile:
-    """The content of a file that nobody changes meanwhile.
+    """The content of a file that does not change while it is read.
 
-    The stamp of a file that was written just before has no time: it may be written again without
-    getting another one, so that it must be read again the next time.
+    The stamp of a file written just before has no time: the file may be written again within the
+    same tick, so it must be read again the next time.
 
     Raises
     ------
     UnreadablePicture
-        With the reason, also where the file is being written.
+        With the reason, also if the file is being written.
     """
     with regular_file(path) as file:
         try:
@@ -175,7 +175,7 @@ def read_unchanged(path: str | os.PathLike[str], most_bytes: int) -> ReadFile:
         except OSError as error:
             raise UnreadablePicture("", f"cannot be read: {error.strerror}") from None
     if _stamp(before) != _stamp(after) or len(content) != after.st_size:
-        raise UnreadablePicture("", "was changed while it was read")
+        raise UnreadablePicture("", "changed while it was being read")
     tick = _TICK if after.st_mtime_ns % _SECOND else _SLOW_TICK
     is_settled = abs(now - after.st_mtime_ns) > tick
     stamp = FileStamp(after.st_size, after.st_mtime_ns if is_settled else _NO_TIME)
@@ -187,7 +187,7 @@ def _stamp(about: os.stat_result) -> FileStamp:
 
 
 def root_of(folder: str | os.PathLike[str], roots: Sequence[str]) -> tuple[str, str]:
-    """The folder that is indexed, and the part of it that is meant: a folder within a known one."""
+    """The indexed folder and the part of it that is meant: a subfolder of a known folder."""
     path = Path(os.path.realpath(folder))
     for root in sorted(roots, key=len):
         if path.is_relative_to(root):
@@ -197,9 +197,9 @@ def root_of(folder: str | os.PathLike[str], roots: Sequence[str]) -> tuple[str, 
 
 
 def roots_within(root: str, roots: Sequence[str]) -> list[str]:
-    """The known folders within another one that have something in them.
+    """The known folders inside another one that are not empty.
 
-    One that has nothing may be the place of a disk that is not mounted.
+    An empty one may be the mount point of a disk that is not mounted.
     """
     return [
         one

@@ -1,4 +1,4 @@
-"""A folder that is looked at again and again, so that its collection follows its files."""
+"""A folder that is scanned repeatedly, so that its collection follows its files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nearlabel.common.progress import Progress
 
 _DOUBT = 10**9  # nanoseconds by which clocks may differ
 STILL_WRITTEN = 10**9
-"""Nanoseconds after which a file that is watched is taken for complete."""
+"""Nanoseconds after which a watched file is considered complete."""
 
 
 class FolderWatch:
-    """What is known of a folder from the last time that it was looked at.
+    """What is known about a folder from its last scan.
 
-    A file that was there then, and is not an item any more, was taken back or forgotten: it is not
-    added again until it changes. The same holds for a file that could not be read.
+    A file that existed then and is not an item was undone or forgotten: it is not added again until
+    it changes. The same holds for a file that could not be read.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class FolderWatch:
     def look(
         self, collection: Collection, patience_ns: int = 0, progress: Progress | None = None
     ) -> IndexReport:
-        """Bring a collection up to date with the folder."""
+        """Update a collection from the folder."""
         begin = time.time_ns()
         plan = self._plan(collection, patience_ns)
         report = run_index(
@@ -55,7 +55,7 @@ class FolderWatch:
         return report
 
     def _note(self, plan: IndexPlan, begin: int, patience_ns: int) -> None:
-        """Note which files were there, but for those that may have been too young to be read."""
+        """Record which files exist, except those that may have been too recent to be read."""
         youngest = begin - patience_ns - _DOUBT
         self._seen = {
             path: stamp

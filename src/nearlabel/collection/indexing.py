@@ -1,8 +1,8 @@
 """The files of a folder become items of a collection.
 
-First it is planned by names, sizes and times what has to be read: the second time these are new and
-changed files only. Then files are read by several threads, become vectors, and are added in
-batches, each of which is on the disk when the next begins: whoever interrupts loses the last one.
+Names, sizes and times decide first what has to be read: after the first time only new and changed
+files. Then several threads read the files, compute vectors and add them in batches. Each batch is
+on disk before the next begins, so an interrupt loses only the last one.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ from nearlabel.features.picture_files import Skipping, in_parallel
 _FILES_AT_ONCE = 32
 _BYTES_AT_ONCE = 2**26
 _UNMOUNTED = "if its disk is not mounted, mount it; nothing was changed"
-TEXT_KEPT = 300  # characters of a text, to be shown
+TEXT_KEPT = 300  # characters of a text kept for display
 
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """What is to be done so that a collection has the files of a folder.
+    """What has to be done so that a collection has the files of a folder.
 
     Attributes
     ----------
     root : str
-        The folder whose paths are kept.
+        The folder to which paths are relative.
     seen : dict of str to int
-        Files at known paths that are not as they were, and the items that they were.
+        Files at known paths that have changed, and their items so far.
     new : list of str
-        Files at paths that are not known.
+        Files at unknown paths.
     gone : dict of str to int
-        Paths of files that are not there any more, and their items.
+        Paths of files that no longer exist, and their items.
     missing : set of int
-        Items of which a file was gone before.
+        Items with a file that was already missing.
     unchanged : int
     scan : FolderScan
     within : list of str
-        Folders within the root that were indexed before it, and are parts of it from now on.
+        Folders inside the root that were indexed separately and become part of it.
     """
 
     root: str
@@ -74,7 +74,7 @@ class IndexPlan:
         return bool(self.seen or self.new or self.gone or self.within)
 
     def only(self, path: str) -> IndexPlan:
-        """What of it is about one file."""
+        """The part of the plan about one file."""
         return replace(
             self,
             seen={one: item for one, item in self.seen.items() if one == path},
@@ -87,29 +87,29 @@ class IndexPlan:
 
 @dataclass
 class IndexReport:
-    """What has become of the files of a folder.
+    """What happened to the files of a folder.
 
     Attributes
     ----------
     new : int
-        Items that were not there before.
+        Items that are new.
     changed : int
-        Items whose file has another content now.
+        Items whose file has new content.
     moved : int
-        Files that are at another path now.
+        Files that were moved to another path.
     copied : int
-        Further files of items that are still where they were, or came twice.
+        Further files of items that are still in place, or duplicates.
     found : int
-        Files that were only touched, or that came back.
+        Files that were only touched, or that reappeared.
     unchanged : int
-        Files that were not read, since their size and time are as they were.
+        Files that were not read, since their size and time have not changed.
     gone : int
-        Files that are not there any more, and nowhere else.
+        Files that no longer exist anywhere.
     skipped : list of (path, reason)
         Files that could not be read, each with the rest of a sentence that says why.
     seconds : float
     group : int or None
-        The run that these changes are, for others that belong to it.
+        The run of these changes, to which others can be added.
     """
 
     new: int = 0
@@ -132,28 +132,28 @@ def plan_index(
     passed_over: Mapping[str, FileStamp] | None = None,
     patience_ns: int = 0,
 ) -> IndexPlan:
-    """Compare a folder with what a collection knows of it; nothing is read but names.
+    """Compare a folder with what a collection knows about it, without reading files.
 
     Parameters
     ----------
     collection : Collection
     folder : path
-        One that was indexed before, one within it, or another one.
+        One that was indexed before, a subfolder of it, or a new one.
     kind : Kind
-        Which files count.
+        Which files to include.
     passed_over : dict of str to FileStamp, optional
-        Files that are left alone as long as they are so.
+        Files to ignore as long as they do not change.
     patience_ns : int, default=0
-        How long ago files must have been written: younger ones may not be complete.
+        The minimum age of files: younger ones may be incomplete.
 
     Raises
     ------
     OSError
-        Where the folder is not there, or has none of its files any more, as if a disk were not
-        mounted; then nothing is taken for gone.
+        If the folder does not exist, or contains none of its files any more, as when a disk is not
+        mounted; no file is then considered gone.
     """
     if is_collection(folder):
-        raise CollectionError("is a collection; give the folder of its files", Path(folder))
+        raise CollectionError("is a collection; pass the folder with its files", Path(folder))
     root, inside = root_of(folder, collection.roots())
     begins = f"{inside}/" if inside else ""
     within = roots_within(root, collection.roots())
@@ -200,9 +200,9 @@ def plan_index(
 
 
 def _known_files(collection: Collection, root: str, within: Sequence[str]) -> dict[str, FileState]:
-    """The files of a root by their paths, and those of folders within it."""
+    """The files of a root by their paths, and those of folders inside it."""
     known: dict[str, FileState] = {}
-    for one in (*within, root):  # what the root says counts more, but for what it misses
+    for one in (*within, root):  # the root takes precedence, except for missing files
         inside = Path(one).relative_to(root)
         for file in collection.files(one):
             path = (inside / file.path).as_posix()
@@ -219,24 +219,24 @@ def run_index(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> IndexReport:
-    """Do what was planned.
+    """Carry out a plan.
 
     Parameters
     ----------
     collection : Collection
     plan : IndexPlan
     features : ItemFeatures
-        What makes vectors of files.
+        Computes vectors from files.
     n_jobs : int or None, default=None
-        Threads that read files; -1 is all cores.
+        Threads that read files; -1 means all cores.
     progress : callable, optional
-        Called with (files done, files in all).
+        Called with (files done, total files).
     """
     begin, run = time.monotonic(), _Run(collection, plan, features, n_jobs, progress)
     if plan.within:
         collection.join_roots(plan.root, plan.within, group=run.group)
-    # What is known at other paths comes first: a file may have been moved before another one was
-    # put in its place, and that is a new item then.
+    # Contents known at other paths come first: a file may have been moved before another one took
+    # its place, which is then a new item.
     altered = run.recognize([*plan.seen])
     run.total += len(altered)
     run.add(plan.new)
@@ -249,7 +249,7 @@ def run_index(
 
 
 class _Found(NamedTuple):
-    """A file that was read."""
+    """A file that has been read."""
 
     path: str
     read: ReadFile
@@ -274,11 +274,11 @@ class _Run:
         self._n_jobs, self._progress = n_jobs, progress
         self.report = IndexReport(unchanged=plan.unchanged, skipped=[*plan.scan.skipped])
         self.done, self.total = 0, len(plan.seen) + len(plan.new)
-        self._known: list[tuple[str, int]] = []  # files with contents that there were, and items
+        self._known: list[tuple[str, int]] = []  # files with known contents, and their items
         self.group = self.report.group = collection.new_group()
 
     def recognize(self, paths: Sequence[str]) -> list[str]:
-        """Note which files have a content that is known; the paths of the others."""
+        """Record the files with known contents; returns the paths of the others."""
         unknown = []
         for batch in self._batches(paths, keeps_content=False):
             ids = self._collection.known_contents(one.read.digest for one in batch)
@@ -296,7 +296,7 @@ class _Run:
         return unknown
 
     def add(self, paths: Sequence[str]) -> None:
-        """Have files be items: those that there are, if their content is known, or new ones."""
+        """Turn files into items: existing ones if their content is known, else new ones."""
         for batch in self._batches(paths):
             by_content: dict[bytes, list[_Found]] = {}
             for one in batch:
@@ -337,7 +337,7 @@ class _Run:
             ]
 
     def count_known(self, plan: IndexPlan) -> None:
-        """Count which files with a known content were moved, copied or only touched."""
+        """Count which files with known contents were moved, copied or only touched."""
         left, missing = Counter(plan.gone.values()), {*plan.missing}
         for path, item in dict(self._known).items():
             if self._seen.get(path) == item:
@@ -373,13 +373,13 @@ class _Run:
         }
 
     def _beginning(self, content: bytes) -> str | None:
-        """The beginning of a text, to be shown."""
+        """The beginning of a text, for display."""
         if self._collection.settings.kind != "texts":
             return None
         return content[: 4 * TEXT_KEPT].decode("utf-8-sig", "replace")[:TEXT_KEPT]
 
     def _batches(self, paths: Sequence[str], keeps_content: bool = True) -> Iterator[list[_Found]]:
-        """Files that could be read, some at a time; a batch is done when the next is asked for."""
+        """Readable files in batches; asking for the next batch means that the last one is done."""
 
         def read(source: tuple[int, str]) -> tuple[int, _Found]:
             place, path = source
@@ -409,5 +409,5 @@ class _Run:
 
 
 def _plain_name(path: str) -> str:
-    """A name of a file as a text: bytes that are no UTF-8 as escapes."""
+    """A file name as text: bytes that are not UTF-8 are escaped."""
     return os.fsencode(path).decode(errors="backslashreplace")

@@ -1,7 +1,7 @@
-"""Vectors of the items of a collection, by what its settings say.
+"""Vectors of the items of a collection, as its settings specify.
 
-Nothing is learned from items: a vector depends on its own item alone, so that those of old and new
-items can be compared, and nothing of a forgotten one stays in others. So moments are scaled by
+Nothing is learned from items: a vector depends on its own item only, so that vectors of old and new
+items are comparable, and a forgotten item leaves no trace in others. So moments are scaled by
 constants, and words are hashed instead of listed.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from nearlabel import features as transformers  # which load scikit-learn when they are needed
+from nearlabel import features as transformers  # loads scikit-learn on first use
 from nearlabel.common.arrays import Array, Csr, canonical_csr
 from nearlabel.common.files import FORMAT
 from nearlabel.common.messages import did_you_mean
@@ -33,15 +33,15 @@ _SPREADS = 2.0  # deviations count twice: they are about half as large as means
 
 
 class ItemFeatures(NamedTuple):
-    """What makes vectors of items.
+    """What computes vectors from items.
 
     Attributes
     ----------
     files : Kind
-        Which files are such items.
+        The files that are such items.
     vectors : callable
-        Gives float32 rows, an array or a CSR matrix, for an iterable of items: bytes of files,
-        paths, and what transformers take. Those that a `Skipping` cannot read are left out.
+        Returns float32 rows, an array or a CSR matrix, for an iterable of items: bytes of files,
+        paths, and whatever the transformers accept. Items a `Skipping` cannot read are left out.
     """
 
     files: Kind
@@ -51,16 +51,16 @@ class ItemFeatures(NamedTuple):
 def chosen_features(
     kind: str, features: str | os.PathLike[str] | Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Features of a new collection, as its settings keep them: with the checksum of a network.
+    """The features of a new collection, in the form stored in its settings, with checksums.
 
     Parameters
     ----------
     kind : {"pictures", "texts", "vectors"}
     features : str or mapping, optional
-        Of pictures ``"moments"``, the name of a network, or the path of an ONNX file; by default
-        the best that there are, with a warning where these are moments. Of texts ``"words"``, the
-        default, ``"minilm"``, or an ONNX file. Vectors are as they are given. A mapping is what
-        this function gave.
+        For pictures ``"moments"``, the name of a network, or the path of an ONNX file; by default
+        the best one available, with a warning if that is moments. For texts ``"words"``, the
+        default, ``"minilm"``, or an ONNX file. Vectors are used as given. A mapping is a previous
+        result of this function.
     """
     if isinstance(features, Mapping):
         if kind != "vectors":
@@ -97,15 +97,15 @@ def chosen_features(
 def item_features(
     kind: str, features: Mapping[str, Any], *, n_jobs: int | None = None
 ) -> ItemFeatures:
-    """What makes vectors of the items of a collection; a ValueError if its settings make no sense.
+    """The transformer for the items of a collection; ValueError if its settings are not valid.
 
     Parameters
     ----------
     kind : {"pictures", "texts", "vectors"}
     features : mapping
-        What `chosen_features` gave.
+        As returned by `chosen_features`.
     n_jobs : int or None, default=None
-        Threads; -1 is all cores.
+        Threads; -1 means all cores.
     """
     check_choice(kind, "kind", ("pictures", "texts", "vectors"))
     name = features.get("name")
@@ -123,19 +123,19 @@ def item_features(
             meaning = transformers.TextEmbedding._from_tree(network, FORMAT)
             return ItemFeatures(TEXTS, _Meaning(meaning, n_jobs))
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"features of {kind} make no sense: {dict(features)!r}") from error
+        raise ValueError(f"features of {kind} are not valid: {dict(features)!r}") from error
     raise ValueError("a collection of vectors has no files: its vectors are given")
 
 
 def _names(kind: str) -> list[str]:
-    """Features that can be asked for by name."""
+    """Features that can be chosen by name."""
     networks = [one.name for one in NETWORKS.values() if one.of == kind]
     own = {"pictures": [_AUTO, _MOMENTS], "texts": [_AUTO, _WORDS], "vectors": [_AUTO, _GIVEN]}
     return [*own[check_choice(kind, "kind", tuple(own))], *networks]
 
 
 def _used(made: Any) -> dict[str, Any]:
-    """What settings keep of a network."""
+    """What settings store about a network."""
     used: dict[str, Any] = made._tree()["used"]
     return used
 
@@ -143,8 +143,8 @@ def _used(made: Any) -> dict[str, Any]:
 class _Moments:
     """Moments of pictures, scaled by constants.
 
-    L*u*v* is made so that equal distances look about equally different: means stay as they are,
-    with grey as the zero of lightness, and count as much as twice the deviations.
+    Equal distances in L*u*v* look about equally different: means are kept, with grey as the zero of
+    lightness, and deviations count twice.
     """
 
     def __init__(self, n_jobs: int | None) -> None:
@@ -160,8 +160,8 @@ class _Moments:
 class _Words:
     """Words of texts, hashed: 1 + log of how often each occurs, as rows of length 1.
 
-    How rare a word is would have to be learned. Instead, the most frequent words of English are
-    left out.
+    How rare a word is would have to be learned. Instead, the most frequent English words are left
+    out.
     """
 
     def __init__(self, columns: int, n_jobs: int | None) -> None:
@@ -175,7 +175,7 @@ class _Words:
 
     def __call__(self, sources: Iterable[Any]) -> Csr:
         texts = _texts(sources, self._n_jobs)
-        if not texts:  # of which scikit-learn makes no matrix
+        if not texts:  # scikit-learn refuses an empty list
             return csr_array((0, self._counts.n_features), dtype=np.float32)
         counts = canonical_csr(self._counts.transform(texts))
         counts.data = 1 + np.log(counts.data)

@@ -1,4 +1,4 @@
-"""What is read from the tables of a collection: items, files, tags, counts."""
+"""Queries on the tables of a collection: items, files, tags, counts."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ STATES = {
     "undecided": " AND learned IS NULL",
     "missing": " AND NOT EXISTS (SELECT 1 FROM files WHERE item = items.id AND NOT is_missing)",
 }
-_ID, _NAME = "id:", "name:"  # before what is one of these, and nothing else
-_AT_ONCE = 900  # values in one statement
-_MOST_NAMES = 20_000  # among which one that is like a wrong one is looked for
+_ID, _NAME = "id:", "name:"  # prefixes that force one reading
+_AT_ONCE = 900  # values per statement
+_MOST_NAMES = 20_000  # searched for a name similar to a misspelled one
 
 
 def path_bytes(path: str) -> bytes:
-    """A path as it is kept: names of files need not be texts."""
+    """A path as stored: file names need not be valid text."""
     return os.fsencode(path)
 
 
 def path_text(path: bytes) -> str:
-    """A path as Python has it."""
+    """A path as a Python string."""
     return os.fsdecode(path)
 
 
 def select_in(
     connection: sqlite3.Connection, select: str, values: Iterable[Any], *first: Any
 ) -> list[Any]:
-    """The rows of ``select IN (values)``, however many values there are."""
+    """The rows of ``select IN (values)``, for any number of values."""
     listed, found = list(values), []
     for start in range(0, len(listed), _AT_ONCE):
         part = listed[start : start + _AT_ONCE]
@@ -50,7 +50,7 @@ def select_in(
 
 
 def read_items(connection: sqlite3.Connection, ids: Sequence[int], kind: str) -> list[Item]:
-    """Items in the order of their ids; those that are not there are left out."""
+    """Items ordered by id; ids that do not exist are skipped."""
     listed = (json.dumps(list(ids)),)
     files: dict[int, list[FileState]] = {}
     for item, *state in connection.execute(
@@ -87,7 +87,7 @@ def item_ids(
     limit: int | None,
     name: str | None = None,
 ) -> list[int]:
-    """Ids of items after one of them, ascending: all, or those with a tag, a name or in a state."""
+    """Ids after a given one, ascending: all, or those with a tag, a name or in a state."""
     where, given = "id > ?", list[Any]([after])
     if tag is not None:
         where += (
@@ -109,7 +109,7 @@ def _part_of_path(text: str) -> bytes:
     try:
         return path_bytes(text)
     except UnicodeEncodeError:
-        return b"\0"  # no path has half a character, nor this
+        return b"\0"  # no path contains a surrogate, nor this
 
 
 def ids_beside(connection: sqlite3.Connection, id: int) -> tuple[int | None, int | None]:
@@ -120,7 +120,7 @@ def ids_beside(connection: sqlite3.Connection, id: int) -> tuple[int | None, int
 
 
 def known_ids(connection: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
-    """Of some ids those that items have."""
+    """Those of some ids that exist."""
     return {item for (item,) in select_in(connection, "SELECT id FROM items WHERE id", ids)}
 
 
@@ -142,7 +142,7 @@ def read_roots(connection: sqlite3.Connection) -> list[str]:
 
 
 def read_tags(connection: sqlite3.Connection) -> list[TagCount]:
-    """All tags of which something is decided, in the order of their numbers."""
+    """All tags with decisions, ordered by number."""
     found = connection.execute(
         "SELECT name, sum(is_yes), sum(NOT is_yes) FROM decisions JOIN tags ON tags.id = tag "
         "GROUP BY tag ORDER BY tag"
@@ -151,12 +151,12 @@ def read_tags(connection: sqlite3.Connection) -> list[TagCount]:
 
 
 def tag_numbers(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
-    """The numbers of those tags that there are."""
+    """The numbers of those tags that exist."""
     return dict(select_in(connection, "SELECT name, id FROM tags WHERE name", names))
 
 
 def known_tag(connection: sqlite3.Connection, name: str, folder: Path) -> int:
-    """The number of a tag that must be there."""
+    """The number of a tag, which must exist."""
     numbers = tag_numbers(connection, [name])
     if name not in numbers:
         names = [
@@ -167,7 +167,7 @@ def known_tag(connection: sqlite3.Connection, name: str, folder: Path) -> int:
 
 
 def read_counts(connection: sqlite3.Connection, kind: str) -> dict[str, int]:
-    """How many there are of everything."""
+    """The counts of everything."""
 
     def one(select: str) -> int:
         return int(connection.execute(select).fetchone()[0])
@@ -178,7 +178,7 @@ def read_counts(connection: sqlite3.Connection, kind: str) -> dict[str, int]:
         one("SELECT count(*) FROM items"),
     )
     no = one("SELECT count(*) FROM decisions") - yes
-    # Twice as fast as asking for each item.
+    # Twice as fast as a subquery per item.
     tagged = one("SELECT count(*) FROM (SELECT DISTINCT item FROM decisions WHERE is_yes)")
     return {
         "items": total,
@@ -195,9 +195,9 @@ def read_counts(connection: sqlite3.Connection, kind: str) -> dict[str, int]:
 
 
 def find(connection: sqlite3.Connection, text: str, folder: Path) -> int:
-    """The item that is meant by its id, its name, or a file's path or name.
+    """The item with a given id, name, or path or name of a file.
 
-    What begins with ``id:`` or ``name:`` means just that, if there is such an item.
+    The prefixes ``id:`` and ``name:`` force this reading, if such an item exists.
     """
     for start, look in ((_ID, _by_id), (_NAME, _by_name)):
         if text.startswith(start) and (ids := look(connection, text.removeprefix(start))):
@@ -216,7 +216,7 @@ def find(connection: sqlite3.Connection, text: str, folder: Path) -> int:
 def _the_one(ids: set[int], text: str, folder: Path) -> int:
     if len(ids) > 1:
         raise CollectionError(
-            f"has several items that {shown(text)} may mean, {some(sorted(ids))}: give one as "
+            f"has several items that match {shown(text)}, {some(sorted(ids))}: choose one as "
             f"{_ID}{min(ids)}",
             folder,
         )
@@ -224,7 +224,7 @@ def _the_one(ids: set[int], text: str, folder: Path) -> int:
 
 
 def _by_id(connection: sqlite3.Connection, text: str) -> set[int]:
-    """The item with this id, if it is one."""
+    """The item with this id, if it exists."""
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
         return set()
     found = connection.execute("SELECT id FROM items WHERE id = ?", (int(text),))
@@ -232,7 +232,7 @@ def _by_id(connection: sqlite3.Connection, text: str) -> set[int]:
 
 
 def _by_name(connection: sqlite3.Connection, text: str) -> set[int]:
-    """Items with this name, or with a file of this path."""
+    """Items with this name, or with a file at this path."""
     name = (text.encode("utf-8", "replace").decode(),)
     ids = {item for (item,) in connection.execute("SELECT id FROM items WHERE name = ?", name)}
     path = os.path.normpath(Path(text).absolute())
@@ -249,7 +249,7 @@ def _by_name(connection: sqlite3.Connection, text: str) -> set[int]:
 
 
 def ids_of_names(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
-    """The items of names that one item alone has."""
+    """The items with these names; names of several items are skipped."""
     found = connection.execute(
         f"SELECT name, min(id) FROM items WHERE name IN {LISTED} GROUP BY name HAVING count(*) = 1",
         (json.dumps([*names]),),

@@ -1,7 +1,7 @@
-"""Questions to what was learned: the model follows the store before it answers.
+"""Queries to the model of a collection, which follows the store before it answers.
 
-Whoever asks, in whichever process, reads one state of the store. The model is brought up to it
-first, by what the log of changes says was touched since the model was last asked.
+Every query, in any process, reads one state of the store. The model is first updated to it with the
+items that the log of changes lists since the last query.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from nearlabel.collection.learner import Learner
 from nearlabel.collection.records import Settings
 from nearlabel.common.files import FileError
 
-_TRIES = 3  # to take up a file that another process may just have replaced
-_UNSAVED = 500  # changed items that are worth a new file when a collection is closed
+_TRIES = 3  # attempts to load a file that another process may replace
+_UNSAVED = 500  # changed items that justify a new file on closing
 
 
 class LearnedAnswers:
-    """The learner of a collection, made when it is first asked."""
+    """The learner of a collection, created on first use."""
 
     def __init__(
         self,
@@ -37,16 +37,16 @@ class LearnedAnswers:
         self._database, self._source, self._notes = database, source, notes
         self._folder, self._settings = database.folder, settings
         self._learner: Learner | None = None
-        self._followed = 0  # the last change that the learner knows
-        self._lock = threading.RLock()  # held while the learner is brought to a later state
-        self._saving = threading.RLock()  # held while a file is written; taken before all others
-        self._held = threading.local()  # what this thread asks
+        self._followed = 0  # the last change the learner has followed
+        self._lock = threading.RLock()  # held while the learner is updated
+        self._saving = threading.RLock()  # held while a file is written; acquired before all others
+        self._held = threading.local()  # the learner that this thread uses
 
     @contextmanager
     def asking(self) -> Iterator[Learner]:
-        """What was learned from the state that is read inside, whatever is changed meanwhile.
+        """The model of the state that is read inside, whatever changes meanwhile.
 
-        Within a thread it nests: what is asked inside is answered from the same state.
+        It nests within a thread: all queries inside are answered from the same state.
         """
         held = getattr(self._held, "learner", None)
         if held is not None:
@@ -54,10 +54,10 @@ class LearnedAnswers:
             return
         for last_try in (*(False,) * (_TRIES - 1), True):
             with ExitStack() as read:
-                with self._lock:  # nobody else brings the learner to a later state than is read
+                with self._lock:  # the learner must not advance beyond the state read
                     connection = read.enter_context(self._database.reading())
                     if self._is_replaced(connection) and not last_try:
-                        continue  # by another process: a newer state has another file
+                        continue  # another process replaced the file; read the newer state
                     self._held.learner = self._current(connection).as_it_is()
                 try:
                     yield self._held.learner
@@ -76,15 +76,15 @@ class LearnedAnswers:
             return len(touched_after(connection, _stored(connection)[0] or 0)) >= _UNSAVED
 
     def save(self, *, tidy: bool = True) -> bool:
-        """Write what was learned to a file, and remove the one before.
+        """Write the model to a file, and remove the previous one.
 
-        Nobody who asks waits for the writing. Without `tidy`, rows that are gone stay in memory,
-        as do rows that would be searched in another way by now: nothing is asked any more.
+        Queries do not wait for the writing. Without `tidy`, removed rows stay in memory, and rows
+        keep their search method: enough if nothing is queried any more.
 
         Returns
         -------
         bool
-            Whether there is such a file: not where another method was chosen meanwhile.
+            Whether such a file exists: not if another method was chosen meanwhile.
         """
         self._database.refuse_changes()
         with self._saving:
@@ -107,7 +107,7 @@ class LearnedAnswers:
         return is_wanted
 
     def _load_again(self, learner: Learner, change: int, digest: str) -> None:
-        """Have a learner of a file in the place of the one that it was written by."""
+        """Replace the learner by the one loaded from the file it wrote."""
         loaded = self._made(self._settings())
         loaded.notes = self._notes
         self._notes.extend(loaded.opened(change, digest))
@@ -117,19 +117,19 @@ class LearnedAnswers:
                 self._learner, self._followed = loaded, last_change(connection)
 
     def set_method(self, method: str) -> None:
-        """Have the settings name another method, in JSON, and nothing be left of the one before."""
-        with self._database.writing() as connection, self._lock:  # nobody notes a file meanwhile
+        """Store another method, as JSON, in the settings and drop everything of the old one."""
+        with self._database.writing() as connection, self._lock:  # no file is recorded meanwhile
             connection.execute("UPDATE settings SET value = ? WHERE name = 'method'", (method,))
             connection.execute("UPDATE state SET index_change = NULL, index_digest = NULL")
         self.remove_others()
 
     def forget(self) -> None:
-        """Have a file without what is forgotten, where there was one, or what was learned."""
+        """Rewrite the file without forgotten items, if there was a file or a model."""
         with self._saving:
             with self._database.reading() as connection:
                 index, _ = _stored(connection)
             if self._learner is not None or index is not None:
-                with suppress(OSError, FileError):  # it can be made again
+                with suppress(OSError, FileError):  # it can be rebuilt
                     if self.save():
                         return
             with self._database.writing() as connection:
@@ -137,20 +137,20 @@ class LearnedAnswers:
         self.remove_others()
 
     def differences(self) -> list[str]:
-        """What the model has learned otherwise than a fresh one would, in words."""
+        """How the model differs from a fresh one, in words."""
         with self._database.reading() as connection, self._lock:
             learner = self._current(connection)
             return list(learner.verify().differences)
 
     def compact(self) -> None:
-        """Arrange what was learned anew, if there is something, and write it."""
+        """Rebuild the model, if there is one, and write it."""
         with self._lock:
             if self._learner is not None:
                 self._learner.compact()
         self.save()
 
     def remove_others(self) -> None:
-        """Remove all files but the one that counts."""
+        """Remove all index files except the current one."""
         with self._database.reading() as connection:
             kept, _ = _stored(connection)
         for change, path in index_files(self._folder):
@@ -158,12 +158,12 @@ class LearnedAnswers:
                 remove(path)
 
     def drop(self) -> None:
-        """Learn everything again when it is next asked."""
+        """Learn from scratch at the next query."""
         with self._lock:
             self._learner = None
 
     def leave(self) -> None:
-        """In the child of a fork: have locks that nobody holds."""
+        """After a fork, in the child: replace the locks by free ones."""
         self._lock, self._saving = threading.RLock(), threading.RLock()
 
     def _is_replaced(self, connection: sqlite3.Connection) -> bool:
@@ -172,15 +172,15 @@ class LearnedAnswers:
         return is_needed and not index_path(self._folder, index).exists()
 
     def _current(self, connection: sqlite3.Connection) -> Learner:
-        """The learner, which knows all changes of the state that is being read."""
+        """The learner, updated to the state that is being read."""
         with self._lock:
             last, settings = last_change(connection), self._settings()
             learner, followed = self._learner, self._followed
-            if learner is not None and followed > last:  # of an older state, for its reader alone
+            if learner is not None and followed > last:  # an older state, for this reader only
                 learner = self._made(settings)
                 learner.opened(None)
                 return learner
-            self._learner = None  # until it is known to be right
+            self._learner = None  # until the update has succeeded
             if learner is not None and not learner.is_by(settings.method):
                 learner = None
             if learner is None:
@@ -199,11 +199,11 @@ class LearnedAnswers:
         try:
             return Learner(self._folder, settings, self._source)
         except (TypeError, ValueError):
-            why = "is damaged: its settings name a method that there is not"
+            why = "is damaged: its settings name an unknown method"
             raise CollectionError(why, self._folder) from None
 
 
 def _stored(connection: sqlite3.Connection) -> tuple[Any, Any]:
-    """The change after which the file of what was learned was written, and its digest."""
+    """The change after which the index file was written, and its digest."""
     index, digest = connection.execute("SELECT index_change, index_digest FROM state").fetchone()
     return index, digest

@@ -1,14 +1,14 @@
 """What a collection has learned: a living model of its decided items, and its index file.
 
-The store is the truth; the model is derived from it and can always be made again. A row of the
-model is an item with a decision. Its id in the model is the item's `learned` number: the store
-gives it anew, ever greater, each time an item becomes a row or gets another vector. So rows are in
-the order in which a fresh fit of the content has them, and a row whose number is another one in the
-store is known to be out of date. Column l of the labels is tag number l: equal
-scores are ordered by tag, whatever came first, and no name is in the index file.
+The store is authoritative; the model is derived and can always be rebuilt. A row of the model is an
+item with a decision. Its id in the model is the item's `learned` number, which the store assigns in
+increasing order each time an item becomes a row or gets another vector. So rows are in the order of
+a fresh fit, and a row whose number differs from the store is out of date. Column l of the labels is
+tag number l: ties between scores are ordered by tag, regardless of history, and no name is in the
+index file.
 
 An index file holds neighbors, counts and labels. Vectors are read from the store, except where the
-search has lists (`nearlabel.InvertedLists`): these have a copy of them, in the order of the lists.
+search uses lists (`nearlabel.InvertedLists`), which have a copy in the order of the lists.
 """
 
 from __future__ import annotations
@@ -43,42 +43,42 @@ from nearlabel.search.automatic import takes_lists
 _Answer = TypeVar("_Answer")
 
 _INDEX = re.compile(r"index-\d+\.model")
-_MOST_TAGS = 2**24  # numbers, which are never given twice
-_ROWS_AT_ONCE = 2**14  # whose vectors are compared together
-_FEWEST_UNSAVED = 512  # changed rows that are learned again at the next opening in no time
+_MOST_TAGS = 2**24  # numbers, which are never reused
+_ROWS_AT_ONCE = 2**14  # whose vectors are compared at once
+_FEWEST_UNSAVED = 512  # changed rows that are quickly learned at the next opening
 _SHARE_UNSAVED = 1 / 32  # of the rows, if that is more
-_CLOSING = 8  # so many times fewer are worth a new file when a collection is closed
+_CLOSING = 8  # on closing, this many times fewer justify a new file
 
 
 class Source(Protocol):
-    """The store, as far as the learner reads it."""
+    """The part of the store that the learner reads."""
 
     def rows(self, ids: Sequence[int] | None = None) -> Rows:
-        """The items that have a decision: of some ids, or all of them; in their order."""
+        """The items with decisions: some by their ids, or all; in their order."""
 
     def vectors(self, ids: Sequence[int]) -> Any:
-        """The vectors of items as they are now; zeros of one that is gone."""
+        """The current vectors of items; zeros for removed items."""
 
 
 class Learner:
     """The living model of a collection.
 
-    One thread at a time changes it; many may ask, and each answer is that of one state.
+    One thread at a time changes it; many may query it, and each answer is from one state.
 
     Parameters
     ----------
     folder : Path
-        Where index files are.
+        Where the index files are.
     settings : Settings
-        Of which `method` has the name of the method and its parameters.
+        Its `method` has the name of the method and its parameters.
     source : Source
 
     Attributes
     ----------
     notes : list of str
-        Sentences about index files that were found to be damaged when they were used.
+        Messages about index files found to be damaged while in use.
     unsaved : int
-        Rows that have changed since the index file was written.
+        Rows changed since the index file was written.
     """
 
     def __init__(self, folder: Path, settings: Settings, source: Source) -> None:
@@ -86,25 +86,25 @@ class Learner:
         self._method = dict(settings.method)
         estimator(self._method)
         self._lock = ForkSafeLock()
-        self._origin: Learner | None = None  # of which this is a copy by `as_it_is`
+        self._origin: Learner | None = None  # the learner that `as_it_is` copied
         self._model: Any = None
         self._items = Grown(np.empty(0, np.int64))
         self._state: State | None = None
-        self._fitted_rows = 0  # when all was last learned at once
-        self._behind: set[int] = set()  # items that a change that failed has left out of date
+        self._fitted_rows = 0  # at the last full fit
+        self._behind: set[int] = set()  # items left out of date by a failed change
         self.unsaved = 0
         self.notes: list[str] = []
 
     def __len__(self) -> int:
-        """How many rows the model has; 0 where it has none, or a single one to learn from."""
+        """The number of rows of the model; 0 if there are too few to learn from."""
         return 0 if self._state is None else len(self._state.model._items)
 
     def is_by(self, method: Mapping[str, Any]) -> bool:
-        """Whether it learns by a method with these parameters."""
+        """Whether it uses this method with these parameters."""
         return self._method == dict(method)
 
     def as_it_is(self) -> Learner:
-        """A learner that answers from the present state, whatever this one follows later."""
+        """A learner that answers from the current state, whatever this one follows later."""
         learner = copy.copy(self)
         learner._origin = self._origin or self
         return learner
@@ -113,15 +113,14 @@ class Learner:
         """The index file of the state after a change."""
         return self._folder / f"index-{change}.model"
 
-    # The store has changed.
+    # Following the store.
 
     def opened(
         self, saved: int | None, digest: str | None = None, *, progress: Progress | None = None
     ) -> list[str]:
-        """Take up the index file of change `saved`, or learn from all rows.
+        """Load the index file of change `saved`, or learn from all rows.
 
-        Returns sentences about what had to be made again. What was changed since `saved` is for
-        `follow`.
+        Returns messages about what had to be rebuilt. `follow` does the changes since `saved`.
         """
         with self._lock.held():
             if saved is None:
@@ -135,7 +134,7 @@ class Learner:
             return []
 
     def follow(self, touched: Iterable[int]) -> None:
-        """Learn what has changed in some items, however often they have."""
+        """Learn the changes of some items, however many each had."""
         with self._lock.held():
             ids = self._behind.union(touched)
             if not ids:
@@ -147,9 +146,9 @@ class Learner:
             self.unsaved += len(ids)
 
     def _followed(self, touched: Array) -> bool:
-        """Make the net change of some items, if the model can follow it."""
+        """Apply the net change of some items, if the model can follow it."""
         model, items = self._model, self._model._items
-        if len(self._items) != items.n_places:  # an interrupt came between
+        if len(self._items) != items.n_places:  # it was interrupted
             return False
         places = np.flatnonzero(np.isin(self._items.array, touched))
         places = places if items.alive is None else places[items.alive[places]]
@@ -160,7 +159,7 @@ class Learner:
         if n < 2 or not _is_like(model, estimator_of(n, self._method)):
             return False
         if len(new):
-            if rows.learned[new[0]] <= items.store.ids[-1]:  # rows would not be in their order
+            if rows.learned[new[0]] <= items.store.ids[-1]:  # rows would be out of order
                 return False
             ids, y = rows.ids[new], label_rows(rows, items.labels.shape[1], new)
             model.partial_fit(self._source.vectors(ids.tolist()), y, ids=rows.learned[new])
@@ -177,7 +176,7 @@ class Learner:
         return True
 
     def _learn_all(self, progress: Progress | None = None) -> None:
-        """Learn anew from all rows; nothing where there are fewer than two."""
+        """Learn from all rows; no model if there are fewer than two."""
         rows = self._source.rows(None)
         n = len(rows.ids)
         self._model, self._items = None, Grown(np.asarray(rows.ids, np.int64))
@@ -193,12 +192,12 @@ class Learner:
         self._show()
 
     def _show(self) -> None:
-        """Let those who ask see the model as it is now."""
+        """Publish the current model to queries."""
         model = self._model
         self._state = None if model is None else State(state_of(model), self._items.array)
 
     def _prepare(self) -> None:
-        """Do now what the first question and the first change would have to do."""
+        """Do the work that the first query and the first change would have to do."""
         items = self._model._items
         items.prepare_search(self._model.n_neighbors_, 1)
         items.take_up_kept()
@@ -211,7 +210,7 @@ class Learner:
         return self.unsaved > (most // _CLOSING if closing else most)
 
     def at_rest(self) -> Learner:
-        """A learner of the present state to save, whatever this one follows meanwhile."""
+        """A learner of the current state to save, whatever this one follows meanwhile."""
         with self._lock.held():
             still = copy.copy(self)
             still._lock = ForkSafeLock()
@@ -220,10 +219,10 @@ class Learner:
             return still
 
     def save(self, change: int) -> str | None:
-        """Write the index file of the state after a change; None where there is no model.
+        """Write the index file of the state after a change; None if there is no model.
 
-        Returns its checksum. Rows that were forgotten are not in the file, but stay in memory until
-        it is loaded. Where others follow changes meanwhile, call it on a learner `at_rest`.
+        Returns its checksum. Forgotten rows are not in the file, but stay in memory until it is
+        loaded. If others follow changes meanwhile, call this on a learner `at_rest`.
         """
         if self._model is None:
             return None
@@ -235,9 +234,9 @@ class Learner:
         return write_index(self.path(change), change, present, tree, self._fitted_rows)
 
     def saved(self, still: Learner) -> bool:
-        """Note that a state of this learner is in a file; says if it is worth loading from there.
+        """Record that a state of this learner is in a file; returns whether to load it from there.
 
-        That is where rows were forgotten, or all was learned anew for the file.
+        That pays if rows were forgotten, or everything was learned again for the file.
         """
         with self._lock.held():
             self.unsaved = max(0, self.unsaved - still.unsaved)
@@ -245,7 +244,7 @@ class Learner:
             return has_gaps or self._fitted_rows != still._fitted_rows
 
     def compact(self) -> None:
-        """Arrange all rows anew, as a fresh fit would, without gaps of forgotten ones."""
+        """Rebuild all rows as a fresh fit would, without gaps of forgotten ones."""
         with self._lock.held():
             if self._model is None:
                 return
@@ -259,9 +258,9 @@ class Learner:
             self._show()
 
     def _are_for_lists(self) -> bool:
-        """Whether a fit would search the rows by lists now, and would not have when there was one.
+        """Whether a fit would search the rows by lists now, but did not at the last fit.
 
-        Some vectors cannot have lists, however many there are.
+        Some vectors cannot be searched by lists, however many there are.
         """
         items, k, d = self._model._items, self._model.n_neighbors_, self._model.n_features_in_
         if items.search != "auto" or sparse.issparse(items.store.take(slice(0, 1))):
@@ -279,11 +278,11 @@ class Learner:
         self._show()
 
     def verify(self, *, progress: Progress | None = None) -> Verification:
-        """Compare the model with the store, and with what a search and count of all rows gives."""
+        """Compare the model with the store, and with a full search and count."""
         with self._lock.held():
             rows, model = self._source.rows(None), self._model
             if model is None:
-                return Verification(0, (), ("there is no model",) if len(rows.ids) > 1 else ())
+                return Verification(0, (), ("the model is missing",) if len(rows.ids) > 1 else ())
             items, differences = model._items, []
             places = items.places
             if not np.array_equal(self._items.array[places], rows.ids):
@@ -300,7 +299,7 @@ class Learner:
             return Verification(len(items), compared, (*differences, *found.differences))
 
     def _other_vectors(self, ids: Array, places: Array) -> bool:
-        """Whether a vector of the model is another one than that of its item."""
+        """Whether a vector of the model differs from that of its item."""
         store = self._model._items.store
         for start in range(0, len(ids), _ROWS_AT_ONCE):
             some = slice(start, start + _ROWS_AT_ONCE)
@@ -315,8 +314,8 @@ class Learner:
     def suggest(self, query: Any, top: int = 10, *, without: Container[int] = ()) -> list[TagScore]:
         """The most probable tags of an item, by its id, or of a vector; best first.
 
-        An item that is a row is answered as if it were new. Tags in `without`, and those that no
-        other item carries, are left out.
+        An item that is a row is answered as if it were new. Tags in `without`, and tags that no
+        other item has, are left out.
         """
         top = check_integer(top, "top", low=1)
         return self._answer(query, lambda state, x, at: suggestions(state, x, at, top, without))
@@ -324,17 +323,17 @@ class Learner:
     def retrieve(
         self, query: Any, top: int = 5, per_tag: int = 8, *, without: Container[int] = ()
     ) -> list[TagGroup]:
-        """For each of the most probable tags, the nearest items that carry it."""
+        """For each of the most probable tags, the nearest items that have it."""
         top, per_tag = check_integer(top, "top", low=1), check_integer(per_tag, "per_tag", low=1)
         return self._answer(query, lambda state, x, at: groups(state, x, at, top, per_tag, without))
 
     def _answer(
         self, query: Any, answer: Callable[[State, Any, int | None], list[_Answer]]
     ) -> list[_Answer]:
-        """What a state answers, given a vector, and its place where it is that of a row.
+        """The answer of a state for a vector, and its position if it is a row.
 
-        Vectors in an index file are compared with their checksums when they are first read. Where
-        they are not as they were written, all is learned anew.
+        Vectors in an index file are checked against their checksums on first access. If one is
+        damaged, everything is learned again.
         """
         state = self._state
         if state is None:
@@ -365,7 +364,7 @@ class Learner:
 
 
 def _is_like(model: Any, other: Any) -> bool:
-    """Whether a model is of the method and the number of neighbors of another."""
+    """Whether a model has the method and the number of neighbors of another."""
     return type(model) is type(other) and model.n_neighbors == other.n_neighbors
 
 
@@ -379,13 +378,13 @@ def label_rows(rows: Any, n_columns: int, which: Array | None = None) -> Csr:
     columns = rows.tags[np.repeat(starts - indptr[:-1], sizes) + np.arange(indptr[-1])]
     q = max(n_columns, int(columns.max(initial=0)) + 1)
     if q > _MOST_TAGS or columns.min(initial=0) < 0:
-        raise FileError(f"is damaged: numbers of tags are from 0 to {_MOST_TAGS - 1:,}")
+        raise FileError(f"is damaged: tag numbers must be from 0 to {_MOST_TAGS - 1:,}")
     shape = len(sizes), q
     return csr_of_known(np.ones(len(columns), np.int8), columns, indptr, shape)
 
 
 def _differ(before: Csr, after: Csr) -> Array:
-    """Which rows of two label matrices, of which the second may have more columns, differ."""
+    """Which rows of two label matrices differ; the second may have more columns."""
     if before.shape[1] < after.shape[1]:
         before = before.copy()
         before.resize(after.shape)
@@ -393,6 +392,6 @@ def _differ(before: Csr, after: Csr) -> Array:
 
 
 class _Shape(NamedTuple):
-    """What decides how rows are searched."""
+    """What determines how rows are searched."""
 
     shape: tuple[int, int]

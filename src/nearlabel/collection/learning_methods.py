@@ -1,4 +1,4 @@
-"""Methods that a collection can learn by."""
+"""Methods that a collection can learn with."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from nearlabel.common.validation import check_choice
 from nearlabel.methods.registry import method
 
 METHODS = ("MLkNN", "BRkNN", "MallowskNN", "MLCWkNN")
-"""Methods whose answers follow from the content alone, whatever came and went before."""
+"""Methods whose answers depend on the content only, not on the history of changes."""
 DEFAULT_METHOD = {"name": "MLkNN", "n_neighbors": 10, "metric": "cosine"}
 
 _ROWS_A_NEIGHBOR = 15  # where there are few rows
 
 
 def estimator(settings: Mapping[str, Any]) -> Any:
-    """The unfitted method of a collection, of its name and its parameters."""
+    """The unfitted method of a collection, from its name and parameters."""
     parameters = dict(settings)
     name = parameters.pop("name", None)
     model = method(check_choice(name, "method", METHODS))(**parameters)
@@ -30,9 +30,9 @@ def estimator(settings: Mapping[str, Any]) -> Any:
 def with_other(
     settings: Mapping[str, Any], name: str | None = None, n_neighbors: int | None = None
 ) -> dict[str, Any]:
-    """The settings of a method with another name or number of neighbors, or both.
+    """The settings of a method with another name, another number of neighbors, or both.
 
-    Another method has only the distance and the search of the one before, not its own parameters.
+    A different method keeps only the metric and the search of the previous one.
     """
     kept = dict(settings)
     if name is not None and name != settings["name"]:
@@ -42,11 +42,11 @@ def with_other(
 
 
 def estimator_of(n: int, settings: Mapping[str, Any]) -> Any:
-    """The unfitted method for n rows: with few rows, it looks at fewer neighbors than asked for.
+    """The unfitted method for n rows: with few rows, it uses fewer neighbors than asked for.
 
-    A fifteenth of the rows is about the best with few of them. With fewer than fifteen, ML-kNN has
-    too little to estimate its counts from: the vote of the nearest row, smoothed by how frequent
-    tags are, takes its place (docs/collection.md).
+    About a fifteenth of few rows is best. Below fifteen rows ML-kNN has too little data to estimate
+    its counts from: the vote of the nearest row, smoothed by tag frequencies, takes its place
+    (docs/collection.md).
     """
     model = estimator(settings)
     model.n_neighbors = min(model.n_neighbors, max(1, n // _ROWS_A_NEIGHBOR))

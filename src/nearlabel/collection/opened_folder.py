@@ -1,4 +1,4 @@
-"""The folder of a collection while it is open: its lock, its recovery, its changes, its end."""
+"""The folder of an open collection: its lock, recovery, changes and closing."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ KINDS = ("pictures", "texts", "vectors")
 
 
 class OpenedFolder:
-    """The database, the vectors and what was learned, of one collection."""
+    """The database, the vectors and the model of one collection."""
 
     _all: ClassVar[WeakSet[OpenedFolder]] = WeakSet()
-    _of_parents: ClassVar[list[Any]] = []  # what the child of a fork must not even close
+    _of_parents: ClassVar[list[Any]] = []  # what the child of a fork must not close
 
     def __init__(self, path: Path, *, readonly: bool) -> None:
         self.path, self.readonly = path, readonly
@@ -72,13 +72,13 @@ class OpenedFolder:
 
     @property
     def settings(self) -> Settings:
-        """What the collection was created with, and what its first item has settled."""
+        """What the collection was created with, and the form of its vectors."""
         return self._read_settings()
 
     def change(
         self, kind: str, group: int | None, work: Callable[[ChangeLog], None]
     ) -> Change | None:
-        """Make a change: all of it is on the disk at the end, or nothing is."""
+        """Make a change: at the end either all of it is on disk, or nothing."""
         if group is not None:
             check_integer(group, "group", low=0, high=2**63 - 1)
         with self.database.writing() as connection:
@@ -89,14 +89,14 @@ class OpenedFolder:
                 connection.execute("ROLLBACK")
                 return None
         if self.learned.is_worth_saving():
-            with suppress(OSError):  # what is derived must not make a change fail that was made
+            with suppress(OSError):  # derived data must not make a committed change fail
                 self.learned.save()
         return change
 
     def finish_erasing(self) -> None:
-        """Erase from files what the tables have forgotten, when nobody reads it any more.
+        """Erase from files what was removed from the tables, once nobody reads it any more.
 
-        Where another process reads an older state for long, its log is left to the next time.
+        While another process reads an older state, the write-ahead log is left for the next time.
         """
         self.database.wait_for_readers()
         self.vectors.erase_unused()
@@ -108,12 +108,12 @@ class OpenedFolder:
                 connection.execute("UPDATE state SET is_erasing = 0")
 
     def close(self, *, save: bool) -> None:
-        """Let others write; nothing can be asked any more."""
+        """Close the folder; others can then write."""
         if self.database.is_closed:
             return
         try:
             if save and not self.readonly and self.vectors.damage is None:
-                with suppress(OSError):  # the next opening does it
+                with suppress(OSError):  # left for the next opening
                     if self._is_erasing():
                         self.finish_erasing()
                     if self.learned.is_worth_saving(closing=True):
@@ -125,28 +125,28 @@ class OpenedFolder:
 
     @classmethod
     def leave_all(cls) -> None:
-        """In the child of a fork, touch nothing that the parent has open."""
+        """After a fork, in the child: leave alone what the parent has open."""
         for one in list(cls._all):
             one.learned.leave()
             cls._of_parents.append(one.database.leave())
 
     def _recover(self) -> None:
-        """Bring in order what a process that died has left."""
+        """Clean up after a process that died."""
         for part in part_files(self.path):
             remove(part)
         cut = self.vectors.tidy()
         if cut:
             self.notes.append(
-                f"{cut} bytes at the end of the vectors were of a change that was never "
-                "acknowledged, and are removed"
+                f"{cut} bytes at the end of the vectors belonged to an unfinished change and were "
+                "removed"
             )
         self.learned.remove_others()
         if self._is_erasing():
             self.finish_erasing()
-            self.notes.append("items that were being forgotten are erased for good now")
+            self.notes.append("items that were being forgotten have now been erased")
 
     def salvage_vectors(self) -> None:
-        """Keep the vectors that are whole where others are not; these are made again by `index`."""
+        """Keep the intact vectors of a damaged file; `index` computes the others again."""
         damage = self.vectors.damage
         if damage is None:
             return
@@ -157,22 +157,19 @@ class OpenedFolder:
         self.learned.drop()
         self._recover()
         self.notes.append(
-            f"damaged vectors ({lost:,}) are made again where the files of their items are found; "
-            "until then they count as zeros"
+            f"damaged vectors ({lost:,}) are zeros until the files of their items are indexed again"
         )
 
     def _said_damage(self, damage: DamagedVectorsError) -> str:
-        """What can be done where vectors are damaged."""
-        again = "'nearlabel index' makes the vectors again"
+        """What can be done about damaged vectors."""
+        again = "'nearlabel index' computes the vectors again"
         if self.settings.kind == "vectors":
-            again = "bring back a backup"
+            again = "restore a backup"
         name = Path(str(damage.path)).name
-        return (
-            f"{name} is damaged or missing: tags can be read and exported, all else fails; {again}"
-        )
+        return f"{name} is damaged or missing: only tags can be read and exported; {again}"
 
     def _is_erasing(self) -> bool:
-        """Whether bytes of forgotten items may still be in files."""
+        """Whether files may still contain bytes of forgotten items."""
         with self.database.reading() as connection:
             (is_erasing,) = connection.execute("SELECT is_erasing FROM state").fetchone()
             return bool(is_erasing)
@@ -188,7 +185,7 @@ class OpenedFolder:
             if kind not in KINDS or not isinstance(features, dict) or not isinstance(method, dict):
                 raise ValueError
         except (KeyError, TypeError, ValueError, RecursionError):
-            raise CollectionError("is damaged: its settings make no sense", self.path) from None
+            raise CollectionError("is damaged: its settings are not valid", self.path) from None
         width, is_sparse = (None, None) if form is None else form
         return Settings(kind, features, method, width, is_sparse)
 
@@ -198,7 +195,7 @@ class OpenedFolder:
 
 
 def _locked(folder: Path) -> FileIO:
-    """The file by which others know that this process writes."""
+    """The file that tells other processes who writes."""
 
     def opener(path: str, flags: int) -> int:
         return opened_plainly(path, flags | os.O_CREAT)
@@ -208,7 +205,7 @@ def _locked(folder: Path) -> FileIO:
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
-        why = f"this collection can only be read: its files cannot be written ({error.strerror})"
+        why = f"this collection is read-only: its files cannot be written ({error.strerror})"
         raise PermissionError(error.errno, why, str(folder)) from None
     if not try_lock(file):
         owner = file.read(20).decode("ascii", "replace").strip()
@@ -216,14 +213,14 @@ def _locked(folder: Path) -> FileIO:
         who = f"process {owner}" if owner.isdecimal() else "another process"
         raise BlockingIOError(
             errno.EAGAIN,
-            f"{who} has this collection open for writing, and only one may; open it with "
+            f"{who} has this collection open for writing; open it with "
             "readonly=True, or wait until it is closed",
             str(folder),
         )
     try:
         file.truncate(0)
         file.write(f"{os.getpid()}\n".encode())
-    except OSError:  # on a full disk nobody is told who it is
+    except OSError:  # on a full disk the owner is not recorded
         pass
     return file
 

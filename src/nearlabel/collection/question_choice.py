@@ -1,12 +1,12 @@
 """Which items to ask a person about: choices from vectors and a model, without a store.
 
-To learn, an answer is worth most where the model is unsure and where it tells something about many
-other items. So among the fifth of the items with the greatest doubt, the one is asked about that
-stands for the most: an item stands for another as far as it is nearer to it than anything that is
-tagged already. This is the gain of facility location; the items that are chosen together share what
-they stand for. Without a model, the items that stand for the most come first.
+For learning, an answer is worth most where the model is unsure and the item is representative of
+many others. So among the fifth of the items with the highest entropy, the most representative one
+is chosen: an item represents another to the degree that it is nearer to it than any tagged item.
+This is the gain of facility location; items chosen together share what they represent. Without a
+model, the most representative items come first.
 
-To be quick, the items come first of whose tags the model is surest: a person confirms these.
+For quick confirmation, the items come first whose tags the model is most certain of.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from nearlabel.methods.explanations import other_voters
 from nearlabel.search import neighbor_graph
 
 LOOKED_AT = 1000
-"""Items among which questions are chosen, at random where there are more; see `looked_at`."""
+"""Items among which questions are chosen, a random sample if there are more; see `looked_at`."""
 CARRIERS = 64
-"""Items with a tag that others are compared with, at random where there are more."""
+"""Items with a tag that others are compared with, a random sample if there are more."""
 LIKELY_LOOKED_AT = 200
-"""Items nearest to these whose probability of the tag is computed."""
+"""Nearest items for which the probability of the tag is computed."""
 
-_SHARE_IN_DOUBT = 0.2  # of the items that are looked at
-_STANDS_FOR = 30  # nearest items of each that may stand for it
-_CELLS_AT_ONCE = 2**22  # probabilities that are looked at together
-_ROWS_AT_ONCE = 4096  # vectors that are compared together
-_PAIRS = 4_000_000  # items that are looked at x learned ones: under half a second
-_EVERY = 4  # of mixed questions, one that is quick to confirm
+_SHARE_IN_DOUBT = 0.2  # of the candidates
+_STANDS_FOR = 30  # nearest items of each that may represent it
+_CELLS_AT_ONCE = 2**22  # probabilities processed at once
+_ROWS_AT_ONCE = 4096  # vectors compared at once
+_PAIRS = 4_000_000  # candidates x learned items: under half a second
+_EVERY = 4  # one in so many mixed questions is quick to confirm
 
 
 class Seen(NamedTuple):
-    """What a model makes of n items.
+    """What a model predicts for n items.
 
     Attributes
     ----------
     doubts : ndarray of float, shape (n,)
-        The entropy of all tags together, in bits: 0 where each is certain.
+        The entropy of all tags together, in bits: 0 if each is certain.
     best : ndarray of float, shape (n,)
         The probability of the most probable tag.
     nearest : ndarray of float, shape (n,)
-        The distance of the nearest item that the model has learned from.
+        The distance to the nearest item the model has learned from.
     """
 
     doubts: Floats
@@ -55,7 +55,7 @@ class Seen(NamedTuple):
 
 
 def seen_by(model: Any, X: Any) -> Seen:
-    """What a fitted model makes of the rows of X."""
+    """What a fitted model predicts for the rows of X."""
     graph = model._items.neighbors(X, model.n_neighbors_)
     count, q = X.shape[0], model._items.labels.shape[1]
     doubts, best = np.empty(count), np.empty(count)
@@ -75,21 +75,21 @@ def _entropy(probabilities: Floats) -> Floats:
 
 
 def looked_at(n_learned: int) -> int:
-    """Among how many items questions are chosen: fewer where each has to be compared with many."""
+    """The number of candidates for questions: fewer if each is compared with many items."""
     return int(np.clip(_PAIRS // max(n_learned, 1), LOOKED_AT // 10, LOOKED_AT))
 
 
 def telling(X: Any, seen: Seen | None, n: int, metric: Any = "cosine") -> Array:
     """The rows of X whose tags would teach a model most, best first.
 
-    `seen` is what the model makes of them; None where there is none yet.
+    `seen` is what the model predicts for them; None without a model.
     """
     count = X.shape[0]
     if count < 2:
         return np.arange(min(n, count))
     near = neighbor_graph(X, min(_STANDS_FOR, count - 1), metric=metric)
     itself = np.arange(count)[:, None]
-    standing = np.hstack([itself, near.indices])  # who may stand for each row, and how far it is
+    standing = np.hstack([itself, near.indices])  # who may represent each row, and how far it is
     distances = np.hstack([np.zeros((count, 1)), near.distances])
     if seen is None:
         uncovered, is_open = distances[:, -1].copy(), np.ones(count, bool)
@@ -111,7 +111,7 @@ def telling(X: Any, seen: Seen | None, n: int, metric: Any = "cosine") -> Array:
 
 
 def certain(seen: Seen | None, n: int) -> Array:
-    """The rows of whose tags a model is surest, best first; none that get no tag."""
+    """The rows whose tags a model is most certain of, best first; only rows with a tag."""
     if seen is None:
         return np.empty(0, np.int64)
     order = np.argsort(seen.doubts, kind="stable")
@@ -119,7 +119,7 @@ def certain(seen: Seen | None, n: int) -> Array:
 
 
 def mixed(X: Any, seen: Seen | None, n: int, metric: Any = "cosine") -> tuple[Array, Array]:
-    """Rows of X that teach much, every fourth one quick to confirm; and which ones are that."""
+    """Informative rows of X, every fourth one quick to confirm; and which ones these are."""
     quick = certain(seen, n // _EVERY)
     slow = [row for row in telling(X, seen, n, metric).tolist() if row not in quick]
     rows = slow[: n - len(quick)]
@@ -132,7 +132,7 @@ def mixed(X: Any, seen: Seen | None, n: int, metric: Any = "cosine") -> tuple[Ar
 def nearest_to(
     X: Any, vectors: Callable[[slice], Any], count: int, n: int, metric: Any = "cosine"
 ) -> Array:
-    """Which n of `count` items, whose vectors come in runs, are nearest to any row of X."""
+    """Which n of `count` items, whose vectors come in blocks, are nearest to any row of X."""
     distances = np.empty(count)
     for start in range(0, count, _ROWS_AT_ONCE):
         part = slice(start, min(start + _ROWS_AT_ONCE, count))
@@ -141,7 +141,7 @@ def nearest_to(
 
 
 def tag_probabilities(model: Any, X: Any, tag: int, places: Sequence[int | None]) -> Floats:
-    """How probable a tag, by its column, is for the rows of X.
+    """The probability of a tag, by its column, for the rows of X.
 
     `places` says which of them the model has learned from: these are answered as if they were new.
     """

@@ -1,4 +1,4 @@
-"""Questions of a collection to its owner: which items to ask about next, and what to suggest."""
+"""Questions of a collection to its owner: which items to ask about next, with suggestions."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ STRATEGIES = ("mixed", "learn", "confident")
 _UNSURE = "the collection is unsure about its tags, and other items are like it"
 _FIRST = "many other items are like it"
 _SURE = "the collection is sure about its tags"
-_SUGGESTED = 10  # tags of each question
-_MOST_CANDIDATES = 20_000  # items that are looked through for one tag: in about a second
+_SUGGESTED = 10  # tags per question
+_MOST_CANDIDATES = 20_000  # candidates for one tag: takes about a second
 
 
 class Question(NamedTuple):
@@ -35,9 +35,9 @@ class Question(NamedTuple):
     ----------
     item : int
     suggestions : list of Suggestion
-        Its likeliest tags; in questions about one tag only this one.
+        Its most probable tags; in questions about one tag only this one.
     why : str
-        Why it is asked, for people.
+        Why it is asked, for display.
     """
 
     item: int
@@ -53,13 +53,13 @@ def questions(
     tag: str | None = None,
     without: Iterable[int] = (),
 ) -> list[Question]:
-    """What `Collection.questions` gives."""
+    """The result of `Collection.questions`."""
     n = check_integer(n, "n", low=1)
     check_choice(strategy, "strategy", STRATEGIES)
     asking = collection._folder.learned.asking()
     with asking as learner, collection._database.reading() as connection:
         state = learner._state
-        # The same questions for the same state, and others after each change.
+        # The same questions in the same state, different ones after each change.
         rng = np.random.default_rng(last_change(connection))
         if tag is not None:
             number = known_tag(connection, tag_name(tag, "tag"), collection.path)
@@ -97,7 +97,7 @@ def _about_tag(
     without: Iterable[int],
     rng: np.random.Generator,
 ) -> list[Question]:
-    """The items that are likeliest to have a tag, of those about which that is not decided."""
+    """The items most likely to have a tag, among those undecided about it."""
     with collection._database.reading() as connection:
         decided = {
             item
@@ -131,7 +131,7 @@ def _about_tag(
 
 
 def _askable(collection: Collection, ids: list[int], without: Iterable[int]) -> Array:
-    """Items that can be shown."""
+    """Items that can be displayed."""
     left_out = set(without)
     if collection.settings.kind != "vectors":
         left_out.update(collection.ids(state="missing"))
@@ -139,7 +139,7 @@ def _askable(collection: Collection, ids: list[int], without: Iterable[int]) -> 
 
 
 def _some(ids: Array, most: int, rng: np.random.Generator) -> Array:
-    """Ids as they are, or at random where there are too many, in their order."""
+    """All ids, or a random sample if there are too many, in their order."""
     return ids if len(ids) <= most else np.sort(rng.choice(ids, most, replace=False))
 
 

@@ -1,4 +1,4 @@
-"""What a collection takes and gives: small records without behavior of their own."""
+"""What a collection takes and returns: small records without behavior of their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Array
 
-_CHANGES = {  # for people, with how many items were touched
+_CHANGES = {  # for display, with the number of items
     "add": "added {}",
     "files": "updated the files of {}",
     "tag": "tagged {}",
@@ -23,24 +23,24 @@ _CHANGES = {  # for people, with how many items were touched
     "rename_tag": "renamed a tag of {}",
     "merge_tags": "merged tags of {}",
     "delete_tag": "deleted a tag of {}",
-    "vectors": "made the vectors of {} again",
+    "vectors": "computed the vectors of {} again",
     "undo": "took back a change to {}",
     "forget": "forgot {}",
 }
 
 
 class Settings(NamedTuple):
-    """What a collection was created with, and what its first item has settled.
+    """What a collection was created with, and the form of its vectors.
 
     Attributes
     ----------
     kind : {"pictures", "texts", "vectors"}
     features : dict
-        What makes vectors of items: `name`, and whatever else tells one form of it from another.
+        How vectors are computed: `name`, and whatever else identifies the features.
     method : dict
-        The method that learns: its `name`, and its parameters.
+        The method that learns: its `name` and parameters.
     width : int or None
-        Numbers of a vector; None before the first item.
+        The length of a vector; None before the first item.
     is_sparse : bool or None
         Whether vectors are stored as sparse rows; None before the first item.
     """
@@ -63,9 +63,9 @@ class FileState(NamedTuple):
         The path of the file within it, with forward slashes.
     size, mtime_ns : int
     item : int or None
-        The item that it is a file of; None where that is not known yet.
+        The item it belongs to; None if not known yet.
     is_missing : bool
-        Whether it was not there any more when the folder was last looked at.
+        Whether it was missing when the folder was last scanned.
     """
 
     root: str
@@ -82,15 +82,15 @@ class NewItem(NamedTuple):
     Attributes
     ----------
     content : bytes
-        The sha256 of its content, by which it is known: see `content_of` and `vector_content`.
+        The sha256 that identifies its content: see `content_of` and `vector_content`.
     vector : array-like of shape (d,), or sparse matrix of one row
     files : tuple of FileState
     name : str
-        What it is called: by default the path of its first file.
+        Its name: by default the path of its first file.
     text : str, optional
-        Its text, or the beginning of it, where there is one to show.
+        Its text, or the beginning of it, for display.
     item : int, optional
-        The item that has this content from now on, where it is known without a file.
+        The item that gets this content, if known without a file.
     """
 
     content: bytes
@@ -102,7 +102,7 @@ class NewItem(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What was said of a tag and an item: yes or no, by a `person` or a `suggestion`, and when."""
+    """A decision on a tag of an item: yes or no, by a `person` or a `suggestion`, and when."""
 
     is_yes: bool
     by: str
@@ -119,11 +119,11 @@ class Item(NamedTuple):
     files : tuple of FileState
         Where its content was seen.
     tags : dict of str to Decision
-        All that was decided of it, also what it is not, in the order of the tags' numbers.
+        All its decisions, including rejections, in the order of the tags' numbers.
     is_learned : bool
-        Whether it is an example to learn from: something was decided.
+        Whether it is a training example, that is, has a decision.
     is_missing : bool
-        Whether none of its files is there any more.
+        Whether all of its files are missing.
     text : str or None
     content : bytes
     """
@@ -139,7 +139,7 @@ class Item(NamedTuple):
 
     @property
     def shown_name(self) -> str:
-        """What it is called: by where its file is now, if a person gave that file its name."""
+        """Its name: the path of a current file, unless that file is named by its checksum."""
         paths = [file.path for file in self.files if not file.is_missing]
         named = [path for path in paths if self.content.hex() not in path]
         if not named or self.name in paths:
@@ -148,17 +148,17 @@ class Item(NamedTuple):
 
     @property
     def yes(self) -> list[str]:
-        """The tags that it has."""
+        """The tags it has."""
         return [name for name, decision in self.tags.items() if decision.is_yes]
 
     @property
     def no(self) -> list[str]:
-        """The tags that it was said not to have."""
+        """The tags rejected for it."""
         return [name for name, decision in self.tags.items() if not decision.is_yes]
 
 
 class TagCount(NamedTuple):
-    """A tag, and how many items have it, or were said not to have it."""
+    """A tag, and the numbers of items that have it and that reject it."""
 
     name: str
     yes: int
@@ -166,7 +166,7 @@ class TagCount(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change of a collection.
+    """A change to a collection.
 
     Attributes
     ----------
@@ -175,11 +175,11 @@ class Change(NamedTuple):
         add, files, tag, reject, clear, set_tags, decide, rename_tag, merge_tags, delete_tag,
         vectors, undo or forget.
     at : datetime
-        When, by the clock of then; numbers say what came first.
+        When, by the clock at that time; numbers define the order.
     group : int or None
-        The run that it belongs to: `undo` takes back the changes of a run together.
+        The run it belongs to: `undo` takes back the changes of a run together.
     items : int
-        How many items were touched.
+        How many items were affected.
     is_undone : bool
     """
 
@@ -192,14 +192,14 @@ class Change(NamedTuple):
 
     @property
     def said(self) -> str:
-        """What was done, for people."""
+        """What was done, for display."""
         items = "1 item" if self.items == 1 else f"{self.items} items"
         said = _CHANGES.get(self.kind)
         return f"{self.kind} {items}" if said is None else said.format(items)
 
 
 def said_changes(run: Sequence[Change]) -> str:
-    """What the changes of a run, the latest first, have done, for people."""
+    """What the changes of a run, latest first, have done, for display."""
     items: dict[str, int] = {}
     for change in reversed(run):
         items[change.kind] = items.get(change.kind, 0) + change.items
@@ -207,7 +207,7 @@ def said_changes(run: Sequence[Change]) -> str:
 
 
 class Voter(NamedTuple):
-    """An item that has a suggested tag, how far it is, and its part in the vote."""
+    """An item with a suggested tag, its distance, and its share of the vote."""
 
     id: int
     distance: float
@@ -215,7 +215,7 @@ class Voter(NamedTuple):
 
 
 class Suggestion(NamedTuple):
-    """A tag that an item may have, how likely that is, and the items that say so."""
+    """A tag an item may have, its probability, and the neighbors that have it."""
 
     tag: str
     probability: float
@@ -223,7 +223,7 @@ class Suggestion(NamedTuple):
 
 
 class TaggedItems(NamedTuple):
-    """A tag that an item may have, and the nearest items that carry it, with their distances."""
+    """A tag an item may have, and the nearest items that have it, with their distances."""
 
     tag: str
     probability: float
@@ -231,22 +231,23 @@ class TaggedItems(NamedTuple):
 
 
 class StoredIndex(NamedTuple):
-    """The file of what was learned: the change after which it was written, and its digest."""
+    """The index file: the change after which it was written, and its digest."""
 
     change: int
     digest: str
 
 
 class Rows(NamedTuple):
-    """Items to learn from, in the order in which they became so.
+    """Training items, in the order in which they became so.
 
     Attributes
     ----------
     ids : ndarray of int64, shape (n,)
     learned : ndarray of int64, shape (n,)
-        Ascending numbers, given anew when an item becomes an example again, or gets another vector.
+        Ascending numbers, assigned anew when an item becomes an example again or its vector
+        changes.
     indptr, tags : ndarrays of int64
-        ``tags[indptr[i]:indptr[i + 1]]`` are the numbers of the tags that row i has, ascending.
+        ``tags[indptr[i]:indptr[i + 1]]`` are the numbers of the tags of row i, ascending.
     """
 
     ids: Array
@@ -255,17 +256,17 @@ class Rows(NamedTuple):
     tags: Array
 
     def tags_of(self, row: int) -> list[int]:
-        """The numbers of the tags that a row has."""
+        """The numbers of the tags of a row."""
         return list(self.tags[self.indptr[row] : self.indptr[row + 1]].tolist())
 
 
 def content_of(content: bytes) -> bytes:
-    """The sha256 by which the content of a file is known."""
+    """The sha256 that identifies the content of a file."""
     return hashlib.sha256(content).digest()
 
 
 def vector_content(name: str, values: Sequence[float] | Array) -> bytes:
-    """The sha256 by which a vector that is no file is known: of its name and its values."""
+    """The sha256 that identifies a vector without a file: of its name and values."""
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass") + b"\0")
     digest.update(np.ascontiguousarray(values, "<f4").tobytes())
     return digest.digest()

@@ -1,8 +1,8 @@
 """The items nearest to a vector, with and without tags.
 
-What has learned searches its own rows. The other items have an index here, made when it is first
-asked for: so no vector is held twice. Items that were touched since are compared apart, until these
-are too many.
+The model searches its own rows. The other items have an index here, built on first use: so no
+vector is held twice. Items that have changed since are compared separately, until there are too
+many.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from nearlabel.search.interfaces import Index
 if TYPE_CHECKING:
     from nearlabel.collection.collection import Collection
 
-_MOST_TOUCHED = 256  # items that are compared apart: in some milliseconds
-_MOST_KEPT = 2**31  # bytes of vectors; more are read anew for each question
+_MOST_TOUCHED = 256  # items compared separately: takes some milliseconds
+_MOST_KEPT = 2**31  # bytes of vectors; more are read again for each query
 _ROWS_AT_ONCE = 2**14
 
 
 class _Indexed(NamedTuple):
-    """Items without a row in the model, as they were after a change."""
+    """Items without a row in the model, as of a change."""
 
     change: int
     metric: Any
@@ -49,7 +49,7 @@ class SimilarItems:
         self._indexed: _Indexed | None = None
 
     def nearest(self, collection: Collection, query: Any, n: int) -> list[tuple[int, float]]:
-        """What `Collection.similar` gives."""
+        """The result of `Collection.similar`."""
         own = query if isinstance(query, int) else None
         with (
             collection._folder.learned.asking() as learner,
@@ -77,12 +77,12 @@ class SimilarItems:
         settings: Settings,
         state: State | None,
     ) -> tuple[_Indexed | None, set[int]]:
-        """The index, if there is one to use, and the items that were touched since."""
+        """The index, if there is a usable one, and the items changed since."""
         metric, last = estimator(settings.method).metric, last_change(connection)
         with self._lock.held():
             indexed = self._indexed
             if indexed is not None and indexed.change > last:
-                return None, set()  # others read a later state already
+                return None, set()  # others already read a later state
             if indexed is not None and indexed.metric == metric:
                 touched = {*touched_after(connection, indexed.change)}
                 if len(touched) <= _MOST_TOUCHED:
@@ -100,14 +100,14 @@ def _checked(query: Any, width: int | None) -> Any:
     if x.shape[0] != 1:
         raise ArgumentError(f"query must be one vector; got {x.shape[0]}", "query")
     if width is not None and x.shape[1] != width:
-        raise ArgumentError(f"query must have {width} numbers; got {x.shape[1]}", "query")
+        raise ArgumentError(f"query must have {width} features; got {x.shape[1]}", "query")
     return x
 
 
 def _learned(state: State, x: Any, n: int) -> list[tuple[int, float]]:
-    """The nearest of the items that a model has learned from, and all as far as the last of them.
+    """The nearest of the items the model has learned from, including all ties with the last one.
 
-    The model has equal ones in the order in which it has learned them.
+    The model orders ties by when it learned them.
     """
     items, k = state.model._items, n
     while True:
@@ -122,7 +122,7 @@ def _learned(state: State, x: Any, n: int) -> list[tuple[int, float]]:
 def _parts(
     collection: Collection, state: State | None, ids: Sequence[int]
 ) -> Iterator[tuple[Array, Index]]:
-    """Of some items those that are no rows of the model, some at a time, ready to be searched."""
+    """Those of some items that are not rows of the model, in blocks, ready to be searched."""
     others, metric = np.array(ids, np.int64), estimator(collection.settings.method).metric
     if state is not None:
         others = others[~np.isin(others, state.items[state.model._items.places])]

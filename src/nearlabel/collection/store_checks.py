@@ -1,4 +1,4 @@
-"""Everything that a collection holds, looked at again: the proof that it is whole."""
+"""The checks of `verify`: everything that a collection holds."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _MOST_TOLD = 5
 
 @dataclass(frozen=True)
 class CollectionCheck:
-    """What `verify` has found; true where everything is as it should be.
+    """The result of `verify`; true if everything is in order.
 
     Attributes
     ----------
     items : int
     compared : tuple of str
-        What was looked at.
+        What was checked.
     differences : tuple of str
-        What is wrong, in words; empty where nothing is.
+        What is wrong, in words; empty if nothing is.
     """
 
     items: int
@@ -36,7 +36,7 @@ class CollectionCheck:
 
     def __str__(self) -> str:
         compared = f"{', '.join(self.compared)} of {self.items:,} items"
-        return f"{compared}: {'; '.join(self.differences) or 'all is as it should be'}"
+        return f"{compared}: {'; '.join(self.differences) or 'all in order'}"
 
 
 def store_differences(connection: sqlite3.Connection, vectors: StoredVectors) -> list[str]:
@@ -50,7 +50,7 @@ def _database(connection: sqlite3.Connection) -> Iterator[str]:
         if told != "ok":
             yield f"the database: {told}"
     for table, *_ in connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST_TOLD):
-        yield f"the database: a row of {table} refers to nothing"
+        yield f"the database: a row of {table} refers to a missing row"
 
 
 def _contents(connection: sqlite3.Connection) -> Iterator[str]:
@@ -59,19 +59,19 @@ def _contents(connection: sqlite3.Connection) -> Iterator[str]:
         f"SELECT id FROM items WHERE (learned IS NOT NULL) != {decided} LIMIT {_MOST_TOLD}"
     )
     for (item,) in wrong:
-        yield f"item {item} is an example although nothing is decided of it, or the other way round"
+        yield f"item {item} is an example without decisions, or has decisions without being one"
     most, last = connection.execute(
         "SELECT coalesce(max(items.learned), 0), (SELECT learned FROM state) FROM items"
     ).fetchone()
     if most > last:
-        yield "an item has a number that was never given"
+        yield "an item has a number that was never assigned"
     for number, name in connection.execute("SELECT id, name FROM tags"):
         try:
             is_right = tag_name(name) == name
         except ValueError:
             is_right = False
         if not is_right:
-            yield f"tag number {number} has a name that no tag can have"
+            yield f"tag number {number} has a name that is not valid"
 
 
 def _vectors(connection: sqlite3.Connection, vectors: StoredVectors) -> Iterator[str]:

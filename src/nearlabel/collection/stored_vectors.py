@@ -1,4 +1,4 @@
-"""The vectors of items: which file has them, where in it, and what is left over there."""
+"""The vectors of items: which file has them, where in it, and what is unused there."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from nearlabel.collection.folder_checks import (
 from nearlabel.collection.vector_file import HEAD_SIZE, Form, VectorFile, form_of, stacked
 from nearlabel.common.arrays import Array
 
-_AT_ONCE = 1000  # records that are salvaged
-_MANY = 10_000  # items that are found faster among all than one by one
-_VECTOR = 3  # the place of a vector in what is noted of an item
+_AT_ONCE = 1000  # records salvaged at once
+_MANY = 10_000  # above this, reading all items is faster than one by one
+_VECTOR = 3  # position of the vector in a logged item
 
 
 class StoredVectors:
-    """The file of vectors that a collection has now; the writer adds to it."""
+    """The current vector file of a collection; the writer appends to it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.folder: Path = database.folder
         self._file: tuple[int, VectorFile] | None = None
-        self.damage: DamagedVectorsError | None = None  # why there is no file
+        self.damage: DamagedVectorsError | None = None  # why the file cannot be used
 
     def check(self, connection: sqlite3.Connection) -> None:
-        """See whether the file is whole, as far as its head and its length say."""
+        """Check the header and the length of the file."""
         try:
             self.file(connection)
         except DamagedVectorsError as error:
@@ -58,21 +58,21 @@ class StoredVectors:
                 raise ValueError
         except (TypeError, KeyError, ValueError, RecursionError):
             raise CollectionError(
-                "is damaged: the form of its vectors makes no sense", self.folder
+                "is damaged: the form of its vectors is not valid", self.folder
             ) from None
         return Form(width, is_sparse)
 
     def append(
         self, connection: sqlite3.Connection, ids: Sequence[int], vectors: Sequence[Any]
     ) -> list[int]:
-        """Write vectors of items in a transaction, at whose end they count; where they are."""
+        """Append vectors of items in a transaction; returns their places, valid once it commits."""
         if not ids:
             return []
         form = self.form(connection)
         if form is None:
             form = form_of(vectors[0])
             if not form.width:
-                raise ValueError("vectors: at least one number is needed; got none")
+                raise ValueError("vectors must have at least 1 feature; got 0")
         rows = stacked(vectors, form)
         file = self.file(connection) or self._first(connection, form)
         (file.end,) = connection.execute("SELECT vectors_end FROM state").fetchone()
@@ -81,7 +81,7 @@ class StoredVectors:
         return places
 
     def cut(self) -> int:
-        """Cut off what does not count, of a change that failed or was interrupted."""
+        """Cut off the bytes of a change that failed or was interrupted."""
         with self._database.alone() as connection:
             file = self.file(connection)
             return 0 if file is None else file.cut()
@@ -89,7 +89,7 @@ class StoredVectors:
     def read(
         self, connection: sqlite3.Connection, ids: Sequence[int], gone: str = "refused"
     ) -> Any:
-        """The vectors of items; of those that are not there zeros, if `gone` says so."""
+        """The vectors of items; with `gone`, zeros for items that do not exist."""
         form = self.form(connection) or Form(0, False)
         wanted = np.asarray(ids, np.int64)
         select = "SELECT id, vector FROM items"
@@ -113,7 +113,7 @@ class StoredVectors:
         return rows if is_there.all() else _spread(rows, is_there)
 
     def file(self, connection: sqlite3.Connection) -> VectorFile | None:
-        """The file that this state of the database speaks of."""
+        """The vector file of this state of the database."""
         number, end = connection.execute("SELECT vectors_file, vectors_end FROM state").fetchone()
         if number == 0:
             return None
@@ -129,7 +129,7 @@ class StoredVectors:
         return held[1]
 
     def tidy(self) -> int:
-        """Remove what interrupted changes have left; how many bytes of vectors were cut off."""
+        """Remove leftovers of interrupted changes; returns the bytes of vectors cut off."""
         with self._database.alone() as connection:
             number, _ = connection.execute("SELECT vectors_file, vectors_end FROM state").fetchone()
             for other, path in vector_files(self.folder):
@@ -138,11 +138,11 @@ class StoredVectors:
         return self.cut()
 
     def used(self, connection: sqlite3.Connection) -> Array:
-        """Where vectors are that an item has, or would have again after `undo`; ascending."""
+        """The places of vectors that an item has, or would have after `undo`; ascending."""
         return np.array(sorted(self._owners(connection)), np.int64)
 
     def _owners(self, connection: sqlite3.Connection) -> dict[int, int]:
-        """The items of all places that are used."""
+        """The items of all places in use."""
         now = connection.execute("SELECT vector, id FROM items").fetchall()
         noted = connection.execute(
             "SELECT before, key FROM differences WHERE what = ? AND before IS NOT NULL",
@@ -152,7 +152,7 @@ class StoredVectors:
         return dict([*before, *now])
 
     def unused(self, connection: sqlite3.Connection) -> list[int]:
-        """Where records are that nothing refers to."""
+        """The places of unreferenced records."""
         file = self.file(connection)
         if file is None:
             return []
@@ -160,7 +160,7 @@ class StoredVectors:
         return [place for place in file.places() if place not in used]
 
     def garbage(self, connection: sqlite3.Connection) -> int:
-        """How many bytes of the file `compact` would give back."""
+        """The number of bytes that `compact` would free."""
         file = None if self.damage else self.file(connection)
         if file is None:
             return 0
@@ -170,13 +170,13 @@ class StoredVectors:
         return int(end) - HEAD_SIZE - len(self.used(connection)) * file.stride
 
     def erase_unused(self) -> int:
-        """Overwrite all that nothing refers to; how many records that were."""
+        """Overwrite all unreferenced records; returns their number."""
         with self._database.alone() as connection:
             file = self.file(connection)
             return 0 if file is None else file.erase(self.unused(connection))
 
     def compact(self) -> None:
-        """Have a file without gaps take the place of the one that there is."""
+        """Replace the file by one without gaps."""
         with self._database.writing() as connection:
             file = self.file(connection)
             if file is None or not self.unused(connection):
@@ -195,7 +195,7 @@ class StoredVectors:
         remove(file.path)
 
     def salvage(self) -> list[int]:
-        """Have a file of the records that are whole, and zeros for the others; whose these are."""
+        """Replace damaged records by zeros, in a new file; returns their items."""
         lost: set[int] = set()
         with self._database.writing() as connection:
             form = self.form(connection)
@@ -223,7 +223,7 @@ class StoredVectors:
                 "index_digest = NULL",
                 (number + 1, copy.end),
             )
-            # so that they are read again
+            # so that the files are read again
             again = "UPDATE files SET mtime_ns = 0 WHERE item IN (SELECT value FROM json_each(?))"
             connection.execute(again, (json.dumps(sorted(lost)),))
         self.close()
@@ -265,7 +265,7 @@ class StoredVectors:
 
 
 def _whole_rows(path: Path, form: Form, end: int, places: Sequence[tuple[int, int]]) -> list[Any]:
-    """The vectors of records, of items, in a file that is damaged; None for those that are, too."""
+    """The vectors of records in a damaged file; None for damaged ones."""
     rows: list[Any] = [None] * len(places)
     try:
         file = VectorFile(path, form, end, writable=False, is_whole=False)
@@ -279,7 +279,7 @@ def _whole_rows(path: Path, form: Form, end: int, places: Sequence[tuple[int, in
 
 
 def _spread(rows: Any, is_there: Array) -> Any:
-    """Rows where they belong, and zeros elsewhere."""
+    """Rows at their positions, and zeros elsewhere."""
     if sparse.issparse(rows):
         sizes = np.zeros(len(is_there), np.int64)
         sizes[is_there] = np.diff(rows.indptr)

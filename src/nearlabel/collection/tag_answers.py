@@ -1,4 +1,4 @@
-"""Answers of what a collection has learned: tags by their numbers, items by their ids."""
+"""Answers of a collection's model: tags by their numbers, items by their ids."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nearlabel.methods.answers import chances
 from nearlabel.methods.explanations import explained, other_voters
 from nearlabel.methods.retrieval import label_groups
 
-_SPARE = 16  # labels that are looked at beyond those asked for, at first
+_SPARE = 16  # labels considered at first beyond those asked for
 
 
 class TagScore(NamedTuple):
-    """A tag by its number, how probable it is, and the neighbors that carry it, nearest first."""
+    """A tag by its number, its probability, and the neighbors that have it, nearest first."""
 
     tag: int
     probability: float
@@ -26,7 +26,7 @@ class TagScore(NamedTuple):
 
 
 class TagGroup(NamedTuple):
-    """A tag by its number, how probable it is, and the nearest items with it, and how far."""
+    """A tag by its number, its probability, and the nearest items that have it, with distances."""
 
     tag: int
     probability: float
@@ -34,20 +34,20 @@ class TagGroup(NamedTuple):
 
 
 class State(NamedTuple):
-    """A model that nobody changes any more, and the item of each of its places."""
+    """A model that does not change any more, and the item of each of its places."""
 
     model: Any
     items: Array
 
     def place_of(self, item: int) -> int | None:
-        """Where an item stands; None where it is no row."""
+        """The position of an item; None if it is not a row."""
         places = np.flatnonzero(self.items[: self.model._items.n_places] == item)
         alive = self.model._items.alive
         places = places if alive is None else places[alive[places]]
         return int(places[0]) if len(places) else None
 
     def items_of(self, order: Any) -> list[int]:
-        """The items of rows by the ids that the model has for them."""
+        """The items of rows by their ids in the model."""
         places = self.model._items.places_of(np.asarray(order, np.int64))
         return list(self.items[places].tolist())
 
@@ -55,9 +55,9 @@ class State(NamedTuple):
 def suggestions(
     state: State, x: Any, place: int | None, top: int, without: Container[int]
 ) -> list[TagScore]:
-    """The most probable tags of one vector, and who carries them.
+    """The most probable tags of one vector, and who has them.
 
-    That of a training row, which stands at `place`, is answered as if it were new.
+    The vector of a training row, at position `place`, is answered as if it were new.
     """
     chosen = _Chosen(state.model, place, top, without)
     rows = None if place is None else np.array([place])
@@ -74,7 +74,7 @@ def suggestions(
 def groups(
     state: State, x: Any, place: int | None, top: int, per_tag: int, without: Container[int]
 ) -> list[TagGroup]:
-    """For each of the most probable tags of one vector, the nearest items that carry it."""
+    """For each of the most probable tags of one vector, the nearest items that have it."""
     model, chosen = state.model, _Chosen(state.model, place, top, without)
     if place is None:
         near, _ = model._voters(x)
@@ -94,7 +94,7 @@ def groups(
 
 
 class _Chosen:
-    """Which labels of one query are told: the best of those that another item carries."""
+    """Which labels of one query to return: the best of those that another item has."""
 
     def __init__(self, model: Any, place: int | None, top: int, without: Container[int]) -> None:
         self._model, self._top = model, top
@@ -106,7 +106,7 @@ class _Chosen:
         self.probabilities: Floats = np.empty(0)
 
     def columns(self, scores: LabelScores) -> Array:
-        """Their columns, best first, shape (1, c); equal scores in the order of the columns."""
+        """Their columns, best first, shape (1, c); ties in the order of the columns."""
         self.probabilities = chances(self._model, scores)[0]
         r, q = self._top + _SPARE, scores.shape[1]
         while True:

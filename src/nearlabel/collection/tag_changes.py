@@ -1,4 +1,4 @@
-"""Changes of tags and of what is decided: each writes rows to the log of a change."""
+"""Changes of tags and decisions: each writes rows to the log of a change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Answer = bool | None  # yes, no, or undecided
 
 
 def decide(log: ChangeLog, decisions: Sequence[tuple[int, str, Answer, str]], folder: Path) -> None:
-    """Have these be the answers, each with its author; of two to one question the last counts."""
+    """Store answers, each with its author; of two answers to one question the last wins."""
     refuse_unknown(log, {item for item, *_ in decisions}, folder)
     numbers = _numbers(log, (name for _, name, answer, _ in decisions if answer is not None))
     numbers |= tag_numbers(log.connection, {name for _, name, *_ in decisions} - numbers.keys())
@@ -38,7 +38,7 @@ def decide(log: ChangeLog, decisions: Sequence[tuple[int, str, Answer, str]], fo
 
 
 def set_tags(log: ChangeLog, item: int, names: Sequence[str], by: str, folder: Path) -> None:
-    """Have an item carry exactly these tags; those that are taken away become a no."""
+    """Set the tags of an item; tags that are removed become a no."""
     select = "SELECT name FROM decisions JOIN tags ON tags.id = tag WHERE item = ? AND is_yes"
     taken = {name for (name,) in log.connection.execute(select, (item,))} - set(names)
     answers = [(item, name, name not in taken, by) for name in (*names, *sorted(taken))]
@@ -47,7 +47,7 @@ def set_tags(log: ChangeLog, item: int, names: Sequence[str], by: str, folder: P
 
 
 def rename_tag(log: ChangeLog, old: str, new: str, folder: Path) -> None:
-    """Give a tag, and the levels below it, another name."""
+    """Rename a tag and the levels below it."""
     select = "SELECT id, name FROM tags WHERE name = ? OR substr(name, 1, ?) = ?"
     below = old + LEVELS
     found = log.connection.execute(select, (old, len(below), below)).fetchall()
@@ -57,16 +57,14 @@ def rename_tag(log: ChangeLog, old: str, new: str, folder: Path) -> None:
     there = tag_numbers(log.connection, names.values())
     for name, number in there.items():
         if number not in names:
-            raise TagTakenError(
-                f"has the tag {shown(name)} already: merge the two to have one of them", folder
-            )
+            raise TagTakenError(f"already has the tag {shown(name)}: merge the two instead", folder)
     log.write(What.TAG, {(number,): (name,) for number, name in names.items()})
 
 
 def merge_tags(log: ChangeLog, sources: Sequence[str], target: str, folder: Path) -> None:
-    """Have all that was decided of some tags be decided of one of them, or of another one.
+    """Move all decisions on some tags to one of them, or to another tag.
 
-    Where they differ, a yes counts more than a no.
+    Where they disagree, yes wins over no.
     """
     merged = [known_tag(log.connection, name, folder) for name in sources if name != target]
     if not merged:
@@ -84,14 +82,14 @@ def merge_tags(log: ChangeLog, sources: Sequence[str], target: str, folder: Path
 
 
 def delete_tag(log: ChangeLog, name: str, folder: Path) -> None:
-    """Have nothing be decided of a tag any more; the levels below it stay."""
+    """Remove all decisions on a tag; the levels below it stay."""
     number = known_tag(log.connection, name, folder)
     found = log.connection.execute("SELECT item FROM decisions WHERE tag = ?", (number,))
     log.write(What.DECISION, dict.fromkeys((item, number) for (item,) in found.fetchall()))
 
 
 def refuse_unknown(log: ChangeLog, items: Iterable[int], folder: Path) -> None:
-    """Refuse ids that no item has."""
+    """Refuse ids that do not exist."""
     wanted = set(items)
     select = f"SELECT id FROM items WHERE id IN {LISTED}"
     found = log.connection.execute(select, (json.dumps(sorted(wanted)),))
@@ -101,7 +99,7 @@ def refuse_unknown(log: ChangeLog, items: Iterable[int], folder: Path) -> None:
 
 
 def _numbers(log: ChangeLog, names: Iterable[str]) -> dict[str, int]:
-    """The numbers of tags; those that are not there yet are made."""
+    """The numbers of tags; missing tags are created."""
     listed = list(dict.fromkeys(names))
     numbers = tag_numbers(log.connection, listed)
     new = [name for name in listed if name not in numbers]

@@ -1,7 +1,7 @@
-"""What changes did to tags, in words: read from the log, which has what every row was before.
+"""What changes did to tags, in words, read from the log with the previous state of every row.
 
-What a row became is what it was before the next change of it, or what it is now. Changes that were
-undone are not in this history: their rows are gone from the log.
+The state of a row after a change is its state before the next change, or its current one. Undone
+changes are not in this history: their rows are removed from the log.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import NamedTuple
 from nearlabel.collection.change_log import Row, What, stored_rows, unpacked
 from nearlabel.collection.records import Change, said_changes
 
-_MOST_ROWS = 20_000  # of the log that are read
-_MOST_ITEMS = 1_000  # of a change that is told tag by tag: every view of a page tells the last one
-_MOST_TAGS = 3  # that are told one by one
+_MOST_ROWS = 20_000  # of the log that are read at most
+_MOST_ITEMS = 1_000  # of a change described tag by tag: every page view shows the last one
+_MOST_TAGS = 3  # that are named individually
 _DECIDING = ("tag", "reject", "clear", "set_tags", "decide")
 _OF_TAGS = ("rename_tag", "merge_tags", "delete_tag")
-_WORDS = {  # by what was decided before, and what is decided then
+_WORDS = {  # by the decisions before and after
     (None, True): "added to",
     (False, True): "added to",
     (True, False): "taken away from",
@@ -30,7 +30,7 @@ _WORDS = {  # by what was decided before, and what is decided then
 
 
 class _Difference(NamedTuple):
-    """A row of a table before and after a change, and what its tag was called then."""
+    """A row of a table before and after a change, and the name of its tag at that time."""
 
     what: What
     before: Row | None
@@ -39,7 +39,7 @@ class _Difference(NamedTuple):
 
 
 def said_effects(connection: sqlite3.Connection, changes: Sequence[Change]) -> dict[int, str]:
-    """What each of some changes did, by its number: tag by tag where the log still knows it."""
+    """What each of some changes did, by its number: tag by tag as far as the log has it."""
     said = {change.number: change.said for change in changes}
     told = [
         change
@@ -60,22 +60,22 @@ def said_effects(connection: sqlite3.Connection, changes: Sequence[Change]) -> d
 
 
 def said_run(connection: sqlite3.Connection, run: Sequence[Change]) -> str:
-    """What the changes of a run, the latest first, have done."""
+    """What the changes of a run, latest first, have done."""
     if len({change.kind for change in run}) < len(run):
-        return said_changes(run)  # many parts of one thing, as of an import
+        return said_changes(run)  # many parts of one action, such as an import
     said = said_effects(connection, run)
     return ", ".join(said[change.number] for change in reversed(run))
 
 
 def _history(connection: sqlite3.Connection, first: int) -> dict[int, list[_Difference]]:
-    """What changes from one on did to tags and decisions, as far as that is not too much."""
+    """What changes from a given one on did to tags and decisions, up to a limit."""
     select = (
         "SELECT change, what, key, tag, before FROM differences JOIN changes ON id = change "
         f"WHERE change >= ? AND what IN ({int(What.TAG)}, {int(What.DECISION)}) AND kind != 'undo' "
         "ORDER BY change DESC, place DESC LIMIT ?"
     )
     rows = connection.execute(select, (first, _MOST_ROWS + 1)).fetchall()
-    if len(rows) > _MOST_ROWS:  # of the oldest change, some may be left out
+    if len(rows) > _MOST_ROWS:  # the oldest change may be incomplete
         rows = [row for row in rows if row[0] != rows[-1][0]]
     keyed = [
         (change, What(what), (key, tag) if what == What.DECISION else (key,), before)
@@ -92,16 +92,16 @@ def _history(connection: sqlite3.Connection, first: int) -> dict[int, list[_Diff
     history: dict[int, list[_Difference]] = {}
     for change, what, key, packed in keyed:
         before = None if packed is None else unpacked(what, packed)
-        # A tag comes before, and goes after, what is decided of it: so it has a name here.
+        # A tag is created before, and deleted after, its decisions: so it has a name here.
         named = later.get((What.TAG, key[-1:]))
         found = _Difference(what, before, later.get((what, key)), str(named[0]) if named else "")
-        history.setdefault(change, []).append(found)  # the last first
+        history.setdefault(change, []).append(found)  # last first
         later[what, key] = before
     return history
 
 
 def _said_of_tags(change: Change, found: Sequence[_Difference]) -> str:
-    """Such as: renamed beach to Places|Beach (12 items)."""
+    """For example: renamed beach to Places|Beach (12 items)."""
     tags = [one for one in reversed(found) if one.what == What.TAG and one.before]
     gone = [str(one.before[0]) for one in tags if one.before and one.after is None]
     moved = [(one.before[0], one.after[0]) for one in tags if one.before and one.after]
@@ -115,7 +115,7 @@ def _said_of_tags(change: Change, found: Sequence[_Difference]) -> str:
 
 
 def _said_of_items(found: Sequence[_Difference]) -> str:
-    """Such as: sunset added to 3 items, boat rejected for 1 item."""
+    """For example: sunset added to 3 items, boat rejected for 1 item."""
     counts: Counter[tuple[str, str]] = Counter()
     for one in reversed(found):
         word = _WORDS.get((_answer(one.before), _answer(one.after)))

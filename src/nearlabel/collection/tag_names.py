@@ -1,4 +1,4 @@
-"""Names of tags: what they may be, and in which form they are kept."""
+"""Tag names: which are valid, and their normal form."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ from nearlabel.common.messages import shown
 from nearlabel.common.validation import ArgumentError, ArgumentTypeError
 
 LEVELS = "|"
-"""Divides the levels of a hierarchy, as in ``Places|Rome``."""
+"""Separates the levels of a hierarchy, as in ``Places|Rome``."""
 _LONGEST = 1000
 
 
 def tag_name(name: Any, argument: str = "tags") -> str:
-    """A name as it is kept: composed (NFC), without space around its levels.
+    """A name in normal form: composed (NFC), without spaces around its levels.
 
-    Any character may be in it but those that control a terminal or end a line.
+    Any character is allowed except control characters and line breaks.
     """
     if not isinstance(name, str):
-        raise ArgumentTypeError(f"{argument}: a tag must be a text; got {name!r}", argument)
+        raise ArgumentTypeError(f"{argument}: a tag must be a string; got {name!r}", argument)
     levels = [level.strip() for level in unicodedata.normalize("NFC", name).split(LEVELS)]
     kept = LEVELS.join(levels)
     if not all(levels):
         what = "is empty" if not any(levels) else "has a level without a name"
         raise ArgumentError(f"{argument}: the tag {shown(name)} {what}", argument)
     if any(unicodedata.category(mark) in ("Cc", "Cs", "Zl", "Zp") for mark in kept):
-        message = f"{argument}: the tag {shown(name)} has a control character or a line break"
+        message = f"{argument}: the tag {shown(name)} contains a control character or a line break"
         raise ArgumentError(message, argument)
     if len(kept) > _LONGEST:
         message = (
-            f"{argument}: the tag {shown(name)} has {len(kept)} characters; {_LONGEST} at most"
+            f"{argument}: the tag {shown(name)} has {len(kept)} characters; "
+            f"at most {_LONGEST} are allowed"
         )
         raise ArgumentError(message, argument)
     return kept
 
 
 def tag_names(names: Any, argument: str = "tags") -> list[str]:
-    """One name or several, each once, in their order."""
+    """One name or several, without duplicates, in their order."""
     listed: Iterable[Any] = [names] if isinstance(names, str) else names
     if not isinstance(listed, Iterable):
-        raise ArgumentTypeError(f"{argument} must be tags; got {names!r}", argument)
+        raise ArgumentTypeError(f"{argument} must be a string or strings; got {names!r}", argument)
     return list(dict.fromkeys(tag_name(name, argument) for name in listed))

@@ -1,7 +1,7 @@
-"""Small pictures of items, made when they are first asked for, and kept beside the collection.
+"""Thumbnails of items, created on first use and cached in the collection.
 
-A thumbnail is known by the content that it shows, as its item is. It is derived: whoever removes
-the folder loses nothing.
+A thumbnail is identified by its content, as its item is. It is derived: the folder of thumbnails
+can be removed without loss.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nearlabel.features.pictures import MOST_BYTES, UnreadablePicture, regular_f
 
 _KEPT_SIZE = 256  # pixels of the longer side
 _MOST_SIZE = 4096
-_MOST_KEPT = 2**20  # bytes: a thumbnail has far fewer
+_MOST_KEPT = 2**20  # bytes: thumbnails are far smaller
 _QUALITY = 85
 _BEGIN, _END = b"\xff\xd8\xff", b"\xff\xd9"
 
@@ -32,25 +32,25 @@ def thumbnail(
     *,
     readonly: bool = False,
 ) -> bytes:
-    """A small picture of an item as a JPEG file, without what its camera has noted.
+    """A thumbnail of an item as a JPEG file, without the metadata of the camera.
 
     Parameters
     ----------
     folder : Path
-        Of the collection.
+        The folder of the collection.
     content : bytes
         The sha256 of the picture's file.
     files : iterable of Path
-        Where that content was seen. One that has another content by now is passed over.
+        Where that content was seen. Files that have changed since are skipped.
     size : int, default=256
-        Pixels of the longer side; of a smaller picture, as many as it has.
+        Pixels of the longer side; smaller pictures keep their size.
     readonly : bool, default=False
-        Whether the thumbnail is not kept.
+        If true, the thumbnail is not cached.
 
     Raises
     ------
     FileNotFoundError
-        Where none of the files is there any more as it was.
+        If none of the files has that content any more.
     UnreadablePicture
     """
     size = check_integer(size, "size", low=1, high=_MOST_SIZE)
@@ -70,17 +70,17 @@ def thumbnail(
 
 
 def source_of(content: bytes, files: Iterable[Path]) -> bytes:
-    """The bytes of the first file that has this content."""
+    """The bytes of the first file with this content."""
     for path in files:
         with suppress(UnreadablePicture, OSError), regular_file(path) as file:
             found = file.read(MOST_BYTES + 1)
             if hashlib.sha256(found).digest() == content:
                 return found
-    raise FileNotFoundError(2, "no file of this item is there as it was when it was indexed")
+    raise FileNotFoundError(2, "no file of this item is unchanged since it was indexed")
 
 
 def _reduced(source: bytes, size: int) -> bytes:
-    """A picture as a JPEG file with sides of at most so many pixels."""
+    """A picture as a JPEG file with sides of at most this many pixels."""
     image = upright_rgb(source, at_least=(2 * size, 2 * size))
     image.thumbnail((size, size))
     image.info.clear()
@@ -90,7 +90,7 @@ def _reduced(source: bytes, size: int) -> bytes:
 
 
 def _kept(path: Path) -> bytes | None:
-    """A thumbnail that was kept; None where there is none, or not all of it."""
+    """A cached thumbnail; None if there is none, or it is incomplete."""
     if any(folder.is_symlink() for folder in path.parents[:2]):
         return None
     try:
@@ -102,7 +102,7 @@ def _kept(path: Path) -> bytes | None:
 
 
 def _keep(path: Path, thumbnail: bytes) -> None:
-    """Write a thumbnail, if that is possible: it can be made again."""
+    """Write a thumbnail if possible: it can be created again."""
     inner, outer = path.parents[:2]
     part = outer.with_name(f".thumbnail.{secrets.token_hex(4)}.part")  # the next writer removes it
     with suppress(OSError):

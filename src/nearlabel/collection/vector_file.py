@@ -1,10 +1,10 @@
-"""The vectors of a collection: records in a file to whose end others are added.
+"""The vectors of a collection: a file of records to which others are appended.
 
-A file is a head of 64 bytes (mark, version, form, width, checksum) and records: the item's id, the
-length of what follows and a checksum of all that in 16 bytes, then float32 numbers; for sparse rows
-int32 columns before them. Whose record is the last one that counts is known to the database alone:
-bytes behind it are of a change that was never acknowledged. A record is written once; erased, it
-keeps its length, and all else is zeros.
+A file is a header of 64 bytes (magic, version, form, width, checksum) and records: 16 bytes with
+the item's id, the length of the data and a checksum of id and data, then float32 numbers, preceded
+by int32 columns for sparse rows. Only the database knows which record is the last one:
+bytes after it belong to a change that was never committed. A record is written once; when erased,
+it keeps its length, and everything else becomes zeros.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nearlabel.common.files import sync_folder
 
 _VERSION = 1
 _MARK = b"\x89nlvectors\r\n\x1a\n"
-_HEAD = struct.Struct("<14sHIQ")  # mark, version, 1 where rows are sparse, width
+_HEAD = struct.Struct("<14sHIQ")  # magic, version, 1 if rows are sparse, width
 _RECORD = struct.Struct("<qII")  # item, bytes of the numbers, checksum
 _HEADS = np.dtype([("item", "<i8"), ("length", "<u4"), ("sum", "<u4")])  # of many records
 _ITEM = 8  # bytes of an item's id
@@ -40,21 +40,21 @@ _MOST_COLUMNS = 2**31 - 1
 
 
 class Form(NamedTuple):
-    """How many numbers a vector has, and whether only those other than zero are stored."""
+    """The length of vectors, and whether only nonzero numbers are stored."""
 
     width: int
     is_sparse: bool
 
 
 def form_of(vector: Any) -> Form:
-    """The form in which a vector is given."""
+    """The form of a given vector."""
     if sparse.issparse(vector):
         return Form(int(vector.shape[-1]), True)
     return Form(int(np.asarray(vector).size), False)
 
 
 def stacked(vectors: Sequence[Any], form: Form) -> Any:
-    """Vectors as the rows of one array or CSR matrix of float32; refuses what has another form."""
+    """Vectors as the rows of one float32 array or CSR matrix; refuses another form."""
     for vector in vectors:
         found = form_of(vector)
         if found != form or (sparse.issparse(vector) and vector.shape[0] != 1 and vector.ndim == 2):
@@ -71,16 +71,16 @@ def stacked(vectors: Sequence[Any], form: Form) -> Any:
             matrix = np.array([np.asarray(v, np.float32).ravel() for v in vectors], np.float32)
             values = matrix
     if not np.isfinite(values).all():
-        raise ValueError("vectors: all numbers must be finite, and within float32")
+        raise ValueError("vectors must be finite and within the range of float32")
     return matrix
 
 
 def _said(form: Form) -> str:
-    return f"{'sparse' if form.is_sparse else 'dense'} vectors of {form.width} numbers"
+    return f"{'sparse' if form.is_sparse else 'dense'} vectors with {form.width} features"
 
 
 class VectorFile:
-    """A file of vectors up to a record, mapped into memory; the one writer can add to it."""
+    """A vector file up to a record, memory-mapped; the single writer can append to it."""
 
     def __init__(
         self, path: Path, form: Form, end: int, *, writable: bool, is_whole: bool = True
@@ -95,7 +95,7 @@ class VectorFile:
         try:
             if is_whole:
                 self._check()
-            else:  # every record that is read is checked
+            else:  # every record is checked when read
                 self.end = min(end, self._file.seek(0, os.SEEK_END))
         except BaseException:
             self.close()
@@ -104,7 +104,7 @@ class VectorFile:
 
     @classmethod
     def create(cls, path: Path, form: Form) -> VectorFile:
-        """Make a file without records, in place of one that was never acknowledged."""
+        """Create a file without records, replacing one that was never committed."""
         start = _HEAD.pack(_MARK, _VERSION, form.is_sparse, form.width)
         head = start.ljust(HEAD_SIZE - _SUM, b"\0")
         with FileIO(path, "w", opener=opened_plainly) as file, named(path):
@@ -114,10 +114,9 @@ class VectorFile:
         return cls(path, form, HEAD_SIZE, writable=True)
 
     def append(self, ids: Sequence[int], rows: Any) -> tuple[list[int], int]:
-        """Write vectors behind the last that counts: where each of them is, and where they end.
+        """Append vectors after the last record that counts; returns their places and the new end.
 
-        They are on the disk then; they count when `end` is moved there. On an error the file is as
-        it was.
+        They are on disk then, and count once `end` is moved. On an error the file is unchanged.
         """
         places, start = [], self.end
         try:
@@ -142,7 +141,7 @@ class VectorFile:
         return place + _RECORD.size + self._header(place)[1]
 
     def cut(self) -> int:
-        """Cut off what is behind the last record that counts; returns how many bytes that were."""
+        """Cut off everything after the last record that counts; returns the number of bytes."""
         behind = self._file.seek(0, os.SEEK_END) - self.end
         if behind > 0:
             self._file.truncate(self.end)
@@ -171,7 +170,7 @@ class VectorFile:
         return found
 
     def erase(self, places: Iterable[int]) -> int:
-        """Overwrite records by zeros, but for their lengths; returns how many were not so yet."""
+        """Overwrite records with zeros, except their lengths; returns how many were not erased."""
         erased = 0
         for place in places:
             item, length, _ = self._header(place)
@@ -190,7 +189,7 @@ class VectorFile:
         return erased
 
     def places(self) -> Iterator[int]:
-        """Where each record begins that counts, erased or not."""
+        """The start of each record that counts, erased or not."""
         if not self.form.is_sparse:
             yield from range(HEAD_SIZE, self.end, self.stride)
             return
@@ -200,11 +199,11 @@ class VectorFile:
             place = self.end_after(place)
 
     def size_of(self, place: int) -> int:
-        """How many bytes a record takes."""
+        """The size of a record in bytes."""
         return self.end_after(place) - place
 
     def copy_to(self, target: Path, places: Sequence[int]) -> tuple[VectorFile, list[int]]:
-        """Another file with some of the records, and where they are in it."""
+        """A new file with some of the records, and their places in it."""
         copy = VectorFile.create(target, self.form)
         try:
             moved, content = [], self._bytes()
@@ -228,17 +227,17 @@ class VectorFile:
         return copy, moved
 
     def close(self) -> None:
-        """Close the file; what is mapped stays so while somebody reads it."""
+        """Close the file; it stays mapped while somebody reads it."""
         self._file.close()
         self._mapped = np.empty(0, np.uint8)
 
     @property
     def stride(self) -> int:
-        """Bytes of a record, where all have the same length."""
+        """The size of a record in bytes, if all have the same."""
         return _RECORD.size + 4 * self.form.width
 
     def _records(self, ids: Sequence[int], rows: Any) -> Iterator[tuple[bytes, list[int]]]:
-        """The bytes of records, some at a time, and their lengths."""
+        """The bytes of records, in blocks, and their lengths."""
         step = (
             max(1, _NUMBERS_AT_ONCE // max(1, self.form.width))
             if not sparse.issparse(rows)
@@ -286,18 +285,18 @@ class VectorFile:
             raise self._damaged("the columns of a sparse row are not in order")
 
     def _header(self, place: int) -> tuple[int, int, int]:
-        """Item, length and checksum of the record at a place that is said to be one."""
+        """Item, length and checksum of the record that should start at a place."""
         limit = self.end - _RECORD.size
         if not HEAD_SIZE <= place <= limit:
             raise self._damaged("a record is not where it should be")
         item, length, total = _RECORD.unpack_from(self._bytes().data, place)
         unit = 8 if self.form.is_sparse else 4 * self.form.width
         if place + _RECORD.size + length > self.end or length % max(unit, 1):
-            raise self._damaged("a record has no sensible length")
+            raise self._damaged("a record has an invalid length")
         return item, length, total
 
     def _check_records(self, records: Array, ids: Array) -> None:
-        """Check many records of one length, without a step of Python for each part of each."""
+        """Check many records of one length at once, without a Python loop."""
         heads = np.frombuffer(np.ascontiguousarray(records[:, : _RECORD.size]), _HEADS)
         stride, content = records.shape[1], records.reshape(-1).data
         sums = [
@@ -312,12 +311,12 @@ class VectorFile:
     def _check_record(self, record: Array, item: int) -> None:
         owner, length, total = _RECORD.unpack_from(record.data)
         if owner != item or length != len(record) - _RECORD.size:
-            raise self._damaged(f"the record of item {item} belongs to another one, or was erased")
+            raise self._damaged(f"the record of item {item} belongs to another item, or was erased")
         if _checksum(owner, record[_RECORD.size :]) != total:
             raise self._damaged(f"the checksum of the record of item {item} does not match")
 
     def _bytes(self) -> Array:
-        """The file up to the last record that counts, mapped anew where it has grown."""
+        """The file up to the last record that counts, mapped again if it has grown."""
         mapped = self._mapped
         if len(mapped) < self.end:
             mapped = np.frombuffer(
@@ -329,7 +328,7 @@ class VectorFile:
     def _check(self) -> None:
         head = self._file.read(HEAD_SIZE) or b""
         if not head.startswith(_MARK) or len(head) < HEAD_SIZE:
-            raise self._damaged("it begins with other bytes")
+            raise self._damaged("it does not start with the expected bytes")
         _, version, is_sparse, width = _HEAD.unpack_from(head)
         if version > _VERSION:
             raise CollectionError(
@@ -337,20 +336,20 @@ class VectorFile:
                 self.path,
             )
         if hashlib.sha256(head[:-_SUM]).digest()[:_SUM] != head[-_SUM:]:
-            raise self._damaged("the checksum of its head does not match")
+            raise self._damaged("the checksum of its header does not match")
         if (width, bool(is_sparse)) != self.form or not 0 < width <= _MOST_COLUMNS:
-            raise self._damaged("its vectors have another form than the settings say")
+            raise self._damaged("the form of its vectors differs from the settings")
         size = self._file.seek(0, os.SEEK_END)
         if not HEAD_SIZE <= self.end <= size:
-            raise self._damaged(f"it should have {self.end} bytes, and has {size}")
+            raise self._damaged(f"it should have {self.end} bytes, but has {size}")
 
     def _damaged(self, why: str) -> CollectionError:
-        return DamagedVectorsError(f"is damaged: {why}; bring back a backup", self.path)
+        return DamagedVectorsError(f"is damaged: {why}; restore a backup", self.path)
 
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Errors of a file that is open, with its name."""
+    """Errors of an open file, with its name."""
     try:
         yield
     except OSError as error:
@@ -359,7 +358,7 @@ def named(path: Path) -> Iterator[None]:
 
 
 def no_room(error: OSError) -> bool:
-    """Whether an error says that a disk is full."""
+    """Whether an error says that the disk is full."""
     return error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 

@@ -1,1 +1,1 @@
-"""What is read off a neighbor graph and a label matrix: counts, scores, ranks, decisions."""
+"""What is computed from a neighbor graph and a label matrix: counts, scores, ranks, decisions."""

@@ -1,4 +1,4 @@
-"""Probabilities of scores: how often labels with such scores are right."""
+"""Probabilities from scores: how often labels with such scores are correct."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ _MOST_KNOTS = 256
 
 
 class Calibration(NamedTuple):
-    """A map from scores to probabilities that never falls, linear between knots.
+    """A monotone map from scores to probabilities, linear between knots.
 
     Attributes
     ----------
     scores, chances : ndarray of float, shape (m,)
-        The knots, by rising score.
+        The knots, by ascending score.
     """
 
     scores: Floats
     chances: Floats
 
     def of(self, scores: Floats) -> Floats:
-        """Probabilities of scores, of any shape; those of the outer knots beyond these."""
+        """Probabilities of scores, of any shape; constant beyond the outer knots."""
         if len(self.scores) == 1:
             return np.full(np.shape(scores), self.chances[0])
         below = np.searchsorted(self.scores, scores, side="right") - 1
         below = np.clip(below, 0, len(self.scores) - 2)
         left, right = self.scores[below], self.scores[below + 1]
-        with np.errstate(over="ignore"):  # of scores far beyond two knots that are close together
+        with np.errstate(over="ignore"):  # for scores far beyond two close knots
             part = np.clip((scores - left) / (right - left), 0, 1)
         return np.asarray((1 - part) * self.chances[below] + part * self.chances[below + 1])
 
 
 def calibration(scores: LabelScores, Y: Csr) -> Calibration:
-    """The map for scores of rows with labels Y, all labels together: isotonic regression [1]_.
+    """The map for scores of rows with labels Y, pooled over all labels: isotonic regression [1]_.
 
-    Scores that rise while the share of right labels falls are taken together. Each knot is the mean
-    score of such a group and its share, half a label added to both sides: no probability is 0 or 1.
+    Neighboring scores are pooled where the share of correct labels decreases. Each knot is the mean
+    score of such a group and its share, with half a label added on both sides, so that no
+    probability is 0 or 1.
 
     References
     ----------

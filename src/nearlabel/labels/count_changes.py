@@ -1,4 +1,4 @@
-"""Training rows whose numbers of neighbors with a label have changed: what repairs tables."""
+"""Training rows whose numbers of neighbors with a label have changed, to update tables."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.labels.counts import counts_and_own, kernel_places
 
 _ROWS_AT_ONCE = 2**14
-_ROWS_A_THREAD = 2**10  # one thread does fewer as soon
-# Labels, counts and own labels of `CountChanges`, and how many entries each row has.
+_ROWS_A_THREAD = 2**10  # fewer do not pay for another thread
+# Labels, counts and own labels of `CountChanges`, and the number of entries of each row.
 _Entries = tuple[Array, Array, Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
 class CountChanges:
-    """Training rows that leave a cell of the tables, and enter another.
+    """Training rows that move from one cell of the tables to another.
 
-    Entries come in pairs, of one row and one label: first where the row was, then where it is.
+    Entries come in pairs, for one row and one label: first the old cell, then the new one.
 
     Attributes
     ----------
@@ -42,11 +42,11 @@ class CountChanges:
     count : ndarray of int32
         How many of the row's neighbors carry the label.
     own : ndarray of int8
-        1 where the row carries it, else 0.
+        1 if the row carries it, else 0.
     rows : ndarray of int, shape (r,)
         The places of the rows.
     entries : ndarray of int, shape (r,)
-        How many of the entries belong to each of them.
+        The number of entries of each row.
     """
 
     label: Array
@@ -89,22 +89,22 @@ def count_changes(
     rows : ndarray of int, shape (r,)
         Places of training rows.
     before, after : ndarray of int, shape (r, k), or None
-        Places of their neighbors. None where the rows were not there before, or are gone: they are
+        Places of their neighbors. None if the rows did not exist before, or are removed: they are
         counted as if they had no neighbors and no labels.
     Y_before, Y_after : csr_array, shape (n, q) and (n', q')
-        Labels of all places; there may be more of both after.
+        Labels of all places; there may be more of both afterwards.
     relabelled : ndarray of int, optional
-        Places at which the two may differ; by default they are compared.
+        Places where the two may differ; by default they are compared.
     n_jobs : int
         Threads.
 
     Returns
     -------
     list of CountChanges
-        Of runs of rows: many in one would have to be copied.
+        By blocks of rows: a single one would require a copy.
     """
     _check(rows, before, after, Y_before, Y_after)
-    # A list without columns stands for rows that are not there.
+    # A list without columns stands for rows that do not exist.
     nobody = np.empty((len(rows), 0), np.int32)
     old, new = (kernel_places(nobody if part is None else part) for part in (before, after))
     if old.dtype != new.dtype:
@@ -127,7 +127,7 @@ def count_changes(
 
 
 def _differences(Y_before: Csr, Y_after: Csr, relabelled: Array | None) -> Callable[..., _Entries]:
-    """What finds the changes of a run of rows, of all of which some may be relabelled."""
+    """A function that finds the changes of a block of rows, some of which may be relabelled."""
     core = engine.core()
     if core is None:
         return partial(_by_scipy, Y_before, Y_after)
@@ -151,7 +151,7 @@ def _differences(Y_before: Csr, Y_after: Csr, relabelled: Array | None) -> Calla
 
 
 def _is_longer(Y_before: Csr, Y_after: Csr) -> bool:
-    """Whether a matrix is another with rows behind it, as can be told by where they are."""
+    """Whether a matrix is another with rows appended, judging by where its memory is."""
     parts = (Y_before.indptr, Y_after.indptr), (Y_before.indices, Y_after.indices)
     return all(old.ctypes.data == new.ctypes.data for old, new in parts)
 
@@ -159,7 +159,7 @@ def _is_longer(Y_before: Csr, Y_after: Csr) -> bool:
 def _by_scipy(Y_before: Csr, Y_after: Csr, rows: Array, before: Array, after: Array) -> _Entries:
     q, k = Y_after.shape[1], max(before.shape[1], after.shape[1])
     old, new = _codes(rows, before, Y_before, q), _codes(rows, after, Y_after, q)
-    changed = new - old  # SciPy drops what is zero
+    changed = new - old  # SciPy drops zeros
     row, label = row_numbers(changed), changed.indices
     codes = np.zeros((len(label), 2), np.int32)
     for column, stored in enumerate((old, new)):
@@ -171,7 +171,7 @@ def _by_scipy(Y_before: Csr, Y_after: Csr, rows: Array, before: Array, after: Ar
 
 
 def _codes(rows: Array, near: Array, Y: Csr, q: int) -> Csr:
-    """`counts_and_own` of rows, over q labels; nothing for rows that are not there."""
+    """`counts_and_own` of rows, over q labels; nothing for rows that do not exist."""
     if not near.shape[1]:
         return sparse.csr_array((len(rows), q), dtype=np.int32)
     graph = NeighborGraph.unchecked(near, near, Y.shape[0])
@@ -184,11 +184,11 @@ def _codes(rows: Array, near: Array, Y: Csr, q: int) -> Csr:
 def _check(
     rows: Array, before: Array | None, after: Array | None, Y_before: Csr, Y_after: Csr
 ) -> None:
-    """Refuse arrays that do not belong together."""
+    """Refuse inconsistent arrays."""
     given = [part.shape for part in (before, after) if part is not None]
     if any(shape != given[0] for shape in given) or any(shape[0] != len(rows) for shape in given):
         raise ValueError(
-            "rows, before and after must be of one length, and before and after have the same "
+            "rows, before and after must have the same length, and before and after the same "
             f"number of neighbors; got {len(rows)} rows and the shapes {given}"
         )
     if Y_after.shape[1] < Y_before.shape[1]:

@@ -1,4 +1,4 @@
-"""What the labels of a row's neighbors add up to: counts and weighted sums, always sparse."""
+"""Counts and weighted sums of the labels of a row's neighbors, always sparse."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from nearlabel.graph import NeighborGraph
 
 _ROWS_AT_ONCE = 2**14
 _VOTES_A_CALL = 2**23  # labels of neighbors per call of the core: a tenth of a second
-_VOTES_AT_ONCE = 2**21  # labels of neighbors that are counted together: some 50 MiB of temporaries
+_VOTES_AT_ONCE = 2**21  # labels of neighbors counted at once: about 50 MiB of temporaries
 _ENTRIES_AT_ONCE = 2**18  # of a label matrix, so that temporaries stay small
 _DIGITS = 2.0**40
 
 
 def label_totals(Y: Csr) -> Array:
-    """Number of rows that carry each label, shape (q,)."""
+    """The number of rows that carry each label, shape (q,)."""
     totals = np.zeros(Y.shape[1], np.int64)
-    for start in range(0, Y.nnz, _ENTRIES_AT_ONCE):  # NumPy makes them 64 bits wide to count
+    for start in range(0, Y.nnz, _ENTRIES_AT_ONCE):  # NumPy converts them to 64 bits to count
         totals += np.bincount(Y.indices[start : start + _ENTRIES_AT_ONCE], minlength=len(totals))
     return totals
 
 
 def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
-    """How many neighbors of each row carry each label, C of the papers: int32, shape (n, q).
+    """How many neighbors of each row carry each label, C in the papers: int32, shape (n, q).
 
-    Y has the labels of the base rows. Stored are the labels that occur among a row's neighbors, in
+    Y has the labels of the base rows. The labels that occur among a row's neighbors are stored, in
     the order of the columns.
     """
     core = engine.core()
@@ -51,12 +51,12 @@ def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
 def neighbor_sums(graph: NeighborGraph, Y: Csr, weights: Floats) -> Csr:
     """For each label of a row's neighbors, the sum of the weights (n, k) of those that carry it.
 
-    Stored for the labels that `neighbor_counts` stores, zero or not. The nearest neighbor is added
-    first.
+    Stored for the labels that `neighbor_counts` stores, including zeros. The nearest neighbor is
+    added first.
     """
     core = engine.core()
     if core is None:
-        # SciPy drops sums that are zero: the imaginary part counts the votes and keeps them.
+        # SciPy drops zero sums: the imaginary part counts the votes and keeps them.
         sums = _product(graph, weights + 1j, Y)
         return with_data(sums, sums.data.real.copy())
     return _by_core(core.neighbor_sums, graph, Y, kernel_array(weights, np.float64))
@@ -65,25 +65,25 @@ def neighbor_sums(graph: NeighborGraph, Y: Csr, weights: Floats) -> Csr:
 def neighbor_shares(graph: NeighborGraph, Y: Csr, shares: Floats) -> Csr:
     """`neighbor_sums` of shares that add up to 1 in each row, rounded to 40 binary digits.
 
-    What is equal but for rounding errors is thus equal: a label that all neighbors carry has 1,
-    and one with half of the shares exactly 1/2.
+    Values that differ only by rounding errors thus become equal: a label that all neighbors carry
+    has 1, and one with half of the shares exactly 1/2.
     """
     sums = neighbor_sums(graph, Y, shares)
     return with_data(sums, np.rint(sums.data * _DIGITS) / _DIGITS)
 
 
 def counts_and_own(graph: NeighborGraph, Y: Csr, rows: Array) -> Csr:
-    """For each of `rows`, the counts among its neighbors, plus k + 1 for a label of its own.
+    """For each of `rows`, the counts among its neighbors, plus k + 1 for its own labels.
 
-    One sparse sum holds both: an entry for every label that the row or a neighbor carries.
+    One sparse sum has both: an entry for every label that the row or a neighbor carries.
     """
     return neighbor_counts(graph, Y) + (graph.k + 1) * Y[rows].astype(np.int32)
 
 
 def blocks_of_votes(graph: NeighborGraph, Y: Csr) -> Iterator[tuple[slice, NeighborGraph]]:
-    """Yield the graph in runs of rows whose neighbors carry a bounded number of labels in all."""
+    """Yield the graph in blocks of rows whose neighbors have a bounded total number of labels."""
     begin, end = Y.indptr[:-1], Y.indptr[1:]
-    # For a few queries it would take long to look at all base rows.
+    # For a few queries it would take too long to read all base rows.
     sizes = end - begin if graph.indices.size > len(begin) else None
     for chunk, part in graph.blocks(_ROWS_AT_ONCE):
         near = part.indices
@@ -96,24 +96,24 @@ def blocks_of_votes(graph: NeighborGraph, Y: Csr) -> Iterator[tuple[slice, Neigh
 
 
 def rows_a_call(graph: NeighborGraph, Y: Csr) -> int:
-    """How many rows a kernel counts in one call, so that an interrupt takes effect soon."""
+    """The number of rows per call of a kernel, so that an interrupt takes effect soon."""
     votes_a_row = int(graph.indices.shape[1] * (1 + Y.nnz // max(1, Y.shape[0])))
     return max(1, min(_ROWS_AT_ONCE, _VOTES_A_CALL // max(1, votes_a_row)))
 
 
 def kernel_graph(graph: NeighborGraph) -> Array:
-    """The neighbors as the compiled core takes them: a slice stays one."""
+    """The neighbors in the types of the compiled core: a slice stays one."""
     return kernel_places(graph.indices)
 
 
 def kernel_places(places: Array) -> Array:
-    """Places of rows as the compiled core takes them: of 32 or 64 bits, and a slice stays one."""
+    """Places of rows in the types of the compiled core: 32 or 64 bits, and a slice stays one."""
     kind = places.dtype if places.dtype in (np.int32, np.int64) else np.int64
     return np.require(places, kind, "A")
 
 
 def _by_core(kernel: Any, graph: NeighborGraph, Y: Csr, *weights: Floats) -> Csr:
-    """One matrix of what a kernel gives for runs of rows: data, columns and indptr."""
+    """One matrix from a kernel's results for blocks of rows: data, columns and indptr."""
     near, labels, q = kernel_graph(graph), kernel_rows(Y), Y.shape[1]
     n, step = near.shape[0], rows_a_call(graph, Y)
     runs_of_rows = [slice(start, start + step) for start in range(0, max(n, 1), step)]

@@ -1,7 +1,7 @@
-"""From scores to label sets: by given cuts, and cuts learnt from scores of rows with known labels.
+"""From scores to label sets: by given cuts, and by cuts learned from rows with known labels.
 
-Nothing here allocates rows x labels: the rows that do not touch a label have its default score, and
-count as one entry with many rows.
+Nothing here allocates rows x labels: the rows that do not touch a label share its default score,
+which is one entry with many rows.
 """
 
 from __future__ import annotations
@@ -39,11 +39,10 @@ def labels_from(scores: LabelScores, cut: float | Floats, *, strict: bool = Fals
 def best_labels(scores: LabelScores, how_many: Array, preferred: Array) -> Csr:
     """The best labels of each row, `how_many` (n,) of them.
 
-    Of labels with equal scores the one with the greater `preferred` (q,) is better, then the one in
-    the lower column.
+    Ties between scores are broken by the larger `preferred` (q,), then by the lower column.
     """
     order = np.lexsort((np.arange(len(preferred)), -preferred))
-    by_preference = scores.with_columns(order)  # whose ties go to the lower column
+    by_preference = scores.with_columns(order)  # ties are broken by the lower column
     rows, labels = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for r in np.unique(how_many[how_many > 0]):
         some = np.flatnonzero(how_many == r)
@@ -60,10 +59,10 @@ def _label_sets(row: Array, label: Array, shape: tuple[int, int]) -> Csr:
 
 
 def f1_cuts(scores: LabelScores, Y: Csr, *, least: float = 0.0) -> Floats:
-    """For each label the cut with the greatest F1 on rows whose labels Y are known.
+    """For each label the cut with the largest F1 on rows with known labels Y.
 
-    Halfway between two scores; of several equally good cuts the lowest. Infinite where no cut has
-    an F1 of `least`, or none above 0.
+    Halfway between two scores; the lowest of several equally good cuts. Infinite if no cut has an
+    F1 of at least `least`, or none above 0.
     """
     levels = _levels(*scored_rows(scores, Y))
     carriers = np.bincount(Y.indices, minlength=scores.shape[1])
@@ -78,23 +77,23 @@ def f1_cuts(scores: LabelScores, Y: Csr, *, least: float = 0.0) -> Floats:
 
 
 def hamming_cut(scores: LabelScores, Y: Csr) -> float:
-    """The one cut for all labels with the least Hamming loss on rows whose labels are known.
+    """The single cut for all labels with the smallest Hamming loss on rows with known labels.
 
-    Halfway between two scores; of several equally good cuts the highest. Infinite where the loss is
-    least without any label.
+    Halfway between two scores; the highest of several equally good cuts. Infinite if the loss is
+    smallest without any label.
     """
     label, *entries = scored_rows(scores, Y)
     levels = _levels(np.zeros_like(label), *entries)
-    gain = 2 * levels.true - levels.given  # right less wrong among the labels that are given
+    gain = 2 * levels.true - levels.given  # correct minus incorrect among the predicted labels
     best = int(np.argmax(gain))
     return float(levels.cut[best]) if gain[best] > 0 else np.inf
 
 
 def micro_f1_cut(scores: LabelScores, Y: Csr) -> float:
-    """The one cut for all labels with the greatest micro F1 on rows whose labels are known.
+    """The single cut for all labels with the largest micro F1 on rows with known labels.
 
-    Halfway between two scores; of several equally good cuts the highest. Infinite where no cut
-    finds a label.
+    Halfway between two scores; the highest of several equally good cuts. Infinite if no cut
+    predicts a correct label.
     """
     label, *entries = scored_rows(scores, Y)
     levels = _levels(np.zeros_like(label), *entries)
@@ -105,31 +104,31 @@ def micro_f1_cut(scores: LabelScores, Y: Csr) -> float:
 
 @dataclass(frozen=True)
 class _Levels:
-    """What is given if scores down to some level are: one entry per label and distinct score."""
+    """The result of predicting scores down to a level: one entry per label and distinct score."""
 
-    label: Array  # in order, and for a label from the greatest score down
+    label: Array  # ordered, and by descending score for each label
     cut: Floats  # between this level's score and the next lower one
-    given: Array  # decisions for labels at this level and above
-    true: Array  # those of them that are right
+    given: Array  # labels predicted at this level and above
+    true: Array  # those of them that are correct
 
 
 def _levels(label: Array, score: Floats, rows: Array, carriers: Array) -> _Levels:
     order = np.lexsort((-score, label))
     label, score = label[order], score[order]
     ends = (np.diff(label, append=-1) != 0) | (np.diff(score, append=np.nan) != 0)
-    last = np.flatnonzero(ends)  # of equal scores of a label
+    last = np.flatnonzero(ends)  # the last of equal scores of a label
     given, true = (np.cumsum(part[order])[last] for part in (rows, carriers))
     label, score = label[last], score[last]
     first = np.flatnonzero(np.diff(label, prepend=-1))
     sizes = np.diff(np.append(first, len(label)))
-    given, true = (  # less what the labels before have added
+    given, true = (  # minus the contribution of previous labels
         part - np.repeat(np.where(first > 0, part[first - 1], 0), sizes) for part in (given, true)
     )
     lower = np.append(score[1:], 0.0)
     lowest = first + sizes - 1
     lower[lowest] = score[lowest]  # nothing is below
     cut = (score + lower) / 2
-    cut = np.where(cut > lower, cut, score)  # neighbors among the floats have nothing between
+    cut = np.where(cut > lower, cut, score)  # adjacent floats have nothing in between
     return _Levels(label, cut, given, true)
 
 

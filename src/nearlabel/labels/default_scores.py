@@ -18,7 +18,7 @@ class DefaultScores:
         self.values.flags.writeable = False  # sorted once, and shared by all scores of a model
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"values": self.values}  # the order is cheaper to sort again than to store
+        return {"values": self.values}  # the order is cheaper to compute again than to store
 
     @cached_property
     def order(self) -> Array:
@@ -26,7 +26,7 @@ class DefaultScores:
         return np.argsort(-self.values, axis=1, kind="stable")
 
     def best_untouched(self, touched: Csr, group: Array, r: int) -> tuple[Array, Array, Floats]:
-        """The r best labels by default of each row, those it touches left out, as triples."""
+        """The r best labels by default of each row, excluding those it touches, as triples."""
         n, q = touched.shape
         # A row that touches t labels finds its r best others within the first r + t of the order.
         depth = np.minimum(q, r + np.diff(touched.indptr))
@@ -38,7 +38,7 @@ class DefaultScores:
         near = place < depth[row]
         free[begin[row[near]] + place[near]] = False
         row = np.repeat(np.arange(n), depth)
-        order = np.cumsum(free)  # of the free places, from 1 on in each row
+        order = np.cumsum(free)  # of the free places, starting at 1 in each row
         order -= (order - free)[begin][row]
         taken = np.flatnonzero(free & (order <= r))
         row, place = row[taken], taken - begin[row[taken]]
@@ -47,7 +47,7 @@ class DefaultScores:
 
     @cached_property
     def _place(self) -> Array:
-        """Place of each label in `order`, shape (n_groups, q)."""
+        """The position of each label in `order`, shape (n_groups, q)."""
         return np.argsort(self.order, axis=1)
 
 

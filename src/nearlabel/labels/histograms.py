@@ -1,7 +1,7 @@
-"""Training rows by label and number of neighbors that carry it: what ML-kNN learns.
+"""Training rows by label and number of neighbors that carry it, as learned by ML-kNN.
 
-Tables are ragged: a label that n_l rows carry is counted at most min(k, n_l) times in a
-neighborhood and has that many cells, plus one for the count 0.
+Tables are ragged: a label that n_l rows carry occurs at most min(k, n_l) times in a neighborhood
+and has that many cells, plus one for the count 0.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from nearlabel.labels.counts import (
     rows_a_call,
 )
 
-# Rows, those that carry the label, and those of either kind with some count: n, n_l, c[j], c'[j].
+# Rows, those that carry the label, and those of either kind with a given count: n, n_l, c[j],
+# c'[j].
 Counts = tuple[Array, Array, Array, Array]
 _CELLS_AT_ONCE = 2**14  # of tables, so that temporaries stay small
 
 
 class CountedRows(ABC):
-    """What can be asked of tables of rows by label and count, however they are kept.
+    """Queries on tables of rows by label and count, however they are stored.
 
-    There may be several, one for each group of rows: where all labels are answered at once, label l
-    of group g is number ``g * q + l``.
+    There may be several tables, one for each group of rows: when all labels are returned at once,
+    label l of group g is number ``g * q + l``.
     """
 
     groups: int
@@ -44,18 +45,18 @@ class CountedRows(ABC):
     @property
     @abstractmethod
     def q(self) -> int:
-        """Labels of one table."""
+        """The number of labels of one table."""
 
     @abstractmethod
     def counts(self, label: Any, count: Any, group: Any = 0) -> Counts:
         """n, n_l, c[j] and c'[j] of labels and counts, in the tables of some groups.
 
-        A count is at most min(k, n_l), where n_l is of all groups.
+        A count is at most min(k, n_l), where n_l is over all groups.
         """
 
     @abstractmethod
     def carriers(self, label: Any) -> Array:
-        """How many rows of all groups carry each label."""
+        """The number of rows of all groups that carry each label."""
 
     def at_0(self) -> Counts:
         """`counts` of every label of every group at count 0."""
@@ -63,7 +64,7 @@ class CountedRows(ABC):
         return self.counts(label, 0, group)
 
     def without_own(self, label: Any, count: Any, own: Array, group: Any = 0) -> Counts:
-        """`counts` without a row that is there; `own` is 1 where that carries the label."""
+        """`counts` without a given row; `own` is 1 if that row carries the label."""
         n, n_l, c, c_prime = self.counts(label, count, group)
         return n - 1, n_l - own, c - own, c_prime - (1 - own)
 
@@ -74,18 +75,18 @@ class CountedRows(ABC):
 
     @abstractmethod
     def compacted(self) -> LabelHistograms:
-        """The tables in the form in which rows are counted."""
+        """The tables in the form used for counting."""
 
     @abstractmethod
     def dense(self, k: int) -> Counts:
-        """`counts` of all labels and of counts from 0 to k, to fit the shape (groups q, k + 1)."""
+        """`counts` of all labels for counts from 0 to k, broadcastable to (groups q, k + 1)."""
 
 
 @dataclass(frozen=True)
 class LabelHistograms(CountedRows):
-    """For each label, some rows by the number of their neighbors that carry it.
+    """For each label, rows by the number of their neighbors that carry it.
 
-    The cells of label l stand from ``start[l]`` on, one for each count from 0 to min(k, n_l).
+    The cells of label l begin at ``start[l]``, one for each count from 0 to min(k, n_l).
     """
 
     n: Array  # (q,): rows that were counted, the same for all labels of one table
@@ -93,7 +94,7 @@ class LabelHistograms(CountedRows):
     start: Array  # (q + 1,)
     with_label: Array  # (start[-1],): rows that carry the label, c[j] of the ML-kNN paper
     without_label: Array  # (start[-1],): rows that do not, c'[j]
-    groups: int = 1  # tables, one behind the other
+    groups: int = 1  # tables, one after another
 
     @classmethod
     def of_cells(
@@ -105,7 +106,7 @@ class LabelHistograms(CountedRows):
         *,
         rows: Array | None = None,
     ) -> LabelHistograms:
-        """Histograms of `rows`, all if None, over labels Y and k neighbors: of counts, or empty."""
+        """Histograms of `rows`, all if None, over labels Y and k neighbors: given, or empty."""
         everywhere = label_totals(Y)
         start = np.concatenate([[0], np.cumsum(np.minimum(everywhere, k) + 1, dtype=np.int64)])
         totals = everywhere if rows is None else label_totals(Y[rows])
@@ -135,7 +136,7 @@ class LabelHistograms(CountedRows):
 
     @property
     def q(self) -> int:
-        """Labels of one table."""
+        """The number of labels of one table."""
         return len(self.totals) // self.groups
 
     def compacted(self) -> LabelHistograms:
@@ -143,11 +144,11 @@ class LabelHistograms(CountedRows):
         return self
 
     def cells(self, label: Array | int, count: Array | int) -> Array:
-        """Where a label and a count stand; a count is at most min(k, n_l)."""
+        """The position of a label and a count; a count is at most min(k, n_l)."""
         return np.asarray(self.start[label] + count)
 
     def rows_of(self, label: Array | int, cell: Any) -> Counts:
-        """n, n_l, c[j] and c'[j] of cells, whose labels are given."""
+        """n, n_l, c[j] and c'[j] of cells, given their labels."""
         return self.n[label], self.totals[label], self.with_label[cell], self.without_label[cell]
 
     def counts(self, label: Any, count: Any, group: Any = 0) -> Counts:
@@ -156,11 +157,11 @@ class LabelHistograms(CountedRows):
         return self.rows_of(stacked, self.cells(stacked, count))
 
     def carriers(self, label: Any) -> Array:
-        """How many rows of all groups carry each label."""
+        """The number of rows of all groups that carry each label."""
         return np.asarray(self.totals.reshape(self.groups, -1)[:, label].sum(axis=0))
 
     def dense(self, k: int) -> Counts:
-        """`counts` of all labels and of counts from 0 to k, to fit the shape (groups q, k + 1)."""
+        """`counts` of all labels for counts from 0 to k, broadcastable to (groups q, k + 1)."""
         q = len(self.totals)
         check_dense_size("the counts of all labels", (2 * q, k + 1), 8, "explain")
         inside = np.arange(k + 1) < np.diff(self.start)[:, None]  # no count is above n_l
@@ -169,9 +170,9 @@ class LabelHistograms(CountedRows):
         return self.n[:, None], self.totals[:, None], c, c_prime
 
     def runs(self) -> Iterator[tuple[slice, Array]]:
-        """Yield the cells in runs of whole labels, with the label of each cell.
+        """Yield the cells in blocks of whole labels, with the label of each cell.
 
-        What is computed for all cells needs small temporaries this way.
+        So computations over all cells need small temporaries only.
         """
         sizes = np.diff(self.start)
         for labels in runs(sizes, _CELLS_AT_ONCE):
@@ -180,7 +181,7 @@ class LabelHistograms(CountedRows):
 
 
 def cell_values(table: Floats, start: Array, label: Array, count: Array) -> Floats:
-    """The entries of a ragged table, whose labels begin at `start`, for each label and count."""
+    """The entries of a ragged table, whose labels start at `start`, for each label and count."""
     core = engine.core()
     if core is None:
         return np.asarray(table[start[label] + count])
@@ -199,14 +200,14 @@ def label_histograms(
 ) -> LabelHistograms:
     """Count training rows by label and number of neighbors with it, in one streaming pass.
 
-    The graph has the k neighbors of each training row, itself left out. Only `rows`, all if None,
-    are counted; their neighbors are any rows. Each of `n_jobs` threads has tables of its own.
+    The graph has the k neighbors of each training row, excluding itself. Only `rows`, all if None,
+    are counted; their neighbors are any rows. Each of `n_jobs` threads has its own tables.
     """
     check_same_length(graph=len(graph), Y=Y.shape[0])
     result = LabelHistograms.of_cells(Y, graph.k, rows=rows)
     own = np.arange(Y.shape[0]) if rows is None else rows
     with_label, without_label = result.with_label, result.without_label
-    spare = [(with_label, without_label)]  # tables that no thread adds to just now
+    spare = [(with_label, without_label)]  # tables not in use by any thread
 
     def count(block: slice) -> None:
         try:
@@ -222,7 +223,7 @@ def label_histograms(
         if more_with is not with_label:
             with_label += more_with
             without_label += more_without
-    # Rows without the label and without a neighbor that carries it were never visited.
+    # Rows without the label and without a neighbor that carries it were not visited.
     start = result.start[:-1]
     without_label[start] = 0
     never = result.n - result.totals - np.add.reduceat(without_label, start)
@@ -233,9 +234,9 @@ def label_histograms(
 def add_to_histograms(
     graph: NeighborGraph, rows: Array, Y: Csr, start: Array, with_label: Array, without: Array
 ) -> None:
-    """Add training rows `rows`, whose neighbors the graph has, to the cells of tables.
+    """Add training rows `rows`, whose neighbors are in the graph, to the cells of tables.
 
-    Only the labels that a row or a neighbor carries are visited.
+    Only labels that a row or a neighbor carries are visited.
     """
     core = engine.core()
     if core is not None:

@@ -1,4 +1,4 @@
-"""Label sets of rows, to which rows are added and in which some are replaced."""
+"""Label sets of rows, with additions and replacements."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MOST_SMALL = np.iinfo(np.int32).max
 
 
 class LabelRows:
-    """A label matrix that never changes, and from which others are made.
+    """An immutable label matrix from which others are made.
 
-    Added rows stand behind the others in the same memory; what is replaced costs a copy.
+    Added rows are appended in the same memory; replacing rows copies the matrix.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class LabelRows:
         return LabelRows(csr_of_known(*arrays, (matrix.shape[0] + m, q)), parts)
 
     def replaced(self, places: Array, rows: Csr) -> LabelRows:
-        """With other labels of the rows at `places`, in any order, each once."""
+        """With new labels for the rows at `places`, unique and in any order."""
         matrix, order = self.matrix, np.argsort(places, kind="stable")
         places, rows = np.asarray(places)[order], rows[order]
         sizes = np.diff(matrix.indptr).astype(np.int64)

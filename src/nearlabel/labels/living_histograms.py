@@ -14,28 +14,28 @@ from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.labels.count_changes import CountChanges
 from nearlabel.labels.histograms import CountedRows, Counts, LabelHistograms
 
-_BITS = 6  # of a cell's place within its block
+_BITS = 6  # of a cell's position within its block
 _BLOCK = 1 << _BITS  # cells
-_BLOCKS_AT_ONCE = 2**14  # that a thread copies
-_ENTRIES_AT_ONCE = 2**20  # of changes, so that temporaries stay small; even: they are pairs
+_BLOCKS_AT_ONCE = 2**14  # copied by a thread at once
+_ENTRIES_AT_ONCE = 2**20  # of changes, so that temporaries stay small; even, since they are pairs
 
 
 class _Pool:
-    """Memory for blocks of cells; what is used is never written to again."""
+    """Memory for blocks of cells; used blocks are never overwritten."""
 
     def __init__(self, blocks: int) -> None:
-        # Rows that carry the label, and rows that do not; as much again as there is now.
+        # Rows that carry the label, and rows that do not; twice the current size.
         self.blocks = np.zeros((2 * blocks, _BLOCK, 2), np.int64)
         self.cells, self.numbers = self.blocks.reshape(-1, 2), self.blocks.reshape(-1)
         self.used = 0
 
     def take(self, blocks: int) -> Array:
-        """Where to put some blocks."""
+        """Allocate some blocks."""
         self.used += blocks
         return np.arange(self.used - blocks, self.used, dtype=np.int32)
 
     def copy(self, pool: _Pool, blocks: Array, own: Array, n_jobs: int) -> None:
-        """Copy blocks of a pool to the first of those that were taken."""
+        """Copy blocks of a pool to the first allocated ones."""
         first = int(own[0]) if len(own) else 0
 
         def copy(run: slice) -> None:
@@ -47,14 +47,14 @@ class _Pool:
 
 @dataclass(frozen=True, eq=False)
 class LivingHistograms(CountedRows):
-    """`LabelHistograms` that never change, and from which changed ones are made at little cost.
+    """Immutable `LabelHistograms` from which changed ones are made cheaply.
 
-    The cells of label l in the table of group g have the addresses from ``start[g, l]`` on, as
-    many as ``room[l]``. Addresses are divided into blocks, and `slot` says where in the pool a
-    block is. A change copies the blocks that it touches; all others belong to both states.
+    The cells of label l in the table of group g have the addresses from ``start[g, l]`` on,
+    ``room[l]`` of them. Addresses are divided into blocks, and `slot` says where a block is in the
+    pool. A change copies the blocks that it touches; all others are shared by both states.
 
-    What is stored for rows at count 0 that do not carry the label is their number less that of all
-    rows, so that it stays as it is for the labels that a new row has nothing to do with.
+    For rows at count 0 that do not carry the label, their number minus that of all rows is stored,
+    so that it does not change for labels unrelated to a new row.
     """
 
     k: int
@@ -83,7 +83,7 @@ class LivingHistograms(CountedRows):
 
     @property
     def q(self) -> int:
-        """Labels of one table."""
+        """The number of labels of one table."""
         return len(self.room)
 
     def counts(self, label: Any, count: Any, group: Any = 0) -> Counts:
@@ -95,15 +95,15 @@ class LivingHistograms(CountedRows):
         return n, n_l, c, c_prime + n * (np.asarray(count) == 0)
 
     def carriers(self, label: Any) -> Array:
-        """How many rows of all groups carry each label."""
+        """The number of rows of all groups that carry each label."""
         return np.asarray(self.totals[:, label].sum(axis=0))
 
     def dense(self, k: int) -> Counts:
-        """`counts` of all labels and of counts from 0 to k, to fit the shape (groups q, k + 1)."""
+        """`counts` of all labels for counts from 0 to k, broadcastable to (groups q, k + 1)."""
         return self.compacted().dense(k)
 
     def compacted(self) -> LabelHistograms:
-        """The same tables without room to change, stacked if there are several groups."""
+        """The same tables without room for changes, stacked if there are several groups."""
         sizes = np.tile(_cells_of(self.totals, self.k), self.groups)
         start = np.concatenate([[0], np.cumsum(sizes)])
         n, n_l, *_ = self.at_0()
@@ -129,20 +129,20 @@ class LivingHistograms(CountedRows):
         Parameters
         ----------
         changes : sequence of CountChanges
-            Training rows that leave cells and enter others.
+            Training rows that move between cells.
         n : ndarray of int, shape (groups,)
-            Rows of each group, now.
+            The new number of rows of each group.
         q : int
-            Labels, now: there may be new ones at the end.
+            The new number of labels: there may be more at the end.
         group : ndarray of int, optional
-            The group of each change, one sequence for all; without it all are of the first.
+            The group of each change, one sequence for all; by default the first group.
         n_jobs : int
             Threads.
         """
         rows = np.array(n)
         if rows.shape != (self.groups,) or q < self.q:
             raise ValueError(
-                f"n must have {self.groups} entries, and q be at least {self.q}; "
+                f"n must have {self.groups} entries, and q must be at least {self.q}; "
                 f"got the shape {rows.shape} and {q}"
             )
         parts = list(_parts(changes, group, self.groups, q))
@@ -168,7 +168,7 @@ class LivingHistograms(CountedRows):
                 part.add_to_cells(state, tables)
 
         shares = [slice(0, totals.size)]
-        if entries > _ENTRIES_AT_ONCE:  # tables with as many rows have about as many changes
+        if entries > _ENTRIES_AT_ONCE:  # a label has about as many changes as rows
             rows_of = totals.reshape(-1) + 1
             shares = list(runs(rows_of, int(rows_of.sum()) // n_jobs + 1))
         run_slices(add, shares, n_jobs, None)
@@ -179,7 +179,7 @@ class LivingHistograms(CountedRows):
         return label if self.groups == 1 else label + group * np.int64(self.q)
 
     def _places(self, label: Any, count: Any, group: Any) -> Any:
-        """Where cells are in the pool; a count is below the room of its label."""
+        """The positions of cells in the pool; a count is below the room of its label."""
         return self._places_of(self._number(label, group), count)
 
     def _places_of(self, table: Any, count: Any) -> Any:
@@ -201,7 +201,7 @@ class LivingHistograms(CountedRows):
         return replace(self, rows=rows, totals=totals, start=start, room=room, end=end), moved
 
     def _with_own_blocks(self, touched: Array, known: int, n_jobs: int) -> LivingHistograms:
-        """The state with copies of some of its blocks, of which those from `known` on are new."""
+        """The state with copies of some of its blocks; those from `known` on are new."""
         pool, slot = self.pool, np.zeros(_blocks(self.end), np.int32)
         slot[:known] = self.slot
         if pool.used + len(touched) > len(pool.blocks):  # live blocks only, into a new pool
@@ -215,7 +215,7 @@ class LivingHistograms(CountedRows):
         return replace(self, slot=slot, pool=pool)
 
     def _move_from(self, before: LivingHistograms, labels: Array) -> None:
-        """Copy the cells of labels that have new addresses."""
+        """Copy the cells of labels with new addresses."""
         labels = labels[labels < before.q]
         sizes = before.room[labels]
         label = np.repeat(labels, sizes)
@@ -226,7 +226,7 @@ class LivingHistograms(CountedRows):
 
 
 def _blocks(cells: int) -> int:
-    """How many blocks hold some cells."""
+    """The number of blocks for some cells."""
     return -(-cells // _BLOCK)
 
 
@@ -237,7 +237,7 @@ def _cells_of(totals: Array, k: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A run of pairs of changes; `table` numbers the labels of all groups."""
+    """A block of pairs of changes; `table` numbers the labels of all groups."""
 
     table: Array
     count: Array
@@ -263,7 +263,7 @@ class _Part:
         touched[(start[self.table] + self.count) >> _BITS] = 1
 
     def add_to_cells(self, state: LivingHistograms, tables: slice) -> None:
-        """Let the rows leave their cells of some tables, and enter others."""
+        """Move the rows between cells of some tables."""
         core, numbers = engine.core(), state.pool.numbers
         if core is not None:
             cells = state.start.reshape(-1), state.room, _BITS, state.slot, numbers
@@ -280,7 +280,7 @@ class _Part:
 def _parts(
     changes: Sequence[CountChanges], group: Array | None, groups: int, q: int
 ) -> Iterator[_Part]:
-    """The changes in runs."""
+    """The changes in blocks."""
     seen = 0
     for some in changes:
         size, table = len(some.label), some.label
@@ -301,6 +301,6 @@ def _parts(
 
 
 def _check(values: Array, end: Any, name: str) -> None:
-    """Refuse what would be outside of the tables."""
+    """Refuse values outside of the tables."""
     if np.any(values < 0) or np.any(values >= end):
         raise ValueError(f"{name} must be within the tables; got {values.min()} to {values.max()}")

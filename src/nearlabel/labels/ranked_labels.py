@@ -1,4 +1,4 @@
-"""The best labels of each row: arrays for programs, rows of names and scores for people."""
+"""The best labels of each row: arrays for programs, names and scores for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, overload
 from nearlabel.common import notebook_tables as html
 from nearlabel.common.arrays import Array, Floats
 
-# What is shown of many.
+# How much of many rows is shown.
 _ROWS_IN_TEXT = 6
 _LABELS_SHOWN = 20
 
@@ -20,7 +20,7 @@ RankedRow = list[tuple[Any, float]]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RankedLabels:
-    """The best labels of each row, best first; equal scores in the order of the columns.
+    """The best labels of each row, best first; ties in the order of the columns.
 
     A sequence of rows, each a list of names and scores.
 
@@ -30,7 +30,7 @@ class RankedLabels:
         Columns of the labels.
     scores : ndarray of float, shape (n, top)
     label_names : ndarray of str or None
-        Names of all columns, where they have some.
+        Names of all columns, if there are any.
 
     Examples
     --------
@@ -53,9 +53,9 @@ class RankedLabels:
 
     @cached_property
     def names(self) -> Array:
-        """Names of the labels, shape (n, top); their columns where they have none.
+        """Names of the labels, shape (n, top); their columns if they have no names.
 
-        Made when they are first asked for: those of many rows are much longer than the columns.
+        Computed on first use: the names of many rows take much more memory than the columns.
         """
         return self.labels if self.label_names is None else self.label_names[self.labels]
 

@@ -1,4 +1,4 @@
-"""Where labels stand in an order of scores, counted without sorting rows x labels."""
+"""Ranks of labels by their scores, counted without sorting rows x labels."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Ties = Literal["max", "min", "higher", "lower"]
 
 @dataclass(frozen=True)
 class Places:
-    """Where p given labels, by row and column, stand in the order of the scores of their rows."""
+    """Positions of p labels, given by row and column, in the order of the scores of their rows."""
 
-    above: Array  # (p,): labels of the row with a greater score
+    above: Array  # (p,): labels of the row with a larger score
     tied_lower: Array  # (p,): labels with the same score in a lower column
     tied_higher: Array  # (p,): and in a higher one
 
     def ranks(self, ties: Ties) -> Array:
-        """Ranks from 1; of tied labels all the worst or best rank, or one column first."""
+        """Ranks from 1; tied labels get the worst or the best rank, or are ordered by column."""
         check_choice(ties, "ties", get_args(Ties))
         ranks: Array = self.above + 1
         if ties in ("max", "lower"):
@@ -36,9 +36,9 @@ class Places:
 def standing(
     pattern: Csr, values: Floats, row: Array, score: Floats, label: Array
 ) -> tuple[Array, Array, Array]:
-    """Where labels with given scores stand among the `values` at `pattern` in the same row.
+    """The positions of labels with given scores among the `values` at `pattern` in the same row.
 
-    Numbers of greater values, and of equal ones in a lower and in a higher column.
+    Numbers of larger values, and of equal ones in lower and in higher columns.
     """
     # Ranks instead of values, so that row, value and column fit into one integer key.
     distinct, code = np.unique(np.concatenate([values, score]), return_inverse=True)

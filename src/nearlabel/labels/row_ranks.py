@@ -1,4 +1,4 @@
-"""Where rows stand in the order in which a label puts them, counted without rows x labels."""
+"""Ranks of rows by the scores of a label, counted without rows x labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nearlabel.labels.scores import LabelScores
 
 
 def rows_above(scores: LabelScores, carriers: Csr) -> tuple[Array, Array]:
-    """For each row that carries a label, the rows to which the label gives more, or no less.
+    """For each row that carries a label, the number of rows with a larger score, or no smaller one.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def rows_above(scores: LabelScores, carriers: Csr) -> tuple[Array, Array]:
     Returns
     -------
     above, not_below : ndarray of int, shape (p,)
-        In the order of the p entries of `carriers`; a row itself is not below.
+        In the order of the p entries of `carriers`; `not_below` includes the row itself.
     """
     counts = np.empty((2, carriers.nnz), np.int64)
     for some, part in scores.runs_of_labels():
@@ -46,7 +46,7 @@ def _among_dense(scores: LabelScores, carriers: Csr) -> Array:
 
 
 def _among_mixed(scores: LabelScores, carriers: Csr) -> Array:
-    """The counts by sorting the touched labels, and by how many rows have each default."""
+    """The counts by sorting the touched labels, and from the number of rows with each default."""
     touched, (defaults, group) = scores.touched(), scores.untouched()
     label = row_numbers(carriers)
     mine = scores.at(carriers.indices, label)
@@ -58,7 +58,7 @@ def _among_mixed(scores: LabelScores, carriers: Csr) -> Array:
 
 
 def _among_touched(touched: Csr, label: Array, mine: Floats) -> Array:
-    """Touched entries of labels above given scores, and of these not below them; shape (2, p)."""
+    """Numbers of touched entries of labels above given scores, and not below them; shape (2, p)."""
     # Ranks instead of scores, so that label and score fit into one integer key.
     distinct, code = np.unique(np.concatenate([touched.data, mine]), return_inverse=True)
     v = len(distinct)
@@ -70,7 +70,7 @@ def _among_touched(touched: Csr, label: Array, mine: Floats) -> Array:
 
 
 def _untouched_rows(touched: Csr, group: Array, n_groups: int) -> Array:
-    """How many rows of each group do not touch each label, shape (n_groups, q)."""
+    """The number of rows of each group that do not touch each label, shape (n_groups, q)."""
     q = touched.shape[1]
     at = group[row_numbers(touched)] * q + touched.indices
     rows = np.bincount(at, minlength=n_groups * q).reshape(n_groups, q)

@@ -1,12 +1,12 @@
 """Scores of all labels for many rows, without a rows x labels matrix.
 
-A neighbor method scores few labels by what it found near a row: the touched labels. All others have
-a default score that does not depend on the row, or only on the group of rows that it belongs to. So
-`LabelScores` keeps the touched labels of each row and one row of defaults per group, and ranks over
-all q labels from these. Methods that have no default keep a dense matrix; both forms answer alike.
+A neighbor method scores a few labels by what it found near a row: the touched labels. All others
+have a default score that does not depend on the row, or only on its group. So `LabelScores` stores
+the touched labels of each row and one row of defaults per group, and ranks over all q labels from
+these. Methods without defaults store a dense matrix; both forms behave alike.
 
-What comes from outside is checked by `LabelScores(…)` and `LabelScores.from_dense`. What a method
-computes is trusted: `LabelScores.of` and `DenseScores` look at nothing.
+Scores from outside are validated by `LabelScores(…)` and `LabelScores.from_dense`. Scores computed
+by a method are trusted: `LabelScores.of` and `DenseScores` check nothing.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from nearlabel.labels.default_scores import DefaultScores, zero_defaults
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.ranks import Places, Ties, standing
 
-_ENTRIES_AT_ONCE = 2**20  # scores that are ranked together
-_CELLS_AT_ONCE = 2**24  # of a dense matrix that are filled together
+_ENTRIES_AT_ONCE = 2**20  # scores ranked at once
+_CELLS_AT_ONCE = 2**24  # of a dense matrix filled at once
 
 
 class LabelScores:
-    """Scores of q labels for n rows; greater is better.
+    """Scores of q labels for n rows; larger is better.
 
     Parameters
     ----------
     touched : sparse matrix of float, shape (n, q)
-        Scores that belong to a row. Every stored entry counts, zeros included.
+        Scores specific to a row. Every stored entry counts, including zeros.
     defaults : float, array of shape (q,) or (n_groups, q)
         Scores of all other labels.
     group : array of int, shape (n,), optional
-        The row of `defaults` for each row; not needed for one group.
+        The row of `defaults` for each row; not needed for a single group.
     label_names : sequence of str, shape (q,), optional
 
     Examples
@@ -78,13 +78,13 @@ class LabelScores:
         if q == 0:
             raise ValueError("touched must have at least one label")
         if not np.isfinite(touched.data).all():
-            raise ValueError("touched must hold finite scores")
+            raise ValueError("touched must contain finite scores")
         values = np.atleast_2d(np.asarray(defaults, dtype=np.float64))
         values = np.broadcast_to(values, (1, q)) if values.size == 1 else values
         if values.ndim != 2 or values.shape[1] != q:
             raise ValueError(f"defaults must have {q} columns; got shape {values.shape}")
         if not np.isfinite(values).all():
-            raise ValueError("defaults must hold finite scores")
+            raise ValueError("defaults must contain finite scores")
         self._touched, self._defaults = touched, DefaultScores(values)
         self._group = _group(group, n, len(values))
         self.shape, self.label_names = touched.shape, checked_names(label_names, q)
@@ -96,7 +96,7 @@ class LabelScores:
         group: Array | None = None,
         label_names: Array | None = None,
     ) -> LabelScores:
-        """Scores of a canonical ``csr_array`` of finite floats and of defaults, 0 if None."""
+        """Scores from a canonical ``csr_array`` of finite floats and defaults, 0 if None."""
         scores = LabelScores.__new__(LabelScores)
         scores._touched, scores.shape = touched, touched.shape
         scores._defaults = zero_defaults(touched.shape[1]) if defaults is None else defaults
@@ -106,7 +106,7 @@ class LabelScores:
 
     @staticmethod
     def from_dense(scores: Any, label_names: Any = None) -> LabelScores:
-        """Scores of a dense matrix, for methods that have no default score."""
+        """Scores from a dense matrix, for methods without a default score."""
         from sklearn.utils import check_array
 
         dense = check_array(scores, dtype=np.float64, input_name="scores")
@@ -135,7 +135,7 @@ class LabelScores:
         Returns
         -------
         labels : ndarray of int, shape (n, r)
-            Best first; equal scores in the order of the columns.
+            Best first; ties in the order of the columns.
         scores : ndarray of float, shape (n, r)
         """
         n, q = self.shape
@@ -146,25 +146,25 @@ class LabelScores:
         return labels, scores
 
     def ranks_of(self, Y: Any, ties: Ties = "max") -> Csr:
-        """The ranks, from 1, of the labels that Y names.
+        """The ranks, from 1, of the labels in Y.
 
         Parameters
         ----------
         Y : 0/1 matrix, shape (n, q)
         ties : {"max", "min", "higher", "lower"}, default="max"
-            The rank of labels with equal scores: the worst or the best place among them for all, or
-            places of their own with the higher or the lower column first.
+            The rank of labels with equal scores: the worst or the best rank for all of them, or
+            separate ranks with the higher or the lower column first.
 
         Returns
         -------
         csr_array of int, shape (n, q)
-            The rank wherever Y has a 1.
+            The rank wherever Y is 1.
         """
         Y = label_matrix(Y, "Y")
         return with_data(Y, self.places_of(Y).ranks(ties))
 
     def places_of(self, Y: Csr) -> Places:
-        """Where the labels of Y stand; Y a checked ``csr_array`` of shape (n, q)."""
+        """The positions of the labels of Y, a validated ``csr_array`` of shape (n, q)."""
         if Y.shape != self.shape:
             raise ValueError(f"Y must have the shape of the scores, {self.shape}; got {Y.shape}")
         places = np.empty((3, Y.nnz), np.int64)
@@ -179,13 +179,13 @@ class LabelScores:
         return Places(*places)
 
     def touched(self) -> Csr:
-        """Scores of the touched labels, shape (n, q); all labels of dense scores."""
+        """Scores of the touched labels, shape (n, q); all labels for dense scores."""
         return self._touched
 
     def untouched(self) -> tuple[Floats, Array]:
         """Default scores, shape (n_groups, q), and the group of each row, shape (n,).
 
-        There are no groups where all labels are touched.
+        There are no groups if all labels are touched.
         """
         return self._defaults.values, self._group
 
@@ -209,11 +209,11 @@ class LabelScores:
         return score
 
     def take(self, rows: Array | slice) -> LabelScores:
-        """The scores of some rows, in the order given."""
+        """The scores of some rows, in the given order."""
         return self.of(self._touched[rows], self._defaults, self._group[rows], self.label_names)
 
     def with_columns(self, order: Array) -> LabelScores:
-        """The scores of all labels in another order of columns: column j is label order[j]."""
+        """The scores with reordered columns: column j is label order[j]."""
         place = np.empty(len(order), self._touched.indices.dtype)
         place[order] = np.arange(len(order))
         parts = (self._touched.data, place[self._touched.indices], self._touched.indptr)
@@ -222,14 +222,14 @@ class LabelScores:
         return self.of(touched, DefaultScores(self._defaults.values[:, order]), self._group, names)
 
     def runs_of_labels(self) -> Iterator[tuple[slice, LabelScores]]:
-        """Runs of labels with the scores of all rows, which are bounded in number."""
+        """Blocks of labels with the scores of all rows, bounded in number."""
         work = np.bincount(self._touched.indices, minlength=self.shape[1])
         for some in runs(work + len(self._defaults.values), _ENTRIES_AT_ONCE):
             defaults = DefaultScores(self._defaults.values[:, some])
             yield some, self.of(self._touched[:, some], defaults, self._group)
 
     def fill_top(self, labels: Array, scores: Floats) -> None:
-        """Fill in the r best labels of each row, and their scores; both of shape (n, r)."""
+        """Fill in the r best labels of each row and their scores, both of shape (n, r)."""
         core, r = engine.core(), labels.shape[1]
         if core is None:
             for rows in self._blocks(r):
@@ -249,15 +249,16 @@ class LabelScores:
         return label[chosen], score[chosen]
 
     def _fill_places(self, indptr: Array, labels: Array, places: Array) -> None:
-        """Fill in, by the compiled core, where the labels of a CSR matrix stand; shape (3, p)."""
+        """Fill in the positions of the labels of a CSR matrix with the core; shape (3, p)."""
         for rows, given in self._for_kernels(self._blocks(0)):
             ends = indptr[rows.start : rows.stop + 1]
             engine.core().places_in_touched(*given, ends, labels, *places)
 
     def _standing(self, row: Array, label: Array) -> Array:
-        """The twin of `places_in_touched`: where labels stand in the order of their rows."""
+        """The twin of `places_in_touched`: positions of labels in the order of their rows."""
         touched, values, score = self._touched, self._defaults.values, self.at(row, label)
-        # All labels by their defaults, less the touched by theirs, and the touched by their scores.
+        # All labels by their defaults, minus the touched by theirs, plus the touched by their
+        # scores.
         every_label = canonical_csr(np.ones(values.shape))
         everywhere = standing(every_label, values.ravel(), self._group[row], score, label)
         by_default = values[self._group[row_numbers(touched)], touched.indices]
@@ -266,7 +267,7 @@ class LabelScores:
         return np.array(everywhere) - replaced + by_score
 
     def _for_kernels(self, blocks: Iterator[slice]) -> Iterator[tuple[slice, tuple[Array, ...]]]:
-        """Runs of rows with indptr, indices, data, groups, the defaults and their order."""
+        """Blocks of rows with indptr, indices, data, groups, the defaults and their order."""
         indptr, indices = kernel_rows(self._touched)
         data = kernel_array(self._touched.data, np.float64)
         group = kernel_array(self._group, np.int64)
@@ -282,14 +283,14 @@ class LabelScores:
         return self.of(canonical_csr(touched), self._defaults, group, self.label_names)
 
     def _blocks(self, extra: int) -> Iterator[slice]:
-        """Runs of rows that hold a bounded number of scores, `extra` more in each row."""
+        """Blocks of rows with a bounded number of scores, `extra` more in each row."""
         return runs(np.diff(self._touched.indptr) + extra + 1, _ENTRIES_AT_ONCE)
 
 
 class DenseScores(LabelScores):
-    """Scores of a dense matrix of finite floats, which is kept and not looked at.
+    """Scores from a dense matrix of finite floats, which is stored without checks.
 
-    All labels of a row are touched, so that there are no defaults.
+    All labels of a row are touched, so there are no defaults.
     """
 
     def __init__(self, dense: Floats, label_names: Array | None = None) -> None:
@@ -358,21 +359,25 @@ def as_label_scores(scores: Any) -> LabelScores:
     if isinstance(scores, LabelScores):
         return scores
     if isinstance(scores, RankedLabels):
-        raise TypeError("scores must be those of all labels, of label_scores(X); got RankedLabels")
+        raise TypeError(
+            "scores must be those of all labels, as from label_scores(X); got RankedLabels"
+        )
     return LabelScores(scores) if sparse.issparse(scores) else LabelScores.from_dense(scores)
 
 
 def _group(group: Any, n: int, n_groups: int) -> Array:
-    """The group of each row, checked; all zeros where there is only one."""
+    """The group of each row, validated; all zeros if there is only one."""
     if group is None and n_groups > 1:
-        raise ValueError(f"group must say which of {n_groups} rows of defaults each row takes")
+        raise ValueError(
+            f"group is required: which of the {n_groups} rows of defaults each row uses"
+        )
     found: Array = np.zeros(n, np.intp) if group is None else np.asarray(group)
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise ValueError(f"group must be a 1-d array of integers; got {found.dtype}")
     check_same_length(touched=n, group=len(found))
     if n and not 0 <= found.min() <= found.max() < n_groups:
         raise ValueError(
-            f"group must hold rows of defaults, 0 to {n_groups - 1}; "
+            f"group must contain rows of defaults, 0 to {n_groups - 1}; "
             f"got {found.min()} to {found.max()}"
         )
     return found
@@ -384,5 +389,5 @@ def checked_names(label_names: Any, q: int) -> Array | None:
         return None
     names = np.asarray(label_names)
     if names.shape != (q,):
-        raise ValueError(f"label_names must hold {q} names; got shape {names.shape}")
+        raise ValueError(f"label_names must contain {q} names; got shape {names.shape}")
     return names

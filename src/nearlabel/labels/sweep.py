@@ -1,4 +1,4 @@
-"""Neighbor counts of all rows for one k after the other: each adds one neighbor to the last."""
+"""Neighbor counts of all rows for successive k: each step adds one neighbor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_NEIGHBORS = int(np.iinfo(np.uint16).max)
 
 
 def bytes_of_sweep(Y: Csr, k: int) -> float:
-    """About how much memory a sweep up to k takes; infinite where k is more than can be counted."""
+    """About how much memory a sweep up to k takes; infinite if k is too large to count."""
     if k > _MOST_NEIGHBORS:
         return float("inf")
     n, q = Y.shape
@@ -26,7 +26,7 @@ class CountSweep:
     """How many of the first k neighbors of each row carry each label, for k = 1, 2, …
 
     Dense in rows x labels, unlike `label_histograms`: for data of moderate size, where a sweep over
-    many k is to cost no more than one of them. The graph is of n rows among themselves.
+    many k should cost no more than one of them. The graph is of n rows among themselves.
     """
 
     def __init__(self, graph: NeighborGraph, Y: Csr) -> None:
@@ -61,7 +61,7 @@ class CountSweep:
     def look_up(self, table: Floats) -> Floats:
         """The entries of a table of the shape of `cells`, or narrower, for each row and label.
 
-        They stay until the next call: fresh memory for each would take as long as the counting.
+        Valid until the next call: allocating memory for each would take as long as the counting.
         """
         core = engine.core()
         if core is None:

@@ -1,4 +1,4 @@
-"""Search for nearest neighbors: a service below the methods, which never search by themselves."""
+"""Nearest neighbor search: a service below the methods, which never search themselves."""
 
 from __future__ import annotations
 
@@ -80,33 +80,32 @@ def neighbor_graph(
 ) -> NeighborGraph:
     """Find the k nearest rows of X for each query.
 
-    Exact means exact: the neighbors are those of one canonical float64 distance, ordered by
-    (distance, row), whatever the block size, the number of threads or the BLAS. A graph that is
-    approximate says so, by its `recall`.
+    Exact results are exact: neighbors are ordered by (canonical float64 distance, row), regardless
+    of block size, number of threads or BLAS. An approximate graph reports its `recall`.
 
     Parameters
     ----------
     X : array-like or sparse matrix, shape (n, d)
         Rows to search; read in blocks, so a memory map works.
     k : int
-        Neighbors of each row: from 1 to n, without queries to n - 1.
+        Neighbors per row: from 1 to n, without queries to n - 1.
     queries : array-like or sparse matrix, shape (m, d), optional
-        By default each row of X is searched among the others: left out by its row number, so that
-        an equal row stays its neighbor at distance zero.
+        By default each row of X is searched among the others. It is excluded by its row number, so
+        that an equal row remains its neighbor at distance zero.
     metric : str or callable, default="euclidean"
         "euclidean", "sqeuclidean", "cosine", "manhattan"; "chebyshev", "hamming", "jaccard" and a
-        function of two rows are slower. "precomputed": X (with queries: `queries`) holds distances,
-        dense or as scikit-learn's sparse graph.
+        function of two rows are slower. "precomputed": X (with queries: `queries`) contains
+        distances, dense or as scikit-learn's sparse graph.
     search : {"auto", "exact", "approximate"} or object, default="auto"
-        "approximate" is `InvertedLists`, which finds 99 % of the neighbors and measures that.
-        "auto" is exact up to 10**13 rows x rows x features (280,000 rows of 128 features), and
-        approximate beyond. From outside: a faiss index, empty or filled with X; a transformer like
-        scikit-learn's `KNeighborsTransformer`; a function of (X, queries, k) that gives (indices,
-        distances); or a `Search`, an object with a method ``build(vectors, metric)``.
+        "approximate" is `InvertedLists`, which finds 99 % of the neighbors and measures this
+        recall. "auto" is exact up to 10**13 rows x rows x features (280,000 rows of 128 features),
+        and approximate beyond. Also accepted: a faiss index, empty or filled with X; a transformer
+        like scikit-learn's `KNeighborsTransformer`; a function of (X, queries, k) that returns
+        (indices, distances); or a `Search`, an object with a method ``build(vectors, metric)``.
     n_jobs : int, optional
-        Threads; -1 for all cores. The result is the same.
+        Threads; -1 for all cores. The result does not depend on it.
     progress : callable, optional
-        Called with (rows done, rows in all) after each block.
+        Called with (rows done, total rows) after each block.
 
     Returns
     -------
@@ -124,7 +123,7 @@ def neighbor_graph(
         queries = check_vectors(queries, "queries")
         if queries.shape[1] != X.shape[1]:
             raise ValueError(
-                f"queries must have as many features as X: {X.shape[1]}; got {queries.shape[1]}"
+                f"queries must have as many features as X, {X.shape[1]}; got {queries.shape[1]}"
             )
     n = X.shape[0]
     if queries is None and n < 2:
@@ -135,31 +134,31 @@ def neighbor_graph(
 
 
 def build_index(vectors: Any, metric: Metric, search: Any) -> Index:
-    """Base rows ready to be searched, by the search that `search` names or is."""
+    """An index of base rows, built by the search that `search` names or is."""
     how = check_search(search)
     if not is_precomputed(metric):
         return how.build(vectors, metric)
     if isinstance(how, PluggedSearch):
         raise ValueError(
-            "metric='precomputed' says that X holds distances, which no search from outside reads: "
+            "metric='precomputed' means that X contains distances, which no external search reads: "
             f"search must be 'auto' or 'exact'; got {search!r}"
         )
     return PrecomputedIndex(vectors)
 
 
 def check_search(search: Any) -> Search:
-    """The search that `search` names or is, or an error that says what is accepted."""
+    """The search that `search` names or is; otherwise an error lists what is accepted."""
     if isinstance(search, str) and search in _SEARCHES:
         named: Search = _SEARCHES[search]()
         return named
-    # Some kinds of faiss index have a method of this name, which does something else.
+    # Some kinds of faiss index have a method of this name that does something else.
     if isinstance(search, Search) and not isinstance(search, type) and not is_faiss_index(search):
         return search
     from_outside = plugged_search(search)
     if from_outside is None:
         raise ValueError(
             "search must be 'auto', 'exact', 'approximate', a faiss index, a transformer like "
-            "scikit-learn's KNeighborsTransformer, a function of (X, queries, k) that gives "
+            "scikit-learn's KNeighborsTransformer, a function of (X, queries, k) that returns "
             "(indices, distances), or an object with a method build(vectors, metric); "
             f"got {search!r}"
         )
@@ -167,7 +166,7 @@ def check_search(search: Any) -> Search:
 
 
 def is_plugged(search: Any) -> bool:
-    """Whether a search is from outside, and finds as many neighbors as it is made for."""
+    """Whether a search is external and limited to a fixed number of neighbors."""
     return isinstance(check_search(search), PluggedSearch)
 
 

@@ -1,4 +1,4 @@
-"""Which search is taken where none is asked for: by the size of the data alone."""
+"""The default search, chosen by the size of the data only."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from nearlabel.search.exact.reordered_rows import ReorderedRows
 from nearlabel.search.interfaces import Index
 from nearlabel.search.living.arrivals import Reached
 
-MOST_WORK = 10**13  # rows x rows x features up to which the search is exact
-_FEWEST_ROWS_A_NEIGHBOR = 32  # lists help only where neighbors are a small part of the rows
-_FEWEST_FEATURES = 7  # of fewer, the tree of the exact search is fast for any number of rows
+MOST_WORK = 10**13  # rows x rows x features: exact search up to this
+_FEWEST_ROWS_A_NEIGHBOR = 32  # lists only help if neighbors are a small part of the rows
+_FEWEST_FEATURES = 7  # with fewer, the k-d tree is fast for any number of rows
 
 
 def takes_lists(vectors: Any, k: int) -> bool:
@@ -34,10 +34,10 @@ def takes_lists(vectors: Any, k: int) -> bool:
 
 @dataclass(frozen=True)
 class AutoSearch:
-    """Exact search, or inverted lists where that would take too long.
+    """Exact search, or inverted lists if that would take too long.
 
-    What is taken depends on the numbers of rows, features and neighbors alone, never on the
-    machine. What `InvertedLists` cannot read is searched exactly.
+    The choice depends only on the numbers of rows, features and neighbors, never on the machine.
+    What `InvertedLists` does not support is searched exactly.
     """
 
     def build(self, vectors: Any, metric: Metric = "euclidean") -> Index:
@@ -48,14 +48,14 @@ class AutoSearch:
 
 
 class AutoIndex:
-    """Many base rows, ready for both searches; each is prepared when it is needed.
+    """Many base rows, searched either way; each index is built when needed.
 
     Parameters
     ----------
     vectors : ndarray or ReorderedRows, shape (n, d)
     metric : str
     behind : AutoIndex, optional
-        The index that the rows are added to, if they are: they are searched as its rows are.
+        The index that the rows are added to, if any: they are searched like its rows.
     """
 
     def __init__(self, vectors: Any, metric: Metric, behind: AutoIndex | None = None) -> None:
@@ -95,7 +95,7 @@ class AutoIndex:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> tuple[NeighborGraph, Reached]:
-        """Find the k nearest base rows of each query, and those that have it within their limit."""
+        """Find the k nearest base rows of each query, and rows with a query within their limit."""
         index: Any = self._index(planned_for or k, n_jobs)
         how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
         if isinstance(index, ListIndex | TailIndex):
@@ -104,18 +104,18 @@ class AutoIndex:
         return both
 
     def probes(self, k: int, *, n_jobs: int = 1) -> int | None:
-        """How many lists a query for k neighbors is compared with; None where it has none."""
+        """The number of lists probed for k neighbors; None without lists."""
         index = self._index(k, n_jobs)
         return index.probes(k, n_jobs=n_jobs) if isinstance(index, ListIndex) else None
 
     def with_probes(self, k: int, probes: int, recall: Recall | None) -> AutoIndex:
-        """The same index, of whose lists queries for k neighbors probe so many."""
+        """The same index with this number of probes for k neighbors."""
         lists = self._index(k, 1)
         assert isinstance(lists, ListIndex)
         return self._like(lists.with_probes(k, probes, recall), None)
 
     def tail(self, vectors: Any, *, n_jobs: int = 1) -> AutoIndex:  # noqa: ARG002
-        """An index of further rows, in the lists of this one where it has such; made when used."""
+        """An index of further rows, in the lists of this one if it has any; built when used."""
         return AutoIndex(vectors, self._metric, behind=self)
 
     def behind(self, index: AutoIndex) -> AutoIndex:
@@ -143,7 +143,7 @@ class AutoIndex:
             lists.check_rows()
 
     def _tree(self) -> dict[str, Any] | None:
-        """What a file keeps of the lists; None where none have been made."""
+        """What a file stores of the lists; None if none have been built."""
         lists = self._made.get(InvertedLists())
         tree = lists._tree() if isinstance(lists, ListIndex) else None
         return None if tree is None else {**tree, "search": "auto"}
@@ -157,7 +157,7 @@ class AutoIndex:
         return index
 
     def _index(self, k: int, n_jobs: int) -> Index:
-        """The search for k neighbors, prepared by the first who asks."""
+        """The search for k neighbors, prepared on first use."""
         whole = self if self._behind is None else self._behind
         by_lists = takes_lists(whole.vectors, k)
         search = InvertedLists() if by_lists else ExactSearch()

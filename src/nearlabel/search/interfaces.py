@@ -1,4 +1,4 @@
-"""What a search and an index are: all that the methods know of them."""
+"""The interfaces of a search and an index, all that the methods know of them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from nearlabel.search.exact.distances import Metric
 
 
 class Index(Protocol):
-    """Base rows that are ready to be searched: what the `build` of a `Search` gives.
+    """Base rows ready to be searched, as returned by the `build` of a `Search`.
 
-    A model keeps its index and asks it again and again, from several threads at once, too; it is
-    pickled with the model. `neighbor_graph` asks it once.
+    A model keeps its index and queries it repeatedly, also from several threads at once; it is
+    pickled with the model. `neighbor_graph` queries it once.
     """
 
     def graph(
@@ -24,31 +24,31 @@ class Index(Protocol):
         Parameters
         ----------
         k : int
-            Neighbors of each row: from 1 to the number n of base rows, without queries to n - 1.
+            Neighbors per row: from 1 to the number n of base rows, without queries to n - 1.
         queries : ndarray or csr_array, shape (m, d), optional
-            Checked rows, not always in the form, dense or CSR, of the base rows. Without them each
-            base row is searched among the others: it is left out by its number, not by its
-            distance, so that an equal row stays its neighbor.
+            Validated rows, not always in the form, dense or CSR, of the base rows. Without them
+            each base row is searched among the others: it is excluded by its number, not by its
+            distance, so that an equal row remains its neighbor.
         n_jobs : int, default=1
             Threads. The result must not depend on it.
         progress : callable, optional
-            To be called with (rows done, rows in all) now and then, and at the end.
+            To be called with (rows done, total rows) now and then, and at the end.
 
         Returns
         -------
         NeighborGraph
-            Exactly k neighbors of each row, sorted by (distance, index), over n base rows. Made by
-            ``NeighborGraph(indices, distances, n_base=n)`` it is checked; a search that is not
-            exact says how much it finds by ``recall=``, if it knows.
+            Exactly k neighbors of each row, sorted by (distance, index), over n base rows.
+            ``NeighborGraph(indices, distances, n_base=n)`` validates them; an approximate search
+            reports its recall as ``recall=``, if known.
         """
 
 
 @runtime_checkable
 class Search(Protocol):
-    """A way to search, given as the ``search=`` of an estimator or of `neighbor_graph`.
+    """A way to search, passed as ``search=`` to an estimator or to `neighbor_graph`.
 
-    For what answers in plain arrays a function is enough. An object with `build` can prepare the
-    rows once, and is trusted with the whole of what `Index.graph` asks for.
+    If plain arrays are enough, use a function. An object with `build` can prepare the rows once,
+    and is trusted to return everything that `Index.graph` specifies.
     """
 
     def build(self, vectors: Any, metric: Metric = "euclidean") -> Index:
@@ -57,10 +57,11 @@ class Search(Protocol):
         Parameters
         ----------
         vectors : ndarray or csr_array, shape (n, d)
-            Checked rows, finite, of any numeric type; a memory map stays one. Not to be written to.
+            Validated rows, finite, of any numeric type; a memory map stays one. Must not be written
+            to.
         metric : str or callable, default="euclidean"
-            As in `neighbor_graph`, but not "precomputed", for which nothing is searched. A metric
-            that the search does not have must be refused.
+            As in `neighbor_graph`, but not "precomputed", for which nothing is searched.
+            Unsupported metrics must be refused.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Neighbors by distances that the user computed."""
+"""Neighbors by precomputed distances."""
 
 from __future__ import annotations
 
@@ -22,14 +22,12 @@ class PrecomputedIndex:
     Parameters
     ----------
     between : ndarray or csr_array, shape (n_base, n_base)
-        Distances of the base rows among themselves.
+        Distances between the base rows.
     """
 
     def __init__(self, between: Any) -> None:
         if between.shape[0] != between.shape[1]:
-            raise ValueError(
-                f"X must be square where metric='precomputed'; got shape {between.shape}"
-            )
+            raise ValueError(f"X must be square if metric='precomputed'; got shape {between.shape}")
         self._between = between
 
     def graph(
@@ -59,7 +57,7 @@ class PrecomputedIndex:
 
 
 def given_distances(distances: Any, row: Array, column: Array) -> Floats:
-    """Given distances of pairs of a query and a base row; infinite where a graph has none."""
+    """Given distances of pairs of a query and a base row; infinite if a graph has none."""
     if not sparse.issparse(distances):
         return np.asarray(distances[row, column], dtype=np.float64)
     found, value = entries_at(canonical_csr(distances), row, column)

@@ -1,4 +1,4 @@
-"""One graph for every part of the rows: the others are hidden in it, and short rows topped up."""
+"""One graph for every subset of the rows: others are hidden in it, and short rows completed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from nearlabel.graph import NeighborGraph, index_type
 
 
 def neighbors_with_margin(k: int, n: int, hidden: int) -> int:
-    """Neighbors to search among n rows so that k are left, in most rows, when some are hidden.
+    """Neighbors to search among n rows so that k are left, in most rows, after hiding some.
 
-    Of the neighbors of a row those that are hidden by chance are about binomial: the margin is four
-    standard deviations.
+    The number of hidden neighbors of a row is roughly binomial: the margin is four standard
+    deviations.
     """
     share = min(hidden / n, 1 - 1 / n)
     return int(min(n - 1, np.ceil((k + 4 * np.sqrt(k * share)) / (1 - share)) + 1))
@@ -30,28 +30,28 @@ def restrict(
     *,
     n_jobs: int = 1,
 ) -> tuple[NeighborGraph, NeighborGraph]:
-    """Neighbors among some rows only, read off the graph of all rows.
+    """Neighbors among some rows only, taken from the graph of all rows.
 
     Parameters
     ----------
     graph : NeighborGraph
-        Of all n rows, each left out of its own.
+        Of all n rows, each excluded from its own neighbors.
     X : ndarray or csr_array, shape (n, d)
         Vectors of the rows.
     keep : ndarray of bool, shape (n,)
-        The rows that may be neighbors; they are numbered anew, in their order.
+        The rows that may be neighbors; they are renumbered, in their order.
     k : int
-        Neighbors of each row, or all that there are.
+        Neighbors per row, or all that there are.
     build : callable
-        Makes an `Index` of the vectors that are kept. Called only where hiding leaves some rows
-        with fewer than k neighbors, which are then searched.
+        Builds an `Index` of the kept vectors. Called only if hiding leaves some rows with fewer
+        than k neighbors, which are then searched.
     n_jobs : int, default=1
 
     Returns
     -------
     kept, hidden : NeighborGraph
-        Of the kept rows, each left out of its own, and of the hidden ones. If `graph` is exact:
-        equal to what a search of the kept rows finds, to the last bit. Else the nearest of what it
+        Of the kept rows, each excluded from its own neighbors, and of the hidden ones. If `graph`
+        is exact: bit for bit what a search of the kept rows finds. Otherwise the nearest of what it
         has found, with its recall.
     """
     number = np.full(len(graph), -1, index_type(len(graph)))
@@ -69,7 +69,7 @@ def restrict(
         index = build(X[base]) if index is None else index
         searched = index.graph(found.k + own, X[rows[short]], n_jobs=n_jobs)
         searched = searched.without(short) if own else searched
-        # What is told in float64 would have ties in float32, in another order.
+        # Distances stored as float64 would have ties in float32, in another order.
         kind = np.result_type(found.distances, searched.distances)
         found.distances = found.distances.astype(kind, copy=False)
         found.indices[short], found.distances[short] = searched.indices, searched.distances
@@ -79,7 +79,7 @@ def restrict(
 def _visible(
     graph: NeighborGraph, number: Array, k: int, n_base: int
 ) -> tuple[NeighborGraph, Array]:
-    """The first k neighbors that have a number, and the rows with fewer, left to be filled."""
+    """The first k visible neighbors, and the rows with fewer, left to be filled."""
     numbered = number[graph.indices]
     indices, distances, short = first_visible(numbered, graph.distances, numbered >= 0, k)
     return NeighborGraph.unchecked(indices, distances, n_base, graph.recall), short
@@ -88,9 +88,9 @@ def _visible(
 def first_visible(
     indices: Array, distances: Array, visible: Array, k: int
 ) -> tuple[Array, Array, Array]:
-    """The first k neighbors of each row that are visible, and the rows with fewer.
+    """The first k visible neighbors of each row, and the rows with fewer.
 
-    What stands in these is to be filled.
+    The entries of the latter are to be filled.
     """
     place = np.cumsum(visible, axis=1, dtype=np.int32)
     enough = place[:, -1] >= k

@@ -1,4 +1,4 @@
-"""Vectors in rows that have ids: states that never change, and share what they have in common."""
+"""Vectors in rows with ids: immutable states that share what they have in common."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import check_same_length
 from nearlabel.graph import index_type
 
-_MOST_ID = 2**62  # ids are below
+_MOST_ID = 2**62  # ids are smaller
 
 
 class VectorStore:
-    """Vectors in rows, dense or CSR, from which a store of some rows more, or less, is made.
+    """Vectors in rows, dense or CSR, from which stores with more or fewer rows are made.
 
-    A row has a place, in order of arrival, and an id. Rows that are removed keep their places:
-    nobody finds them by their ids, which can be given again. The first rows are kept as they were
-    given, not copied: a read-only memory map stays one.
+    A row has a place, in order of arrival, and an id. Removed rows keep their places: they are no
+    longer found by their ids, which can be used again. The first rows are kept as given, not
+    copied: a read-only memory map stays one.
 
     Parameters
     ----------
     vectors : ndarray or csr_array, shape (n, d)
     ids : array-like of shape (n,), optional
-        Unique names of the rows, whole numbers or strings; by default 0, 1, 2 …
+        Unique row ids, integers or strings; by default 0, 1, 2 …
     next_id : int, optional
-        The id of the next row that is given none; by default the one after the largest.
+        The id of the next row without a given one; by default the one after the largest.
 
     Attributes
     ----------
     alive : ndarray of bool, shape (n,), or None
-        Which rows have not been removed; None where none was.
+        Which rows have not been removed; None if none was.
     next_id : int
-        Only grows, so that no row gets by itself the id of one that was removed.
+        Only increases, so that no row automatically gets the id of a removed one.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class VectorStore:
         self._joined: Any = base if tail is None else None
         return self
 
-    def __reduce__(self) -> Any:  # the names are found again when they are asked for
+    def __reduce__(self) -> Any:  # the lookup of ids is rebuilt on demand
         parts = self._base, self._tail, self._ids, self.alive, self.next_id
         return _from_parts, parts
 
@@ -70,12 +70,12 @@ class VectorStore:
 
     @property
     def ids(self) -> Array:
-        """The id of each row, those removed included, shape (n,)."""
+        """The id of each row, including removed ones, shape (n,)."""
         return self._ids.array
 
     @property
     def vectors(self) -> Any:
-        """All rows, those removed included, shape (n, d); joined when they are first asked for."""
+        """All rows, including removed ones, shape (n, d); joined on first use."""
         if self._joined is None:
             parts = [self._base, self._tail.rows]
             is_sparse = sparse.issparse(self._base)
@@ -83,16 +83,16 @@ class VectorStore:
         return self._joined
 
     def added(self, vectors: Any, ids: Any = None) -> VectorStore:
-        """A store of some rows more, with the given or the next ids.
+        """A store with some more rows, with the given or the next ids.
 
-        The new rows may be dense or CSR, whatever the others are.
+        The new rows may be dense or CSR, regardless of the others.
         """
         (n, width), (_, d) = vectors.shape, self._base.shape
         if width != d:
             raise ValueError(f"vectors must have {d} features; got {width}")
         new = self._new_ids(ids, n)
         base, tail = self._base, self._tail
-        if tail is not None and self._joined is not None:  # no need to keep them twice
+        if tail is not None and self._joined is not None:  # no need to store them twice
             base, tail = self._joined, None
         if n:
             kind = _SparseTail if sparse.issparse(base) else _DenseTail
@@ -105,13 +105,13 @@ class VectorStore:
         return _state(base, tail, self._ids_with(new), alive, next_id, names)
 
     def removed(self, places: Array) -> VectorStore:
-        """A store in which nobody finds the rows of these places any more."""
+        """A store in which the rows at these places are removed."""
         alive = np.ones(len(self), bool) if self.alive is None else self.alive.copy()
         alive[places] = False
         return _state(self._base, self._tail, self._ids, alive, self.next_id, self._names)
 
     def take(self, places: Array | slice) -> Any:
-        """The rows of some places, in their order; for a run of places not copied, if possible."""
+        """The rows at some places, in their order; not copied for a range, if possible."""
         if self._joined is not None:
             return _plain(self._joined[places])
         n, tail = self._base.shape[0], self._tail.rows
@@ -138,7 +138,7 @@ class VectorStore:
         return rows
 
     def rows_of(self, ids: Any) -> Array:
-        """Places of the rows that carry `ids`, in their order."""
+        """Places of the rows with `ids`, in their order."""
         asked = np.asarray(ids)
         places = self._places_of(asked)
         if len(places) and places.min() < 0:
@@ -146,11 +146,11 @@ class VectorStore:
         return places
 
     def _places_of(self, asked: Array) -> Array:
-        """Places of the rows that carry some ids; -1 where no row does."""
+        """Places of the rows with some ids; -1 if no row has an id."""
         found = np.full(len(asked), -1, np.intp)
         if not len(asked) or not len(self):
             return found
-        if asked.dtype.kind == "u" and asked.max() < 2**63:  # else both would become floats
+        if asked.dtype.kind == "u" and asked.max() < 2**63:  # otherwise both would become floats
             asked = asked.astype(np.int64)
         if self.ids.dtype.kind == "i" and asked.dtype.kind == "i" and self._names.rise(self.ids):
             place = np.minimum(np.searchsorted(self.ids, asked), len(self) - 1)
@@ -164,28 +164,30 @@ class VectorStore:
             held = by_name.get(name, ())
             for one in (held,) if isinstance(held, int) else held:
                 if one < len(self) and (self.alive is None or self.alive[one]):
-                    found[i] = one  # of those that had this id, one after the other
+                    found[i] = one  # of those that had this id at different times
         return found
 
     def _new_ids(self, ids: Any, n: int) -> Array:
-        """The ids of n new rows, checked or counted."""
+        """The ids of n new rows, validated or generated."""
         are_names = len(self) > 0 and self.ids.dtype.kind == "U"
         if ids is None:
             if are_names:
-                raise ValueError("ids must be given: the rows stored before have names")
+                raise ValueError("ids must be given: the existing rows have string ids")
             if self.next_id + n > _MOST_ID:
                 raise ValueError("ids must be given: there are no more numbers below 2**62")
             return np.arange(self.next_id, self.next_id + n)
         new = _checked_ids(ids, n)
         if n and len(self) and (new.dtype.kind == "U") != are_names:
-            raise TypeError(f"ids must be like those before, {self.ids.dtype}; got {new.dtype}")
+            raise TypeError(
+                f"ids must have the type of the existing ones, {self.ids.dtype}; got {new.dtype}"
+            )
         taken = np.flatnonzero(self._places_of(new) >= 0)
         if len(taken):
-            raise ValueError(f"ids must be unique; {new[taken[0]].item()!r} is that of another row")
+            raise ValueError(f"ids must be unique; {new[taken[0]].item()!r} is already in use")
         return new
 
     def _ids_with(self, new: Array) -> Grown:
-        """The ids of all rows; in a wider type where new names are longer than those before."""
+        """The ids of all rows; in a wider type if new ids are longer."""
         ids = self._ids
         kind = np.result_type(ids.array, new) if len(ids) and len(new) else new.dtype
         if len(new) and kind != ids.array.dtype:
@@ -194,7 +196,7 @@ class VectorStore:
 
 
 def _state(*parts: Any) -> VectorStore:
-    """A store of parts that are known to go together."""
+    """A store of parts that are known to be consistent."""
     return VectorStore.__new__(VectorStore)._set(*parts)
 
 
@@ -203,15 +205,15 @@ def _from_parts(base: Any, tail: Any, ids: Grown, alive: Array | None, next_id: 
 
 
 def _plain(rows: Any) -> Any:
-    """Rows that were taken from a memory map as an array."""
+    """Rows taken from a memory map as an array."""
     return rows if sparse.issparse(rows) else np.asarray(rows)
 
 
 class _DenseTail:
-    """Dense rows behind those of the beginning.
+    """Dense rows appended to the first ones.
 
-    They have the type of the first rows if that holds them exactly. If not, they have a wider one:
-    all numbers stay what they are, so that distances are those of a fit on all rows at once.
+    They have the type of the first rows if that represents them exactly, otherwise a wider one: all
+    numbers are preserved, so that distances are those of a fit on all rows at once.
     """
 
     def __init__(self, rows: Grown) -> None:
@@ -233,7 +235,7 @@ class _DenseTail:
 
 
 class _SparseTail:
-    """CSR rows behind those of the beginning; of what type, see `_DenseTail`."""
+    """CSR rows appended to the first ones; for their type see `_DenseTail`."""
 
     def __init__(self, data: Grown, indices: Grown, indptr: Grown, width: int) -> None:
         self._data, self._indices, self._indptr, self._width = data, indices, indptr, width
@@ -260,7 +262,7 @@ class _SparseTail:
 
 
 def _holds(kind: Any, numbers: Array) -> bool:
-    """Whether a type holds some numbers exactly."""
+    """Whether a type represents some numbers exactly."""
     if np.can_cast(numbers.dtype, kind):
         return True
     with np.errstate(over="ignore", invalid="ignore"):
@@ -268,21 +270,21 @@ def _holds(kind: Any, numbers: Array) -> bool:
 
 
 class _Names:
-    """Places by id, found out when they are first needed, for a store and those that follow it.
+    """Places by id, computed when first needed, for a store and its successors.
 
-    Ids of rows that came later do not disturb: a store skips places behind its end. What belongs to
-    the longest store must not be taken by another one that grows from the same beginning.
+    Ids of later rows do no harm: a store skips places beyond its end. The lookup of the longest
+    store must not be shared with another one that grows from the same beginning.
     """
 
     def __init__(self, length: int) -> None:
         self._length = length  # of the longest store
         self._places: dict[Any, int | tuple[int, ...]] = {}
-        self._known = 0  # rows whose ids are in there
-        self._rising: tuple[int, bool] = (0, True)  # whether the ids of so many rows rise
+        self._known = 0  # rows whose ids are included
+        self._rising: tuple[int, bool] = (0, True)  # whether the first ids are ascending
         self._lock = ForkSafeLock()
 
     def claimed(self, n: int, length: int) -> _Names:
-        """The names of a store that grows from n rows to `length`."""
+        """The lookup of a store that grows from n rows to `length`."""
         with self._lock.held():
             if n != self._length:
                 return _Names(length)
@@ -290,7 +292,7 @@ class _Names:
             return self
 
     def rise(self, ids: Array) -> bool:
-        """Whether each id is above the one before."""
+        """Whether the ids are ascending."""
         n, rise = self._rising
         if (len(ids) <= n) if rise else (len(ids) >= n):
             return rise
@@ -301,7 +303,7 @@ class _Names:
         return rise
 
     def places(self, ids: Array) -> dict[Any, int | tuple[int, ...]]:
-        """The place of each id, at least of these; all places of one that was given again."""
+        """The place of each id, at least of these; all places of an id that was reused."""
         with self._lock.held():
             start = self._known
             for place, name in enumerate(ids[start:].tolist(), start):
@@ -316,12 +318,12 @@ class _Names:
 def _checked_ids(ids: Any, n: int) -> Array:
     """Unique ids of n rows."""
     if (np.ndim(ids) == 0 and not isinstance(ids, Iterable)) or isinstance(ids, str):
-        raise TypeError(f"ids must be a list of ids, one a row; got {ids!r}")
+        raise TypeError(f"ids must be a list of one id per row; got {ids!r}")
     new = np.asarray(ids if isinstance(ids, np.ndarray) else _listed_ids(ids))
-    if new.dtype == object:  # as pandas has texts
+    if new.dtype == object:  # as pandas stores strings
         new = np.asarray(_listed_ids(new))
     if not new.size:
-        new = new.astype(np.int64)  # an empty list is of floats
+        new = new.astype(np.int64)  # an empty list has type float
     check_same_length(ids=len(new), vectors=n)
     if new.dtype.kind not in "iuU":
         raise TypeError(f"ids must be integers or strings; got {new.dtype}")
@@ -334,21 +336,21 @@ def _checked_ids(ids: Any, n: int) -> Array:
         _refuse_half_characters(new)
     values, counts = np.unique(new, return_counts=True)
     if len(values) < len(new):
-        raise ValueError(f"ids must be unique; {values[counts > 1][0].item()!r} is given twice")
+        raise ValueError(f"ids must be unique; {values[counts > 1][0].item()!r} occurs twice")
     return new
 
 
 def _refuse_half_characters(names: Array) -> None:
-    """Refuse names that no file can keep: with one of the two halves of a character alone."""
+    """Refuse ids with an unpaired surrogate, which cannot be stored in a file."""
     codes = np.ascontiguousarray(names, names.dtype.newbyteorder("=")).view(np.uint32)
     half = np.flatnonzero((codes >= 0xD800) & (codes <= 0xDFFF))
     if len(half):
         name = names[half[0] // (len(codes) // len(names))].item()
-        raise ValueError(f"ids must not hold half a character (a lone surrogate); got {name!r}")
+        raise ValueError(f"ids must not contain an unpaired surrogate; got {name!r}")
 
 
 def _listed_ids(ids: Any) -> Any:
-    """Ids in a list: texts, or whole numbers; NumPy would make texts of both, and of gaps."""
+    """Ids from a list, strings or integers; NumPy would convert mixed lists and gaps to strings."""
     listed = ids.tolist() if hasattr(ids, "tolist") else [*ids]
     are_texts = [isinstance(name, str) for name in listed]
     for place, (name, is_text) in enumerate(zip(listed, are_texts, strict=True)):
@@ -357,10 +359,10 @@ def _listed_ids(ids: Any) -> Any:
             message = f"ids must be integers or strings, all of one kind; got {name!r}"
             raise TypeError(f"{message} at position {place}")
         if is_text and name.endswith("\0"):
-            raise ValueError(f"ids must not end in a null character; got {name!r}")
+            raise ValueError(f"ids must not end in a NUL character; got {name!r}")
     return listed
 
 
 def _after(ids: Array) -> int:
-    """The number after the largest id; 0 for names."""
+    """The number after the largest id; 0 for string ids."""
     return max(0, int(ids.max()) + 1) if ids.dtype.kind == "i" and len(ids) else 0

@@ -143,7 +143,7 @@ def test_what_is_not_written_is_named_and_the_rest_is_done(photos, pictures):
     assert report.written == 1
     assert len(report.problems) == 2
     assert "1.jpg.xmp: this has a document type" in report.problems[0]
-    assert "3.jpg: this file is not there" in report.problems[1]
+    assert "3.jpg: this file no longer exists" in report.problems[1]
     assert (pictures / "1.jpg.xmp").read_bytes() == b"<!DOCTYPE x><x/>"
     photos.set_files(pictures, missing=["in/3.jpg"])
     assert write_beside(photos).missing == ["in/3.jpg"]
@@ -184,6 +184,6 @@ def test_nothing_is_written_beside_what_is_no_picture_of_its_folder(tmp_path, ph
     for texts in (False, True):
         report = write_beside(photos, texts=texts)
         assert report.written == 1  # of in/3.jpg
-        assert [one for one in report.problems if "secret: this is no picture" in one]
+        assert [one for one in report.problems if "secret: this is no longer a picture" in one]
     assert {path.name for path in tmp_path.iterdir()} == {"outside.jpg", "photos", "pictures"}
     assert {path.name for path in pictures.iterdir()} == {"1.jpg", "2.jpg", "in", "secret"}

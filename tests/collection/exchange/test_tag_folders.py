@@ -51,7 +51,7 @@ def test_pictures_are_linked_to_or_copied_and_found_again(tmp_path, copy):
     assert found(tmp_path / "out") == {digests[0]: {"sea", "Places|Rome"}, digests[1]: {"sea"}}
     with pytest.raises(FileExistsError, match="not empty"):
         write_tag_folders(tmp_path / "out", files)
-    with pytest.raises(FileExistsError, match="no folder"):
+    with pytest.raises(FileExistsError, match="not a folder"):
         write_tag_folders(pictures[0], files)
 
 

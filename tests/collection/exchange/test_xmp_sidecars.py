@@ -81,7 +81,7 @@ def test_links_and_pipes(tmp_path):
     os.mkfifo(pipe)
     with pytest.raises(DataError, match="is a link"):
         update_sidecar(link, ["sky"])
-    with pytest.raises(DataError, match="is no file"):
+    with pytest.raises(DataError, match="is not a file"):
         update_sidecar(pipe, ["sky"])
     link.unlink()
     link.symlink_to(tmp_path / "made_by_us.xmp")
@@ -105,7 +105,7 @@ def test_a_sidecar_that_another_program_writes_meanwhile(tmp_path, monkeypatch):
 
     monkeypatch.setattr(XmpDocument, "with_tags", meanwhile)
     for _ in range(2):  # one that was there, then one that was not
-        with pytest.raises(DataError, match="changed by another program"):
+        with pytest.raises(DataError, match="another program has just changed"):
             update_sidecar(path, ["sky"])
         assert path.read_bytes() == b"theirs"
         path.unlink()

@@ -168,8 +168,8 @@ def test_errors(data):
         ),
         (Graphs(good.toarray()), TypeError, r"sparse matrix.*\(5, 5\).*ndarray"),
         (Graphs(good[:4]), TypeError, r"\(5, 5\).*csr_array.*\(4, 5\)"),
-        (Graphs(-good), ValueError, "search=Graphs .*row 0 .*distance.*negative"),
-        (Graphs(good * np.nan), ValueError, "search=Graphs .*row 0 .*distance.*finite"),
+        (Graphs(-good), ValueError, "search=Graphs .*distance.*negative.*row 0"),
+        (Graphs(good * np.nan), ValueError, "search=Graphs .*distance.*finite.*row 0"),
         (StandardScaler(), TypeError, r"search=StandardScaler .*sparse matrix"),
         (KNeighborsTransformer, ValueError, "search .*<class"),
     ):

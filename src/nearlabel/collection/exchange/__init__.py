@@ -1,1 +1,1 @@
-"""Tags in and out: tables, folders, texts beside pictures, and what photo tools keep."""
+"""Import and export of tags: tables, folders, text files, and the metadata of photo tools."""

@@ -1,4 +1,4 @@
-"""The tags of a collection, as they are written for others."""
+"""Export of the tags of a collection."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def tagged_files(collection: Collection) -> Iterator[TaggedFile]:
-    """All items with what was decided of them.
+    """All items with their decisions.
 
-    A file is called by its path in the folder that was indexed, or by its whole path where several
-    folders were; an item without a file by its name.
+    A file is named by its path in the indexed folder, or by its absolute path if several folders
+    were indexed; an item without a file by its name.
     """
     several, items = len(collection.roots()) > 1, collection.items()
     paths = {file.path for item in items for file in item.files}
@@ -51,22 +51,22 @@ def tagged_files(collection: Collection) -> Iterator[TaggedFile]:
 
 
 def _name(item: Item, paths: Container[str]) -> str:
-    """What an item without a file is called: never as the file that took its place."""
+    """The name of an item without a file, distinct from a file that took its place."""
     return f"{item.name} (item {item.id})" if item.name in paths else item.name
 
 
 @dataclass
 class BesideReport:
-    """What was written beside pictures.
+    """What was written next to pictures.
 
     Attributes
     ----------
     written, unchanged : int
         Pictures.
     missing : list of str
-        Names of items that are tagged, but whose files are not there.
+        Names of tagged items whose files are missing.
     problems : list of str
-        What was not written, each with the reason.
+        What was not written, with the reason.
     """
 
     written: int = 0
@@ -78,15 +78,15 @@ class BesideReport:
 def write_beside(
     collection: Collection, *, texts: bool = False, progress: Progress | None = None
 ) -> BesideReport:
-    """Write the tags of pictures beside them: XMP sidecars, or text files.
+    """Write the tags of pictures to files next to them: XMP sidecars or text files.
 
     Parameters
     ----------
     collection : Collection
     texts : bool, default=False
-        Text files in place of sidecars.
+        Write text files instead of sidecars.
     progress : callable, optional
-        Called with (items done, items in all).
+        Called with (items done, total items).
     """
     report, folders, items = BesideReport(), FolderSidecars(), collection.items()
     for count, item in enumerate(items, 1):
@@ -114,22 +114,22 @@ def write_beside(
 
 
 def _check_picture(path: str) -> None:
-    """Refuse to write beside what is no picture, or not any more."""
+    """Refuse to write next to a file that is missing or not a picture."""
     if not Path(path).is_file():
-        raise DataError(path, None, "this file is not there any more")
+        raise DataError(path, None, "this file no longer exists")
     with Path(path).open("rb") as file:
         if format_of(file.read(HEAD), path) is None:
-            raise DataError(path, None, "this is no picture any more")
+            raise DataError(path, None, "this is no longer a picture")
 
 
 def _write_sidecars(item: Item, path: str, folders: FolderSidecars) -> bool:
-    """Bring the sidecars of a picture up to date; whether one was written.
+    """Update the sidecars of a picture; returns whether one was written.
 
-    The list of a sidecar is the whole list: what the picture has in other sidecars, or inside of
-    it, is in it as well. Where these say all that was decided, none is made.
+    The list in a sidecar is complete: it also has the tags from other sidecars and from inside the
+    picture. If these already agree with all decisions, no sidecar is created.
     """
     found, problems = folders.keywords(path)
-    if problems:  # a list without what could not be read would be a part of it
+    if problems:  # the list would be incomplete
         raise ValueError(problems[0])
     there, yes, no = found.all_tags(), item.yes, item.no
     says_so = not (set(yes) - set(there)) and not (set(no) & set(there))

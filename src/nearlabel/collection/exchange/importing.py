@@ -1,7 +1,7 @@
-"""Tags from outside become decisions of a collection, in one change that can be undone.
+"""Imported tags become decisions of a collection, in one change that can be undone.
 
-A tag that somebody said «no» to is not given again, nor is one taken away that somebody gave: what
-was decided here counts more than what a file says, unless the import is told to overrule.
+Decisions in the collection take precedence over files: a rejected tag is not given again, and a
+given tag is not removed, unless the import is told to overrule them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AMBIGUOUS = -1
 
 
 class Kept(NamedTuple):
-    """A decision of the collection that a file contradicts, and that stays."""
+    """A decision of the collection that a file contradicts and that was kept."""
 
     id: int
     file: str
@@ -36,24 +36,24 @@ class Kept(NamedTuple):
 
 @dataclass
 class ImportReport:
-    """What an import has done.
+    """The result of an import.
 
     Attributes
     ----------
     files : int
-        Files with tags, or with tags that they have not.
+        Files with given or rejected tags.
     given, rejected : int
-        New decisions: tags that items now have, and that they now were said not to have.
+        New decisions: tags given to items, and tags rejected for them.
     known : int
-        What was decided so already.
+        Decisions that the collection already had.
     kept : list of Kept
-        What was decided otherwise, and stays so.
+        Decisions that files contradict and that were kept.
     overruled : int
-        What was decided otherwise, and was changed.
+        Decisions that files contradict and that were changed.
     unmatched : list of (file, reason)
-        Files that are no item, or could be several.
+        Files that match no item, or several.
     problems : list of str
-        What could not be read, each with the reason.
+        What could not be read, with the reason.
     """
 
     files: int = 0
@@ -75,20 +75,20 @@ def import_files(
     report: ImportReport | None = None,
     group: int | None = None,
 ) -> ImportReport:
-    """Give the items of a collection the tags of files, in one change.
+    """Import the tags of files into a collection, in one change.
 
     Parameters
     ----------
     collection : Collection
     files : iterable of TaggedFile
     beside : path, optional
-        The folder of the table that names the files: names may be relative to it.
+        The folder of the table that names the files; names may be relative to it.
     overrule : bool, default=False
-        Whether files count more than what was decided before.
+        Whether files take precedence over existing decisions.
     report : ImportReport, optional
-        To be continued.
+        A report to continue.
     group : int, optional
-        The run of changes of which this one is a part.
+        The run of changes to which this one belongs.
     """
     report = ImportReport() if report is None else report
     items = {item.id: item for item in collection.items()}
@@ -116,7 +116,7 @@ def _answers(
     beside: str | os.PathLike[str] | None,
     report: ImportReport,
 ) -> dict[tuple[int, str], tuple[bool, str]]:
-    """What files say of items and tags, and which file says so."""
+    """The decisions in files by item and tag, with the file they come from."""
     names: ItemNames | None = None
     answers: dict[tuple[int, str], tuple[bool, str]] = {}
     for one in files:
@@ -140,18 +140,18 @@ def _answers(
             if (first := answers.setdefault(key, (is_yes, one.file))[0]) is not is_yes:
                 what = "yes" if first else "no"
                 report.problems.append(
-                    f"{one.file}: {shown(tag)} is both given and refused; taken as a {what}"
+                    f"{one.file}: {shown(tag)} is both given and rejected; taken as a {what}"
                 )
     return answers
 
 
 class ItemNames:
-    """Items by all that a file may call them."""
+    """Items by every name that a file may use for them."""
 
     def __init__(self, items: Iterable[Item], beside: str | os.PathLike[str] | None = None) -> None:
         self._beside = None if beside is None else Path(beside).absolute()
         self._contents: dict[bytes, int] = {}
-        # Paths as they are, names and paths of before, last parts of paths, and their stems.
+        # Full paths, names and former paths, last parts of paths, and their stems.
         self._now: dict[str, int] = {}
         self._before: dict[str, int] = {}
         self._last: dict[str, int] = {}
@@ -174,7 +174,7 @@ class ItemNames:
             known[_composed(name)] = _AMBIGUOUS
 
     def find(self, one: TaggedFile) -> int | str:
-        """The item of a file, or why there is none."""
+        """The item of a file, or the reason why there is none."""
         if one.content is not None and one.content in self._contents:
             return self._contents[one.content]
         names = [*dict.fromkeys(self._candidates(one.file))]
@@ -185,7 +185,7 @@ class ItemNames:
         return "no item found"
 
     def _candidates(self, name: str) -> Iterator[str]:
-        """What a name may mean, the likeliest first."""
+        """The possible meanings of a name, the likeliest first."""
         for form in dict.fromkeys((name, name.strip(), name.strip().replace("\\", "/"))):
             yield _composed(form)
             if form:
@@ -195,5 +195,5 @@ class ItemNames:
 
 
 def _composed(name: str) -> str:
-    """A name as most systems write it: macOS writes ü as u and two dots."""
+    """A name in composed form (NFC): macOS decomposes ü into two characters."""
     return unicodedata.normalize("NFC", plain_text(name))

@@ -1,4 +1,4 @@
-"""Keywords of IPTC's older form (IIM), as it stands in the Photoshop blocks of pictures."""
+"""Keywords in IPTC's older format (IIM), as stored in the Photoshop blocks of pictures."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MOST = 10_000  # keywords
 
 
 def iptc_keywords(content: bytes) -> tuple[str, ...]:
-    """The keywords of IIM records; a damaged end is left out, as others do.
+    """The keywords of IIM records; a damaged end is ignored, as other tools do.
 
-    Without a declared character set, texts that are valid UTF-8 are read so, others as Windows'
-    Western European.
+    Without a declared character set, text is decoded as UTF-8 if valid, and as Windows-1252
+    otherwise.
     """
     is_utf_8 = False
     found: list[bytes] = []
@@ -33,7 +33,7 @@ def _data_sets(content: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
     while at + 5 <= len(content) and content[at] == _MARK:
         _, record, number, size = struct.unpack_from(">BBBH", content, at)
         at += 5
-        if size & 0x8000:  # so many bytes tell the size
+        if size & 0x8000:  # the size takes this many bytes
             digits = size & 0x7FFF
             size = int.from_bytes(content[at : at + digits], "big") if digits <= 8 else 2**62
             at += digits
@@ -52,7 +52,7 @@ def _text(value: bytes, is_utf_8: bool) -> str:
 
 
 def iptc_of_photoshop(content: bytes) -> bytes:
-    """The IIM records among Photoshop's resources; empty where there are none."""
+    """The IIM records in Photoshop resources; empty if there are none."""
     at = 0
     while content[at : at + 4] == _RESOURCE and at + 7 <= len(content):
         number, name = struct.unpack_from(">HB", content, at + 4)

@@ -1,8 +1,8 @@
-"""Names of tags, and the keywords by which photo tools keep them.
+"""Tag names, and the keywords in which photo tools store them.
 
-A tag is a path, its levels divided by ``|``, as in ``lr:hierarchicalSubject``: ``Places|Rome``. A
-photo tool keeps the same tag several times: as a path, as a path divided by ``/``, and as flat
-keywords, one for each level or for the last one alone.
+A tag is a path whose levels are separated by ``|``, as in ``lr:hierarchicalSubject``:
+``Places|Rome``. A photo tool stores the same tag several times: as a path, as a path separated by
+``/``, and as flat keywords, one for each level or only for the last one.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 from nearlabel.collection.tag_names import LEVELS
 
-_PROGRAMS = ("darktable", "_Digikam_Internal_Tags_")  # first levels that no person has given
-_FULL = range(61, 65)  # bytes of a keyword that IPTC's limit of 64 may have cut off
+_PROGRAMS = ("darktable", "_Digikam_Internal_Tags_")  # first levels of the tools' own tags
+_FULL = range(61, 65)  # lengths in bytes at which IPTC's limit of 64 may have truncated
 
 
 def keyword_tag(text: object, separator: str = LEVELS) -> str:
-    """A keyword as the name of a tag; empty where nothing is left of it.
+    """A keyword as a tag name; empty if nothing is left of it.
 
-    Numbers are names like others. Blanks around a level and empty levels are dropped; control
-    characters, which no name has, become blanks.
+    Numbers are valid names. Spaces around levels and empty levels are dropped; control characters
+    become spaces.
     """
     text = unicodedata.normalize("NFC", str(text)).replace(separator, LEVELS)
     levels = map(_clean, text.split(LEVELS))
@@ -40,34 +40,34 @@ def _is_control(mark: str) -> bool:
 
 
 def levels_of(tags: Iterable[str]) -> list[str]:
-    """All levels of tags, each once: what a flat list of keywords has."""
+    """All levels of tags without duplicates, as in a flat list of keywords."""
     return [*dict.fromkeys(level for tag in tags for level in tag.split(LEVELS))]
 
 
 def slashed(tag: str) -> str:
-    """A tag as digiKam reads it, which has no other way to write a name with a slash in it."""
+    """A tag as digiKam reads it, which has no escape for a slash in a name."""
     return keyword_tag(tag, "/").replace(LEVELS, "/")
 
 
 def of_a_program(tag: str) -> bool:
-    """Whether a photo tool gave a tag for itself, such as ``darktable|exported``."""
+    """Whether a photo tool set a tag by itself, such as ``darktable|exported``."""
     return tag.split(LEVELS, 1)[0] in _PROGRAMS
 
 
 @dataclass(frozen=True)
 class Keywords:
-    """The keywords of a picture, by the fields that have them, as they stand there.
+    """The keywords of a picture by field, unchanged.
 
     Attributes
     ----------
     paths : tuple of str
-        Of ``lr:hierarchicalSubject``: levels divided by ``|``.
+        From ``lr:hierarchicalSubject``: levels separated by ``|``.
     slashed : tuple of str
-        Of ``digiKam:TagsList``: levels divided by ``/``.
+        From ``digiKam:TagsList``: levels separated by ``/``.
     flat : tuple of str
-        Of ``dc:subject``.
+        From ``dc:subject``.
     iptc : tuple of str
-        Flat as well, and each perhaps cut off after 64 bytes.
+        Flat as well, each possibly truncated to 64 bytes.
     """
 
     paths: tuple[str, ...] = ()
@@ -84,10 +84,10 @@ class Keywords:
         )
 
     def all_tags(self) -> list[str]:
-        """The union of all fields, each tag once.
+        """The union of all fields, without duplicates.
 
-        A flat keyword that is a level of a path is not a second tag, nor is one that IPTC cut off,
-        nor one that differs from another only by ``/`` in place of ``|``.
+        A flat keyword is dropped if it is a level of a path, a truncated IPTC keyword, or differs
+        from another only by ``/`` instead of ``|``.
         """
         tags = dict.fromkeys(filter(None, map(keyword_tag, self.paths)))
         covered = set(map(slashed, tags))
@@ -102,7 +102,7 @@ class Keywords:
         whole = sorted(covered)
         for keyword in self.iptc:
             tag = keyword_tag(keyword)
-            place = bisect_left(whole, slashed(tag))  # of the first that can begin so
+            place = bisect_left(whole, slashed(tag))  # of the first possible match
             is_full = len(keyword.encode(errors="replace")) in _FULL
             is_cut = is_full and any(
                 one.startswith(slashed(tag)) for one in whole[place : place + 1]
@@ -112,5 +112,5 @@ class Keywords:
         return [*tags]
 
     def tags(self) -> list[str]:
-        """The union of all fields, without the tags that photo tools give for themselves."""
+        """The union of all fields, without tags that photo tools set by themselves."""
         return [tag for tag in self.all_tags() if not of_a_program(tag)]

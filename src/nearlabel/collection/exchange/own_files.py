@@ -1,4 +1,4 @@
-"""The tags that stand in and beside the files of a collection."""
+"""Tags stored inside and next to the files of a collection."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def tags_beside(
     texts: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[TaggedFile]:
-    """The tags of a collection's own files that stand in and beside them.
+    """The tags stored inside and next to a collection's own files.
 
     Parameters
     ----------
     collection : Collection
     problems : list of str
-        Gets a sentence for each file that cannot be read.
+        Receives a message for each file that cannot be read.
     sidecars : bool
-        XMP sidecars, and XMP and IPTC keywords inside of pictures.
+        Read XMP sidecars, and XMP and IPTC keywords inside pictures.
     texts : bool, default=False
-        Text files beside pictures.
+        Read text files next to pictures.
     progress : callable, optional
-        Called with (items done, items in all).
+        Called with (items done, total items).
     """
     folders, items = FolderSidecars(), collection.items()
     for count, item in enumerate(items, 1):
@@ -68,27 +68,27 @@ def _text_tags(path: str, problems: list[str]) -> list[str]:
 
 
 def problem_with(path: str | os.PathLike[str], error: Exception) -> str:
-    """Why a file cannot be read or written, with its name."""
+    """Why a file cannot be read or written, including its name."""
     if isinstance(error, OSError):
         return f"{os.fspath(path)}: {error.strerror or error}"
-    return str(error)  # which names it
+    return str(error)  # names the file
 
 
 class FolderSidecars:
-    """The sidecars of folders, each of which is looked at once."""
+    """The sidecars of folders; each folder is listed once."""
 
     def __init__(self) -> None:
         self._folders: dict[str, Sidecars] = {}
 
     def of(self, path: str) -> Sidecars:
-        """Those of the folder of a picture."""
+        """The sidecars in the folder of a picture."""
         folder = os.path.dirname(path)  # noqa: PTH120
         if folder not in self._folders:
             self._folders[folder] = Sidecars(folder)
         return self._folders[folder]
 
     def keywords(self, path: str) -> tuple[Keywords, list[str]]:
-        """The keywords of a picture in and beside it, and what could not be read."""
+        """The keywords inside and next to a picture, and what could not be read."""
         name = os.path.basename(path)  # noqa: PTH119
         found, problems = sidecar_keywords(self.of(path).of(name))
         try:
@@ -99,19 +99,19 @@ class FolderSidecars:
 
 
 def plain_text(path: str) -> str:
-    """A path that any file can hold: bytes that are no UTF-8 as escapes."""
+    """A path that any file can store: bytes that are not UTF-8 are escaped."""
     if path.isascii():
         return path
     try:
         return os.fsencode(path).decode(errors="backslashreplace")
-    except UnicodeEncodeError:  # a text of JSON that is no path of this system
+    except UnicodeEncodeError:  # a string from JSON that is not a valid path here
         return path.encode(errors="backslashreplace").decode()
 
 
 def files_there(item: Item) -> list[str]:
-    """The paths of the files of an item that were there when the collection last looked.
+    """The paths of an item's files that existed at the last indexing.
 
-    A path that leads out of its folder was put into the collection by somebody else.
+    A path that leaves its folder was put into the collection by somebody else and is skipped.
     """
     there = [file for file in item.files if not file.is_missing and _is_within(file.path)]
     return [os.path.join(file.root, file.path) for file in there]  # noqa: PTH118

@@ -1,7 +1,7 @@
 """Keywords inside pictures: the XMP and IPTC blocks of JPEG, TIFF, PNG and WebP files.
 
-RAW photos that are TIFF files are among them. Only these blocks are read, never the pixels, and
-nothing is ever written. What is damaged, or of another format, has no keywords.
+This includes RAW photos that are TIFF files. Only these blocks are read, never the pixels, and
+nothing is ever written. Damaged files and other formats yield no keywords.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from nearlabel.collection.exchange.xmp_parser import MOST_BYTES
 
 _JPEG_XMP, _JPEG_PHOTOSHOP = b"http://ns.adobe.com/xap/1.0/\0", b"Photoshop 3.0\0"
 _TIFF_XMP, _TIFF_IPTC, _TIFF_PHOTOSHOP = 700, 33723, 34377
-_TIFF_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 6: 1, 7: 1}  # of the types that these may have
+_TIFF_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 6: 1, 7: 1}  # bytes per value, by type
 _PNG_XMP, _PNG_IPTC = b"XML:com.adobe.xmp", b"Raw profile type iptc"
-_MOST_BLOCKS, _MOST_PARTS = 100, 10_000  # with keywords, and in all
+_MOST_BLOCKS, _MOST_PARTS = 100, 10_000  # keyword blocks, and blocks in all
 _MOST_FILLERS = 1000  # bytes before a segment
 
 Blocks = Iterator[tuple[str, bytes]]  # "xmp", "iptc" or "photoshop", and the content
@@ -33,14 +33,14 @@ Blocks = Iterator[tuple[str, bytes]]  # "xmp", "iptc" or "photoshop", and the co
 def picture_keywords(path: str | os.PathLike[str]) -> Keywords:
     """The keywords inside a picture."""
     found, photoshop, left = Keywords(), b"", MOST_BYTES
-    if not Path(path).is_file():  # a pipe would keep us waiting
+    if not Path(path).is_file():  # a pipe would block
         return found
     with Path(path).open("rb") as file:
         for kind, content in islice(_blocks(file), _MOST_BLOCKS):
             left -= len(content)
             if left < 0:
                 break
-            if kind == "photoshop":  # one after the other where one would be too long
+            if kind == "photoshop":  # long content is split over several blocks
                 photoshop += content
             elif kind == "iptc":
                 found += Keywords(iptc=iptc_keywords(content))
@@ -51,7 +51,7 @@ def picture_keywords(path: str | os.PathLike[str]) -> Keywords:
 
 
 def _blocks(file: BinaryIO) -> Blocks:
-    """The blocks of a file, up to where it is damaged."""
+    """The blocks of a file, up to the first damage."""
     head = file.read(12)
     file.seek(0)
     with suppress(struct.error, EOFError, zlib.error, OverflowError, ValueError):
@@ -66,7 +66,7 @@ def _blocks(file: BinaryIO) -> Blocks:
 
 
 def _exactly(file: BinaryIO, size: int) -> bytes:
-    """So many bytes; an EOFError where there are fewer, or where no block has so many."""
+    """Read exactly `size` bytes; EOFError if there are fewer, or if no block can be that large."""
     content = file.read(size) if size <= MOST_BYTES else b""
     if len(content) < size:
         raise EOFError
@@ -81,7 +81,7 @@ def _jpeg(file: BinaryIO) -> Blocks:
             if mark != b"\xff":
                 break
             mark = _exactly(file, 1)
-        if mark in b"\xda\xd9":  # the pixels begin, or the picture ends
+        if mark in b"\xda\xd9":  # start of the pixels, or end of the picture
             return
         (size,) = struct.unpack(">H", _exactly(file, 2))
         content = _exactly(file, max(size - 2, 0))
@@ -116,7 +116,7 @@ def _inflated(content: bytes) -> bytes:
 
 
 def _raw_profile(content: bytes) -> Blocks:
-    """A profile as ImageMagick keeps it: lines with its name, its size and hexadecimal digits."""
+    """A profile as ImageMagick stores it: its name, its size and hexadecimal digits, on lines."""
     *_, digits = content.split(b"\n", 3)
     profile = bytes.fromhex(digits.decode("ascii"))
     yield "photoshop" if profile.startswith(b"8BIM") else "iptc", profile
@@ -133,7 +133,7 @@ def _webp(file: BinaryIO) -> Blocks:
 
 
 def _tiff(file: BinaryIO, order: str) -> Blocks:
-    """The blocks of the first picture in a file."""
+    """The blocks of the first picture of a file."""
     file.seek(4)
     file.seek(*struct.unpack(f"{order}I", _exactly(file, 4)))
     (count,) = struct.unpack(f"{order}H", _exactly(file, 2))
@@ -142,7 +142,7 @@ def _tiff(file: BinaryIO, order: str) -> Blocks:
         if tag not in (_TIFF_XMP, _TIFF_IPTC, _TIFF_PHOTOSHOP):
             continue
         size = _TIFF_SIZES.get(kind, 0) * number
-        if size <= 4:  # it would stand here: there is no block so small
+        if size <= 4:  # stored inline: no block is that small
             continue
         file.seek(place)
         content = _exactly(file, size)
@@ -152,5 +152,5 @@ def _tiff(file: BinaryIO, order: str) -> Blocks:
 
 
 def _swapped(content: bytes) -> bytes:
-    """Bytes of numbers of 32 bits, in the other order: some write records as such numbers."""
+    """Byte-swapped 32-bit words: some programs write records as such words."""
     return b"".join(content[at : at + 4][::-1] for at in range(0, len(content), 4))

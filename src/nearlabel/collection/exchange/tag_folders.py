@@ -1,6 +1,6 @@
-"""One folder per tag, a folder in it for each further level: ``Places/Rome/a.jpg``.
+"""One folder per tag, with a subfolder for each further level: ``Places/Rome/a.jpg``.
 
-Pictures are linked to, or copied when asked; never moved.
+Pictures are linked, or copied on request; never moved.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from nearlabel.collection.exchange.tag_tables import TaggedFile
 from nearlabel.collection.tag_names import LEVELS
 from nearlabel.common.files import replacing
 
-_NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f"*/:<>?\\|%]')  # on some system
+_NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f"*/:<>?\\|%]')  # on any system
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
 _PIECE = 2**20
 
 
 def folder_of(tag: str) -> Path:
-    """The folder of a tag: what cannot stand in a name is written as in web addresses, ``%2F``."""
+    """The folder of a tag; characters not allowed in names are percent-encoded: ``%2F``."""
     return Path(*map(_folder_name, tag.split(LEVELS)))
 
 
@@ -44,10 +44,10 @@ def _encoded(mark: re.Match[str] | str) -> str:
 
 
 def read_tag_folders(top: str | os.PathLike[str]) -> Iterator[TaggedFile]:
-    """The files below a folder, each with the tag that its folders name, and with its checksum.
+    """The files below a folder, with the tag named by their folders, and with their checksums.
 
-    Links to files are followed, links to folders are not. Files at the top, and those whose names
-    begin with a dot, have no tag.
+    Links to files are followed, links to folders are not. Files at the top level and hidden files
+    have no tag.
     """
     waiting: list[tuple[str, tuple[str, ...]]] = [(os.fspath(top), ())]
     while waiting:
@@ -65,7 +65,7 @@ def read_tag_folders(top: str | os.PathLike[str]) -> Iterator[TaggedFile]:
 
 
 def _digest(path: str) -> bytes | None:
-    """The sha256 of a file; None where it cannot be read."""
+    """The sha256 of a file; None if it cannot be read."""
     digest = hashlib.sha256()
     try:
         with open(path, "rb") as file:  # noqa: PTH123
@@ -77,7 +77,7 @@ def _digest(path: str) -> bytes | None:
 
 
 class Written(NamedTuple):
-    """How many files are in the folders, and those that were not there to be put in."""
+    """How many files are in the folders, and which were missing."""
 
     files: int
     missing: list[str]
@@ -89,21 +89,21 @@ def write_tag_folders(
     *,
     copy: bool = False,
 ) -> Written:
-    """Make a folder for each tag, with the files of the items that have it.
+    """Create a folder for each tag, with the files of the items that have it.
 
     Parameters
     ----------
     top : path
-        It must be empty, or not be there yet.
+        A new or empty folder.
     files : iterable of TaggedFile
     copy : bool, default=False
-        Copies in place of symbolic links.
+        Copy files instead of creating symbolic links.
     """
     place = Path(top)
     if place.is_symlink() or (place.exists() and not place.is_dir()):
-        raise FileExistsError(f"{place} is there already, and is no folder")
+        raise FileExistsError(f"{place} exists and is not a folder")
     if place.is_dir() and any(place.iterdir()):
-        raise FileExistsError(f"the folder {place} is not empty; give a new one")
+        raise FileExistsError(f"the folder {place} is not empty; pass a new one")
     place.mkdir(parents=True, exist_ok=True)
     count, missing = 0, []
     for one in files:
@@ -117,7 +117,7 @@ def write_tag_folders(
             folder = place / folder_of(tag)
             folder.mkdir(parents=True, exist_ok=True)
             target = folder / path.name
-            if os.path.lexists(target):  # another item of this name
+            if os.path.lexists(target):  # another item has this name
                 target = folder / f"{path.stem}-{one.id}{path.suffix}"
             if copy:
                 with replacing(target) as file, path.open("rb") as source:

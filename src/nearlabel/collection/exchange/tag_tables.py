@@ -1,7 +1,7 @@
 """Tables of tags: CSV with the columns ``file`` and ``tags``, and JSON lines.
 
-In CSV the tags of a file are divided by ``;``; JSON lines also have what a file is *not*, and the
-checksum by which it is known wherever it is.
+In CSV the tags of a file are separated by ``;``; JSON lines also have rejected tags, and the
+checksum that identifies a file wherever it is.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class TaggedFile(NamedTuple):
     Attributes
     ----------
     file : str
-        Its path: absolute, or within a folder of the collection.
+        Its path: absolute, or relative to a folder of the collection.
     yes, no : tuple of str
-        Tags that it has, and tags that it was said not to have.
+        Tags it has, and tags rejected for it.
     content : bytes or None
-        The sha256 of its content, where it is known.
+        The sha256 of its content, if known.
     others : tuple of str
         Further files with the same content.
     id : int or None
-        The item, where it is known.
+        The item, if known.
     place : str or None
         Where the file, or one of the others, is now.
     """
@@ -55,7 +55,7 @@ class TaggedFile(NamedTuple):
 def read_csv_tags(
     path: str | os.PathLike[str], *, encoding: str = "utf-8", delimiter: str | None = None
 ) -> list[TaggedFile]:
-    """Read a table with the columns ``file``, ``tags`` and perhaps ``not``; others are passed over.
+    """Read a table with the columns ``file``, ``tags`` and optionally ``not``; others are ignored.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def read_csv_tags(
                 raise file.error(f"{len(columns)} cells expected; got {len(row)}")
             cells = dict(zip(columns, row, strict=True))
             if not cells[_FILE].strip():
-                raise file.error("the name of a file expected; the cell is empty")
+                raise file.error("file name expected; the cell is empty")
             yes, no = (_divided(cells.get(name, "")) for name in (_TAGS, _NOT))
             found.append(TaggedFile(cells[_FILE], yes, no))
     return found
@@ -85,14 +85,14 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _divided(text: str) -> tuple[str, ...]:
-    """Tags between separators, each once."""
+    """Tags between separators, without duplicates."""
     return tuple(dict.fromkeys(filter(None, map(keyword_tag, text.split(SEPARATOR)))))
 
 
 def read_json_tags(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> list[TaggedFile]:
-    """Read objects, one per line, with ``file`` or ``sha256``, ``tags`` and perhaps ``not``.
+    """Read objects, one per line, with ``file`` or ``sha256``, ``tags`` and optionally ``not``.
 
-    Tags are texts or numbers in a list, or one text in which they are divided by ``;``.
+    Tags are a list of strings or numbers, or one string separated by ``;``.
 
     Raises
     ------
@@ -114,9 +114,9 @@ def _of_object(file: TextFile, line: str) -> TaggedFile:
         if len(content) != _DIGEST:
             raise file.error(f"sha256: 64 hexadecimal digits expected; got {shown(str(digest))}")
     if not (isinstance(name, str) and name.strip()) and (content is None or name is not None):
-        raise file.error(f"file: the name of a file expected; got {shown(str(name))}")
+        raise file.error(f"file: file name expected; got {shown(str(name))}")
     if _TAGS not in row and _NOT not in row:
-        raise file.error("tags: a list of tags expected; there is none")
+        raise file.error("tags: list of tags expected; it is missing")
     return TaggedFile(name or "", _tags(file, row, _TAGS), _tags(file, row, _NOT), content)
 
 
@@ -126,25 +126,25 @@ def _tags(file: TextFile, row: dict[str, Any], key: str) -> tuple[str, ...]:
         return _divided(tags)
     tags = [] if tags is None else tags
     if not isinstance(tags, list):
-        raise file.error(f"{key}: a list of tags expected; got {shown(str(tags))}")
+        raise file.error(f"{key}: list of tags expected; got {shown(str(tags))}")
     for tag in tags:
         if not isinstance(tag, str | int | float) or isinstance(tag, bool):
-            raise file.error(f"{key}: texts or numbers expected; got {shown(str(tag))}")
+            raise file.error(f"{key}: strings or numbers expected; got {shown(str(tag))}")
     return tuple(dict.fromkeys(filter(None, map(keyword_tag, tags))))
 
 
 def write_csv_tags(
     path: str | os.PathLike[str], files: Iterable[TaggedFile], *, delimiter: str = ","
 ) -> None:
-    """Write a table with the columns ``file`` and ``tags``; a row for each file."""
+    """Write a table with the columns ``file`` and ``tags``, one row per file."""
     rows = table_rows(files)
-    # The writer does not quote this end of a line, but the reader takes it for one.
+    # The csv writer does not quote this line ending, but the reader splits at it.
     is_odd = any("\r" in name for name, _ in rows)
     write_rows(Path(path), rows, delimiter, csv.QUOTE_ALL if is_odd else csv.QUOTE_MINIMAL)
 
 
 def table_rows(files: Iterable[TaggedFile]) -> list[tuple[str, str]]:
-    """The rows of a table of tags, names of columns first."""
+    """The rows of a table of tags, column names first."""
     rows = [(_FILE, _TAGS)]
     for one in files:
         tags = _joined(one.yes)
@@ -153,24 +153,24 @@ def table_rows(files: Iterable[TaggedFile]) -> list[tuple[str, str]]:
 
 
 def _joined(tags: Iterable[str]) -> str:
-    """Tags in one cell; a ValueError where one of them has the separator in its name."""
+    """Tags in one cell; ValueError if a name contains the separator."""
     listed = [*tags]
     for tag in listed:
         if SEPARATOR in tag:
             raise ValueError(
-                f"the tag {shown(tag)} cannot be in a table, where {SEPARATOR!r} divides tags: "
-                "rename it, or write a file that ends in .jsonl"
+                f"the tag {shown(tag)} cannot be in a table, where {SEPARATOR!r} separates tags: "
+                "rename it, or write a .jsonl file"
             )
     return SEPARATOR.join(listed)
 
 
 def write_json_tags(path: str | os.PathLike[str], files: Iterable[TaggedFile]) -> None:
-    """Write one object per line for each item: all that was decided of it."""
+    """Write one object per line for each item, with all its decisions."""
     write_json_records(Path(path), map(tag_record, files))
 
 
 def tag_record(one: TaggedFile) -> dict[str, Any]:
-    """What JSON lines say of a file."""
+    """The JSON object of a file."""
     record: dict[str, Any] = {} if one.id is None else {"id": one.id}
     if one.file:
         record[_FILE] = one.file
@@ -186,7 +186,7 @@ write_tsv_tags = partial(write_csv_tags, delimiter="\t")
 
 
 class Table(NamedTuple):
-    """A kind of table: how it is read and written."""
+    """A table format: how it is read and written."""
 
     read: Callable[..., list[TaggedFile]]
     write: Callable[..., None]
@@ -201,6 +201,6 @@ TABLES = {
 
 
 def table_of(path: str | os.PathLike[str]) -> Table | None:
-    """The kind of a table by the end of its name, before ``.gz``; None where it tells none."""
+    """The table format by the suffix of a name, before ``.gz``; None if it is unknown."""
     name = os.fspath(path).lower().removesuffix(".gz")
     return TABLES.get(Path(name).suffix)

@@ -1,4 +1,4 @@
-"""Tags in a text file beside a picture, as other taggers write them: ``a.txt`` or ``a.jpg.txt``."""
+"""Tags in a text file next to a picture, as other taggers write them: ``a.txt``, ``a.jpg.txt``."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SEPARATORS = ",;"
 
 
 def text_files_of(picture: str | os.PathLike[str]) -> list[Path]:
-    """The text files beside a picture that there are."""
+    """The existing text files of a picture."""
     path = Path(picture)
     names = dict.fromkeys((path.name + _SUFFIX, path.stem + _SUFFIX))
     return [one for one in map(path.with_name, names) if one.is_file() and one.name != path.name]
 
 
 def read_text_tags(path: str | os.PathLike[str]) -> list[str]:
-    """The tags of a text file: one on each line, or all on one line between commas or ``;``.
+    """The tags of a text file: one per line, or all on one line separated by commas or ``;``.
 
     Raises
     ------
@@ -42,27 +42,27 @@ def read_text_tags(path: str | os.PathLike[str]) -> list[str]:
 def write_text_tags(
     picture: str | os.PathLike[str], yes: Iterable[str], no: Iterable[str] = ()
 ) -> bool:
-    """Write the tags of a picture beside it, one on each line; whether that was needed.
+    """Write the tags of a picture next to it, one per line; returns whether that was needed.
 
-    The file that is there already is written, else ``a.txt`` for ``a.jpg``. One with something in
-    it that is neither among the tags nor among those that were taken away is left as it is.
+    An existing file is updated, otherwise ``a.txt`` is created for ``a.jpg``. A file with entries
+    that are neither given nor rejected tags is left as it is.
 
     Raises
     ------
     DataError
-        Where it has something else, or is a link.
+        If the file has other entries or is a link.
     """
     path, tags = Path(picture), [*yes]
     there = text_files_of(path)
     target = there[0] if there else path.with_suffix(_SUFFIX)
     if target.is_symlink():
-        raise DataError(str(target), None, "this is a link, and is not written to")
+        raise DataError(str(target), None, "this is a link; links are not written to")
     if len(tags) == 1 and any(mark in tags[0] for mark in _SEPARATORS):
         raise DataError(str(target), None, f"the only tag, {shown(tags[0])}, would be read as two")
     before = read_text_tags(target) if there else []
     other = set(before) - {*tags, *no}
     if other:
-        message = f"this has {shown(min(other))}, which the collection has not: import it first"
+        message = f"this has {shown(min(other))}, which the collection lacks: import it first"
         raise DataError(str(target), None, message)
     if set(before) == set(tags):
         return False

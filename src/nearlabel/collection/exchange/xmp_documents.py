@@ -1,7 +1,7 @@
-"""XMP documents whose keywords are replaced where they stand.
+"""XMP documents whose keywords are edited in place.
 
-What a document has beside its keywords (other fields, prefixes, comments, processing instructions,
-blanks) stays as it is to the byte: the tree is never written anew.
+Everything else in a document (other fields, prefixes, comments, processing instructions, spaces)
+is preserved byte for byte: the tree is never serialized.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nearlabel.collection.exchange.xmp_parser import (
 from nearlabel.collection.tag_names import LEVELS
 
 _BLANKS = b" \t\r\n"
-_OTHER_FORM = "is XMP of a form that cannot be changed safely"
+_OTHER_FORM = "is XMP in a form that cannot be edited safely"
 _EMPTY = f"""<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
 <x:xmpmeta xmlns:x="adobe:ns:meta/" x:xmptk="nearlabel">
  <rdf:RDF xmlns:rdf="{RDF}">
@@ -40,7 +40,7 @@ _EMPTY = f"""<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
 <?xpacket end="w"?>
 """
 
-Edit = tuple[int, int, str]  # from, to, and what stands there instead
+Edit = tuple[int, int, str]  # start, end, and the replacement
 
 
 class XmpDocument:
@@ -49,25 +49,25 @@ class XmpDocument:
     Parameters
     ----------
     content : bytes, optional
-        In any encoding that its first bytes or its declaration tell. A new document without.
+        In any encoding given by its first bytes or its declaration. By default a new document.
 
     Raises
     ------
     ValueError
-        With the rest of a sentence that says why this is no document that can be read.
+        With the rest of a sentence that says why the document cannot be read.
     """
 
     def __init__(self, content: bytes | None = None) -> None:
         content = _EMPTY.encode() if content is None else content
         if len(content) > MOST_BYTES:
-            raise ValueError(f"has more than {MOST_BYTES // 2**20} MiB, too many for XMP")
+            raise ValueError(f"has more than {MOST_BYTES // 2**20} MiB, too much for XMP")
         self._encoding = encoding_of(content)
         try:
             text = content.decode(self._encoding)
         except UnicodeError:
-            raise ValueError(f"is no {self._encoding} text") from None
+            raise ValueError(f"is not {self._encoding} text") from None
         self._mark = "\ufeff" if text.startswith("\ufeff") else ""
-        self._is_whole = text.encode(self._encoding) == content  # of most encodings
+        self._is_whole = text.encode(self._encoding) == content  # true for most encodings
         self._content = text.removeprefix(self._mark).encode()
         self._parsed = XmpParser(self._content)
 
@@ -80,9 +80,9 @@ class XmpDocument:
         return tuple(value for values in found for value in values)
 
     def with_tags(self, add: Iterable[str], remove: Iterable[str] = ()) -> bytes | None:
-        """The document with more tags and without others; None where it says so already.
+        """The document with some tags added and others removed; None if nothing changes.
 
-        Each of the three fields then has all tags, since a reader may know only one of them.
+        All tags are written to each of the three fields, since a reader may know only one of them.
         """
         before, dropped = self.keywords(), set(map(keyword_tag, remove))
         there = before.all_tags()
@@ -114,7 +114,7 @@ class XmpDocument:
         return text.encode(self._encoding, "xmlcharrefreplace")
 
     def _edits(self, fields: dict[Field, list[str]]) -> list[Edit]:
-        """What changes where fields get other values."""
+        """The edits that give fields other values."""
         edits, missing = [], {}
         for which, values in fields.items():
             if [*self._values(which)] == values:
@@ -143,14 +143,14 @@ class XmpDocument:
         return len(blank if blank.endswith(b">") else before), element.after, ""
 
     def _filled(self, which: Field, element: Element, values: list[str]) -> Edit:
-        """Other values between the tags of an element that there is."""
+        """The edit of the values of an existing element."""
         text = self._list(which, values, element.prefixes, self._indent(element.start))
         if not element.is_empty:
             return element.inside, element.end, text
         return element.inside - 2, element.inside, f">{text}</{self._tag(element)}>"
 
     def _inserted(self, fields: dict[Field, list[str]]) -> Edit:
-        """New elements behind the last one of a node; where there is none, in one."""
+        """The edit that appends elements to a node, which is created if there is none."""
         home = self._parsed.node or self._parsed.root
         indent, prefixes = self._child_indent(home), home.prefixes
         before, behind = "", ""
@@ -174,7 +174,7 @@ class XmpDocument:
     def _list(
         self, which: Field, values: list[str], prefixes: dict[str, str], indent: str | None
     ) -> str:
-        """What stands between the tags of a field, in lines where the field begins one."""
+        """The content of a field, on separate lines if the field starts on one."""
         rdf, declared = _prefixed(prefixes, RDF, "rdf")
         unit = self._unit()
         inner = None if indent is None else indent + unit
@@ -188,18 +188,18 @@ class XmpDocument:
         )
 
     def _tag(self, element: Element) -> str:
-        """The name of an element as it stands there, with its prefix."""
+        """The name of an element as written, with its prefix."""
         tag = self._content[element.start + 1 : element.inside].decode()
         return re.split(r"[\s/>]", tag, maxsplit=1)[0]
 
     def _line(self, indent: str | None) -> str:
-        """The start of a line, as the document begins its lines; nothing where it has none."""
+        """A line break in the style of the document, and an indent; empty without an indent."""
         if indent is None:
             return ""
         return ("\r\n" if b"\r\n" in self._content else "\n") + indent
 
     def _indent(self, place: int) -> str | None:
-        """The blanks before a place, if a line begins with them."""
+        """The indentation before a position, if it starts a line."""
         line = self._content.rfind(b"\n", 0, place) + 1
         blanks = self._content[line:place]
         return None if not line or blanks.strip(_BLANKS) else blanks.decode()
@@ -211,7 +211,7 @@ class XmpDocument:
         return None if own is None else own + self._unit()
 
     def _unit(self) -> str:
-        """By how much children are indented."""
+        """The indentation of children."""
         node = self._parsed.node
         outer = self._indent(self._parsed.root.start) or ""
         inner = (self._indent(node.start) or "") if node is not None else ""
@@ -223,7 +223,7 @@ def _escaped(value: str) -> str:
 
 
 def _prefixed(prefixes: dict[str, str], space: str, usual: str) -> tuple[str, str]:
-    """A prefix for a namespace with its colon, and its declaration where it is not in scope."""
+    """A prefix for a namespace with its colon, and its declaration if it is not in scope."""
     if space in prefixes:
         return f"{prefixes[space]}:", ""
     return f"{usual}:", f' xmlns:{usual}="{space}"'

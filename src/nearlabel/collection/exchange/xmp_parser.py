@@ -1,8 +1,8 @@
-"""Where an XMP document has its keywords, and which they are.
+"""The keywords of an XMP document, and where they are.
 
-A document type is refused, and with it every entity and every reference to another file; so are
-documents that are too large, too deep or have too much of something. Of RDF all forms are read in
-which tools write lists: any container, a single value, an attribute, values with qualifiers.
+Document types are refused, and with them all entities and external references; so are documents
+that are too large, too deep or have too many parts. Every RDF form in which tools write lists is
+read: any container, a single value, an attribute, values with qualifiers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BEGINNINGS = {
 
 
 class Field(NamedTuple):
-    """A field of keywords: namespace, local name, usual prefix, and container."""
+    """A field for keywords: namespace, local name, usual prefix, and container."""
 
     space: str
     local: str
@@ -42,7 +42,7 @@ class Field(NamedTuple):
 
 
 FLAT = Field("http://purl.org/dc/elements/1.1/", "subject", "dc", "Bag")
-# As Lightroom writes it: of a Seq digiKam makes flat keywords.
+# As Lightroom writes it: digiKam turns a Seq into flat keywords.
 PATHS = Field("http://ns.adobe.com/lightroom/1.0/", "hierarchicalSubject", "lr", "Bag")
 SLASHED = Field("http://www.digikam.org/ns/1.0/", "TagsList", "digiKam", "Seq")
 _FIELDS = {f"{one.space}\n{one.local}": one for one in (FLAT, PATHS, SLASHED)}
@@ -50,7 +50,7 @@ _FIELDS = {f"{one.space}\n{one.local}": one for one in (FLAT, PATHS, SLASHED)}
 
 @dataclass(eq=False)
 class Element:
-    """An element by the places in the text where its parts begin and end."""
+    """An element by the positions of its parts in the text."""
 
     name: str
     start: int  # of the start tag
@@ -65,7 +65,7 @@ class Element:
 
 @dataclass(eq=False)
 class Property:
-    """A field of keywords: an element, or an attribute of one, by its name there."""
+    """A field of keywords in a document: an element, or an attribute, by its name there."""
 
     which: Field
     element: Element
@@ -74,7 +74,7 @@ class Property:
 
 
 def encoding_of(content: bytes) -> str:
-    """The encoding of a document, by its first bytes or by what it declares."""
+    """The encoding of a document, by its first bytes or its declaration."""
     for begin, encoding in _BEGINNINGS.items():
         if content.startswith(begin):
             return encoding
@@ -87,7 +87,7 @@ def encoding_of(content: bytes) -> str:
 
 
 class XmpParser:
-    """One pass over a document in UTF-8, without its byte-order mark.
+    """One pass over a document in UTF-8 without a byte-order mark.
 
     Attributes
     ----------
@@ -96,12 +96,12 @@ class XmpParser:
     node : Element or None
         Its first child.
     properties : list of Property
-        The fields of keywords in them.
+        Their fields of keywords.
 
     Raises
     ------
     ValueError
-        With the rest of a sentence that says why this is no document that can be read.
+        With the rest of a sentence that says why the document cannot be read.
     """
 
     root: Element
@@ -128,9 +128,9 @@ class XmpParser:
             parser.Parse(content, True)
         except expat.ExpatError as error:
             why, line = expat.ErrorString(error.code), error.lineno
-            raise ValueError(f"is no XMP: {why} in line {line}") from None
+            raise ValueError(f"is not XMP: {why} in line {line}") from None
         if not hasattr(self, "root"):
-            raise ValueError("is no XMP: it has no rdf:RDF")
+            raise ValueError("is not XMP: it has no rdf:RDF")
 
     def _refuse(self, *_: Any) -> None:
         raise ValueError("has a document type, which is not allowed in XMP")
@@ -150,7 +150,7 @@ class XmpParser:
         tag = _START_TAG.match(self._content, start)
         self._elements += 1
         if self._elements > _MOST_ELEMENTS or len(attributes) > _MOST_ATTRIBUTES:
-            raise ValueError("has more elements or attributes than any XMP")
+            raise ValueError("has too many elements or attributes")
         if tag is None or len(self._open) >= _DEEPEST:
             raise ValueError(f"is nested more than {_DEEPEST} levels deep")
         element = Element(_plain(name), start, tag.end(), tag[0].endswith(b"/>"))
@@ -182,7 +182,7 @@ class XmpParser:
 
     def _found(self, one: Property) -> Property:
         if len(self.properties) >= _MOST_FIELDS:
-            raise ValueError(f"has more than {_MOST_FIELDS} fields of keywords")
+            raise ValueError(f"has more than {_MOST_FIELDS} keyword fields")
         if not one.element.prefixes:
             one.element.prefixes = self._prefixes()
         self.properties.append(one)

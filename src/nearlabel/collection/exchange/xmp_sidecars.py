@@ -1,8 +1,8 @@
-"""XMP sidecars: where they stand, what they say, and how they are brought up to date.
+"""XMP sidecars: where they are, what they contain, and how they are updated.
 
-A sidecar of ``a.jpg`` is ``a.jpg.xmp`` (digiKam, darktable) or ``a.xmp`` (Lightroom). Where several
-pictures are called so but for their suffixes, ``a.xmp`` is read for all of them, and written for
-the one that is a RAW photo: to others Lightroom writes keywords themselves.
+A sidecar of ``a.jpg`` is ``a.jpg.xmp`` (digiKam, darktable) or ``a.xmp`` (Lightroom). If several
+pictures share a stem, ``a.xmp`` is read for all of them, and written for the RAW photo: Lightroom
+writes keywords into the other files themselves.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _SUFFIX = ".xmp"
 
 
 class Sidecars:
-    """The sidecars of the pictures of one folder, by one look at it."""
+    """The sidecars of the pictures in a folder, which is listed once."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
-        self._names: dict[str, str] = {}  # as they are, by names with the suffix in lower case
-        self._pictures: dict[str, list[str]] = {}  # by names without suffixes
+        self._names: dict[str, str] = {}  # actual names, by names with the suffix in lower case
+        self._pictures: dict[str, list[str]] = {}  # by stem
         with suppress(OSError):
             for name in sorted(os.listdir(self._folder)):  # noqa: PTH208
                 stem, suffix = os.path.splitext(name)  # noqa: PTH122
@@ -39,13 +39,13 @@ class Sidecars:
                     self._pictures.setdefault(stem, []).append(name)
 
     def of(self, picture: str) -> list[Path]:
-        """Those that there are of the picture of a name."""
+        """The existing sidecars of a picture."""
         stem = os.path.splitext(picture)[0]  # noqa: PTH122
         wanted = dict.fromkeys((picture + _SUFFIX, stem + _SUFFIX))
         return [self._folder / self._names[name] for name in wanted if name in self._names]
 
     def to_write(self, picture: str) -> list[Path]:
-        """Those that are brought up to date; one that is to be made where there is none."""
+        """The sidecars to update; a new one if there is none."""
         stem = os.path.splitext(picture)[0]  # noqa: PTH122
         others = [name for name in self._pictures.get(stem, ()) if name != picture]
         is_its_own = not others or (_is_raw(picture) and not any(map(_is_raw, others)))
@@ -58,10 +58,10 @@ def _is_raw(name: str) -> bool:
 
 
 def read_sidecar(path: str | os.PathLike[str]) -> XmpDocument:
-    """Read a sidecar; a `DataError` where it is none."""
+    """Read a sidecar; `DataError` if it is not one."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
-            raise ValueError("is no file")
+            raise ValueError("is not a file")
         with Path(path).open("rb") as file:
             return XmpDocument(file.read(MOST_BYTES + 1))
     except ValueError as error:
@@ -74,15 +74,15 @@ def update_sidecar(
     remove: Iterable[str] = (),
     also: Iterable[str] = (),
 ) -> bool:
-    """Give a sidecar more tags and take others away; whether it had to be written.
+    """Add tags to a sidecar and remove others; returns whether it had to be written.
 
-    Where it is written, it gets the tags `also` as well: those that the picture has elsewhere,
-    since some programs take the list of a sidecar for the whole. One that is not there is made, if
-    there is something to add. A link is not followed: what it leads to may be anywhere.
+    When it is written, it also gets the tags `also`, which the picture has elsewhere, since some
+    programs take the list of a sidecar as complete. A missing sidecar is created if there is
+    something to add. A link is not followed: its target may be anywhere.
     """
     path, wanted, dropped = Path(path), [*add], {*remove}
     if path.is_symlink():
-        raise DataError(str(path), None, "this is a link, and is not written to")
+        raise DataError(str(path), None, "this is a link; links are not written to")
     before = _stamp(path)
     document = XmpDocument() if before is None else read_sidecar(path)
     try:
@@ -96,12 +96,12 @@ def update_sidecar(
     with replacing(path) as file:
         file.write(content)
         if _stamp(path) != before:
-            raise DataError(str(path), None, "this was changed by another program just now")
+            raise DataError(str(path), None, "another program has just changed this file")
     return True
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """By what a file that was changed is told from what it was; None where there is none."""
+    """What identifies the state of a file; None if it does not exist."""
     try:
         about = path.lstat()
     except FileNotFoundError:
@@ -110,7 +110,7 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 
 def sidecar_keywords(paths: Iterable[Path]) -> tuple[Keywords, list[str]]:
-    """The keywords of sidecars, and why some of them could not be read."""
+    """The keywords of sidecars, and why some could not be read."""
     found, problems = Keywords(), []
     for path in paths:
         try:

@@ -1,1 +1,1 @@
-"""Approximate search by inverted lists, with its recall measured."""
+"""Approximate search by inverted lists, with measured recall."""

@@ -1,7 +1,7 @@
-"""Rows of lists that are made ready when a search first comes to their list.
+"""Rows of lists that are prepared when their list is first searched.
 
-What a model file holds is mapped into memory, and nothing of it has been looked at when the first
-query arrives. So that it is answered at once, only the lists that it probes are checked and packed.
+A model file is mapped into memory, and nothing of it has been read when the first query arrives.
+To answer it quickly, only the lists that it probes are checked and packed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class RowsFromFile:
     Parameters
     ----------
     source : ndarray, shape (n, d)
-        One that is mapped checks its blocks when rows are taken by index.
+        A mapped array checks its blocks when rows are taken by index.
     starts : ndarray of int, shape (n_lists + 1,)
 
     Attributes
     ----------
     rows : ndarray of float, shape (n, d)
-        To be read only where `touch` has been.
+        To be read only after `touch`.
     """
 
     def __init__(self, source: Any, starts: Array) -> None:
@@ -43,7 +43,7 @@ class RowsFromFile:
         self._lock = ForkSafeLock()
 
     def as_core_rows(self, metric: str) -> Any:
-        """The rows as the core measures canonical distances of them, where they were touched."""
+        """The rows in the form that the core measures; to be read after `touch`."""
         if metric == "cosine":
             self._scales = np.zeros(len(self.rows), np.int32), np.zeros(len(self.rows))
         return engine.core().dense_rows(self.rows, metric, *self._scales)
@@ -57,10 +57,10 @@ class RowsFromFile:
                     self._is_seen[number] = True
 
     def _look_at(self, places: slice) -> None:
-        part = np.asarray(self.source[places])  # where its blocks are checked
+        part = np.asarray(self.source[places])  # checks its blocks
         if not np.isfinite(part).all():
             path = getattr(self.source, "filename", None) or "the model's file"
-            raise FileError(f"{path} is damaged: its vectors hold a number that is not finite")
+            raise FileError(f"{path} is damaged: its vectors contain a number that is not finite")
         if not self._is_read_in_place:
             self.rows[places] = part
         if len(self._scales[1]) and len(part):
@@ -69,7 +69,7 @@ class RowsFromFile:
 
 
 class PackedLists:
-    """Rows packed for bounds, those of a list when it is first searched; see `PackedStripes`.
+    """Rows packed for bounds, list by list at the first search; see `PackedStripes`.
 
     Parameters
     ----------
@@ -77,9 +77,9 @@ class PackedLists:
     rows : Rows of the core
     starts : ndarray of int, shape (n_lists + 1,)
     kept_bytes : int
-        Packed lists are kept up to here.
+        Packed lists are cached up to this size.
     first : RowsFromFile, optional
-        What the rows are read from.
+        The source of the rows.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class PackedLists:
         factors, errors = self._bounds.pack(None, self._rows, places, number)
         packed: Array = factors
         with self._lock.held():
-            self.errors[places] = errors  # the same ones, should two threads come at once
+            self.errors[places] = errors  # two concurrent threads write the same values
             if number not in self._kept and packed.nbytes <= self._bytes_left:
                 self._kept[number] = packed
                 self._bytes_left -= packed.nbytes

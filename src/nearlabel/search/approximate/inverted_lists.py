@@ -1,15 +1,15 @@
-"""Approximate search by inverted lists, as exact as asked for.
+"""Approximate search by inverted lists, with a given recall.
 
 Rows are divided into lists of near rows (`partition.py`). A query is compared with the rows of the
 lists whose centers are nearest to it, its probes; among these its neighbors are exact, by canonical
-distances. Queries that are near each other are searched together: for each list, all that probe it
-in one product.
+distances. Queries near each other are searched together: one matrix product per list serves all
+queries that probe it.
 
-Among the rows themselves, a last pass looks at the neighbors of each row's first neighbors. It
-finds most of what the probes have missed, for a small part of their time.
+For the rows themselves, a last pass examines the neighbors of each row's first neighbors. It finds
+most of what the probes have missed, in a small part of their time.
 
-How many probes are needed is measured, not guessed: on some rows whose exact neighbors are
-searched. What is told of a graph is the recall of other such rows, in the graph as it is.
+The number of probes is measured, not guessed: on some rows whose exact neighbors are computed. The
+recall that a graph reports is measured on other such rows, in the final graph.
 """
 
 from __future__ import annotations
@@ -30,28 +30,27 @@ from nearlabel.search.exact.row_arithmetic import as_float, chunks
 from nearlabel.search.interfaces import Index
 
 METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan")
-_SMALL, _LARGE = 1e-32, 1e38  # largest distances that leave float32 room for smaller ones
-_FEWEST = 2**15  # rows from which on lists are worth while: fewer are faster searched exactly
+_SMALL, _LARGE = 1e-32, 1e38  # largest distances that leave room for smaller ones in float32
+_FEWEST = 2**15  # minimum number of rows: exact search is faster for fewer
 
 
 @dataclass(frozen=True)
 class InvertedLists:
     """Search that compares a query with a part of the base rows, those of the nearest lists.
 
-    How large a part is measured, so that the graph has the recall that is asked for; a graph says
-    how much it has. For dense rows, 32,768 or more, and the metrics euclidean, sqeuclidean, cosine
-    and manhattan; others are searched exactly, and so are rows whose distances are out of the range
-    of float32, in which a graph tells them. Of equal rows one is searched; where these are many,
-    recall is that of the distinct rows.
+    The size of this part is measured, so that the graph reaches the requested recall; a graph
+    reports its own. For 32,768 or more dense rows and the metrics euclidean, sqeuclidean, cosine
+    and manhattan; anything else is searched exactly, and so are rows whose distances exceed the
+    range of float32, in which a graph stores them. If many rows are equal, one of each is searched,
+    and recall refers to the distinct rows.
 
     Parameters
     ----------
     recall : float, default=0.99
-        The share of the k nearest rows that is to be found, at least, on average. At 1 all lists
-        are searched.
+        The minimum share of the k nearest rows to find, on average. At 1 all lists are searched.
     random_state : int, default=0
-        Seed of the lists and of the rows that recall is measured on. The same seed gives the same
-        graph, whatever the number of threads.
+        Seed of the lists and of the rows on which recall is measured. The same seed gives the same
+        graph, regardless of the number of threads.
 
     Examples
     --------
@@ -79,14 +78,14 @@ class InvertedLists:
 
 
 def reads(vectors: Any, metric: Metric) -> bool:
-    """Whether lists of these rows can be made, and are worth while."""
+    """Whether these rows can be searched by lists, and whether that pays."""
     known = isinstance(metric, str) and metric in METRICS
     fits = not sparse.issparse(vectors) and _FEWEST <= vectors.shape[0] < 2**31
     return known and fits and (metric == "cosine" or _is_ordinary(vectors, metric))
 
 
 def _is_ordinary(vectors: Array, metric: Metric) -> bool:
-    """Whether float32 holds the distances of these rows, the largest and most of the small ones."""
+    """Whether float32 can represent the distances of these rows, both large and small."""
     d = vectors.shape[1]
     ends = [(rows.min(axis=0), rows.max(axis=0)) for _, rows in chunks(vectors, d)]
     low, high = (as_float(np.array(some)) for some in zip(*ends, strict=True))

@@ -27,18 +27,18 @@ from nearlabel.search.exact.reordered_rows import ReorderedRows, ordered_rows
 from nearlabel.search.exact.row_arithmetic import float_kind
 from nearlabel.search.living.arrivals import Reached
 
-_NEIGHBORS_A_PLAN = 8  # plans are made for multiples of so many neighbors
+_NEIGHBORS_A_PLAN = 8  # plans are made for multiples of this number of neighbors
 
 
 class ListIndex:
-    """Base rows in lists; these are made when the first graph is asked for.
+    """Base rows in lists, which are built when the first graph is requested.
 
     Parameters
     ----------
     vectors : ndarray or ReorderedRows, shape (n, d)
     metric : str
     recall : float
-        What is asked for.
+        The requested recall.
     seed : int
     """
 
@@ -65,11 +65,12 @@ class ListIndex:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> NeighborGraph:
-        """Find as many of the k nearest base rows of each query as `recall` asks for.
+        """Find as many of the k nearest base rows of each query as `recall` requires.
 
-        With `planned_for`, less than k, so many of them: just those of that graph. Those beyond,
-        which some callers need in reserve, are found as far as the same probes find them; among
-        the rows themselves some may be missing, which is -1, infinitely far away.
+        With `planned_for` below k, this holds for the first `planned_for` neighbors, which are
+        those of that graph. The others, which some callers keep in reserve, are found as far as the
+        same probes reach; for the rows themselves some may be missing: index -1 at infinite
+        distance.
         """
         if queries is None:
             with one_blas_thread:
@@ -87,20 +88,20 @@ class ListIndex:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> tuple[NeighborGraph, Reached]:
-        """Find the neighbors of queries, and the rows of their lists that they are near to.
+        """Find the neighbors of queries, and the rows of their lists that are near to them.
 
-        That is, those whose limit, (n,) in float32, is above their distance in float32.
+        A row is near if its limit, (n,) in float32, is above the distance in float32.
         """
         listed, plan = self._ready(planned_for or k, n_jobs)
         queries = np.asarray(matching(queries, listed.rows))
         return listed.answer_and_reached(queries, k, plan, limits, n_jobs, progress)
 
     def probes(self, k: int, *, n_jobs: int = 1) -> int:
-        """How many lists a query for k neighbors is compared with."""
+        """The number of lists probed for k neighbors."""
         return int(self._ready(k, n_jobs)[1].probes)
 
     def with_probes(self, k: int, probes: int, recall: Recall | None) -> ListIndex:
-        """The same lists, of which queries for k neighbors probe so many, with a recall as told."""
+        """The same lists with this number of probes for k neighbors, and the given recall."""
         other = ListIndex(self.vectors, self._metric, self._recall, self._seed)
         other._listed = self._ready(k, 1)[0]
         probes = min(probes, len(other._listed.lists))
@@ -108,11 +109,11 @@ class ListIndex:
         return other
 
     def tail(self, vectors: Any, *, n_jobs: int = 1) -> TailIndex:
-        """An index of further rows, in the lists of this one."""
+        """An index of further rows in the lists of this one."""
         return TailIndex(self, vectors, n_jobs)
 
     def stored_rows(self) -> Array:
-        """The rows as they were given, but in the order of the lists, which must have been made."""
+        """The given rows in the order of the lists, which must have been built."""
         if isinstance(self.vectors, ReorderedRows):
             return self.vectors.rows
         assert self._listed is not None
@@ -121,12 +122,12 @@ class ListIndex:
         return ordered_rows(self.vectors, self._listed.lists.order, self.vectors.dtype)
 
     def check_rows(self) -> None:
-        """Check all rows that came from a file; a search checks those that it reads."""
+        """Check all rows that came from a file; a search checks only those it reads."""
         if self._listed is not None:
             self._listed.touch(np.arange(len(self._listed.lists)))
 
     def _tree(self) -> dict[str, Any] | None:
-        """What a file keeps beside `stored_rows`; None where no lists have been made."""
+        """What a file stores in addition to `stored_rows`; None if no lists have been built."""
         with self._lock.held():
             if self._listed is None:
                 return None
@@ -135,9 +136,9 @@ class ListIndex:
             return {**how, "plans": plans, **listed_tree(self._listed)}
 
     def _tree_of(self, rows: Any, homes: Array) -> tuple[dict[str, Any], Array]:
-        """What a file keeps of other rows in these lists, and the order of these rows.
+        """What a file stores for other rows in these lists, and the order of these rows.
 
-        `homes` has the list of each row, -1 where it is not known.
+        `homes` has the list of each row, -1 if unknown.
         """
         tree = self._tree()
         assert tree is not None
@@ -162,14 +163,14 @@ class ListIndex:
         return index
 
     def _planned(self, k: int) -> int:
-        """The number of neighbors that the plan for k is made for."""
+        """The number of neighbors that the plan for k covers."""
         n = int(self.vectors.shape[0])
         return min(-(-k // _NEIGHBORS_A_PLAN) * _NEIGHBORS_A_PLAN, n - 1)
 
     def _ready(
         self, k: int, n_jobs: int, kind: type[QueryPlan] = QueryPlan
     ) -> tuple[ListedRows, Any]:
-        """The lists and a plan for k neighbors, made by the first who asks."""
+        """The lists and a plan for k neighbors, made on first use."""
         planned = self._planned(k)
         with self._lock.held():
             listed, plan = self._made(n_jobs), self._plans.get(planned)
@@ -180,7 +181,7 @@ class ListIndex:
             return listed, plan
 
     def _made(self, n_jobs: int) -> ListedRows:
-        """The lists; whoever asks for them holds the lock."""
+        """The lists; the caller holds the lock."""
         if self._listed is None:
             with one_blas_thread:
                 self._listed = ListedRows.divided(self.vectors, self._metric, self._seed, n_jobs)
@@ -189,7 +190,7 @@ class ListIndex:
     def _among(
         self, k: int, planned_for: int, n_jobs: int, progress: Progress | None
     ) -> NeighborGraph:
-        """The graph of the base rows; with more probes where recall is not what it should be."""
+        """The graph of the base rows; repeated with more probes if its recall is too low."""
         n = self.vectors.shape[0]
         stages = Stages(progress, n)
         made, *searched = stages.next(n // 4), stages.next(n // 2), stages.next(n // 8)
@@ -230,7 +231,7 @@ def homes_of(index: ListIndex | TailIndex) -> Array:
 class TailIndex:
     """Rows that were added to the lists of an index, searched with its probes.
 
-    Where the probes of a query hold too few of them, it probes more.
+    If the probes of a query contain too few of them, more lists are probed.
     """
 
     def __init__(self, index: ListIndex, vectors: Any, n_jobs: int = 1) -> None:
@@ -260,7 +261,7 @@ class TailIndex:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> NeighborGraph:
-        """Find the k nearest of these rows, as far as the probes of the whole index do."""
+        """Find the k nearest of these rows, as far as the probes of the whole index reach."""
         if queries is None:
             own = np.arange(len(self._listed))
             found = self.graph(k + 1, self.vectors, planned_for=k, n_jobs=n_jobs, progress=progress)
@@ -279,7 +280,7 @@ class TailIndex:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> tuple[NeighborGraph, Reached]:
-        """Find the neighbors of queries among these rows, and the rows that they are near to."""
+        """Find the neighbors of queries among these rows, and the rows near to them."""
         _, plan = self._index._ready(planned_for or k, n_jobs)
         queries = np.asarray(matching(queries, self.vectors))
         return self._listed.answer_and_reached(queries, k, plan, limits, n_jobs, progress)

@@ -1,7 +1,7 @@
 """Rows divided into lists of near rows, by k-means.
 
-The centers are found on a sample; which center is nearest is decided by the exact search, so that
-the lists are the same for any number of threads.
+The centers are computed on a sample; the exact search decides which center is nearest, so that the
+lists are the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from nearlabel.search.exact.row_arithmetic import (
 )
 
 _LISTS = 3  # times sqrt(n)
-_ROWS_A_CENTER = 30  # of the sample that centers are found on
-_FEWEST_ROWS_A_CENTER = 8  # where rows are so long that the sample would be large
-_SAMPLED_ELEMENTS = 2**26  # up to which it is not
-_ROUNDS = 5  # more move the centers, but hardly change what a search finds
-_LARGEST = 4  # times the mean size: longer lists are divided
-_SMALLEST = 1 / 8  # of the mean size: the rows of shorter lists go to others
-_NEARLY_ALL = 0.9  # of the rows of a list in one part: dividing it again would not end
+_ROWS_A_CENTER = 30  # in the sample for k-means
+_FEWEST_ROWS_A_CENTER = 8  # if rows are so long that the sample would be large
+_SAMPLED_ELEMENTS = 2**26  # limit on the size of the sample
+_ROUNDS = 5  # more rounds hardly change what a search finds
+_LARGEST = 4  # times the mean size: longer lists are split
+_SMALLEST = 1 / 8  # of the mean size: shorter lists are dissolved
+_NEARLY_ALL = 0.9  # of a list in one part: splitting it again would not end
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Lists:
     ----------
     centers : ndarray of float, shape (n_lists, d)
     order : ndarray of int, shape (n,)
-        Rows, those of one list side by side, and near lists as a rule, too.
+        Rows grouped by list; lists next to each other are usually near in space, too.
     starts : ndarray of int, shape (n_lists + 1,)
-        Where the rows of each list begin in `order`.
+        Where the rows of each list start in `order`.
     """
 
     centers: Array
@@ -56,12 +56,12 @@ class Lists:
 
     @property
     def sizes(self) -> Array:
-        """Number of rows of each list."""
+        """The number of rows of each list."""
         return np.diff(self.starts)
 
 
 def divide(vectors: Any, metric: Metric, seed: int, n_jobs: int) -> Lists:
-    """Divide dense rows into about 3 sqrt(n) lists of similar sizes."""
+    """Divide dense rows into about 3 sqrt(n) lists of similar size."""
     n = vectors.shape[0]
     random = np.random.default_rng(seed)
     count = max(1, round(_LISTS * np.sqrt(n)))
@@ -77,7 +77,7 @@ def divide(vectors: Any, metric: Metric, seed: int, n_jobs: int) -> Lists:
 
 
 def divide_by(centers: Array, vectors: Any, metric: Metric, n_jobs: int) -> Lists:
-    """Divide dense rows into the lists of given centers, of which some may stay empty."""
+    """Divide dense rows into the lists of given centers, some of which may stay empty."""
     home = nearest_centers(vectors, centers, metric, n_jobs)
     order = np.argsort(home, kind="stable").astype(index_type(len(home)))
     ends = np.cumsum(np.bincount(home, minlength=len(centers)))
@@ -99,7 +99,7 @@ def nearest_centers(
 
 
 def _sample(vectors: Any, rows: Array | None, count: int, random: np.random.Generator) -> Array:
-    """Some of the given rows, of all if None, on which so many centers are found."""
+    """A sample of the given rows, all if None, for this number of centers."""
     n = vectors.shape[0] if rows is None else len(rows)
     wanted = min(_ROWS_A_CENTER * count, _SAMPLED_ELEMENTS // vectors.shape[1])
     wanted = min(n, max(wanted, _FEWEST_ROWS_A_CENTER * count))
@@ -110,8 +110,8 @@ def _sample(vectors: Any, rows: Array | None, count: int, random: np.random.Gene
 def _means(
     rows: Array, count: int, metric: Metric, random: np.random.Generator, n_jobs: int
 ) -> Array:
-    """Centers of some rows by k-means; unit rows where only their directions count."""
-    kind = float_kind(rows)  # in float32, a common offset could make all centers the same
+    """Centers of some rows by k-means; unit rows if only their directions count."""
+    kind = float_kind(rows)  # in float32, a common offset could make all centers equal
     rows = (unit_rows(rows) if metric == "cosine" else rows).astype(kind, copy=False)
     centers = rows[np.sort(random.choice(len(rows), count, replace=False))]
     for _ in range(_ROUNDS):
@@ -129,7 +129,7 @@ def _means(
 def _without_short(
     vectors: Any, centers: Array, home: Array, mean: float, metric: Metric, n_jobs: int
 ) -> tuple[Array, Array]:
-    """Drop the centers of short lists; their rows go to the nearest of the others."""
+    """Drop the centers of short lists; their rows go to the nearest remaining ones."""
     sizes = np.bincount(home, minlength=len(centers))
     kept = sizes >= _SMALLEST * mean
     number = np.cumsum(kept) - 1
@@ -150,7 +150,7 @@ def _without_long(
     random: np.random.Generator,
     n_jobs: int,
 ) -> list[tuple[Array, Array]]:
-    """Centers and rows of the lists, long ones divided again."""
+    """Centers and rows of the lists, with long lists split."""
     by_list = np.split(np.argsort(home, kind="stable"), np.cumsum(np.bincount(home))[:-1])
     waiting = list(zip(centers, by_list, strict=True))[::-1]
     lists = []
@@ -166,7 +166,7 @@ def _without_long(
             members = rows[inside == part]
             if len(members) <= _NEARLY_ALL * len(rows):
                 waiting.append((parts[part], members))
-            else:  # equal rows, which have no order: any parts do
+            else:  # equal rows: any split will do
                 pieces = np.array_split(members, int(np.ceil(len(members) / mean)))
                 lists += [(parts[part], piece) for piece in pieces]
     return lists
@@ -175,9 +175,9 @@ def _without_long(
 def _side_by_side(
     centers: Array, metric: Metric, random: np.random.Generator, n_jobs: int
 ) -> Array:
-    """An order of the centers in which neighbors in space are near each other, as a rule.
+    """An order of the centers in which neighbors in space are usually near each other.
 
-    Groups of centers, each behind the one that is nearest to it of those that are left.
+    Groups of centers, each followed by the nearest remaining one.
     """
     count = max(1, round(np.sqrt(len(centers))))
     groups = _means(centers, count, metric, random, n_jobs)

@@ -1,4 +1,4 @@
-"""How many lists a search must probe: tried out on rows whose exact neighbors are known."""
+"""How many lists a search must probe, determined on rows with known exact neighbors."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
 from nearlabel.search.approximate.recall import ROWS_MEASURED, recall_of_shares
 
-_THROUGH = 20  # first neighbors whose neighbors are looked at
-_PASS_COST = 2  # of looking at a neighbor's neighbor, in rows of lists
+_THROUGH = 20  # first neighbors whose neighbors are examined
+_PASS_COST = 2  # of examining a neighbor's neighbor, in rows of lists
 _ROWS_TUNED = ROWS_MEASURED // 2  # on which the number of probes is chosen
-_STEP = 1.2  # from one number of probes to the next that is tried
+_STEP = 1.2  # ratio between numbers of probes that are tried
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Some rows, by place, and their exact neighbors, by place."""
+    """Some rows and their exact neighbors, both by place."""
 
     rows: Array
     exact: NeighborGraph
@@ -32,15 +32,15 @@ class Sample:
 
 @dataclass(frozen=True)
 class Plan(QueryPlan):
-    """What is known of the searches for k neighbors, among the base rows themselves, too.
+    """What is known about searches for k neighbors, including those of the base rows themselves.
 
     Attributes
     ----------
     tried : list of int
-        Fewer probes, and `probes`.
+        Smaller numbers of probes, and `probes`.
     tuned, measured : Sample
-        Rows on which probes are chosen, and others on which recall is measured. Where these fall
-        short, which is seldom, there are more probes.
+        Rows on which probes are chosen, and others on which recall is measured. If the latter fall
+        short, which is rare, more probes are used.
     """
 
     tried: list[int]
@@ -49,12 +49,12 @@ class Plan(QueryPlan):
 
 
 def more_probes(probes: int, count: int) -> int:
-    """The next number of probes to be tried, of so many lists."""
+    """The next number of probes to try, given the number of lists."""
     return min(count, max(probes + 1, round(_STEP * probes)))
 
 
 def make_plan(listed: ListedRows, k: int, recall: float, seed: int, n_jobs: int) -> Plan:
-    """How many probes queries need to reach a recall of their k neighbors."""
+    """The number of probes that queries need to reach a recall of their k neighbors."""
     n, count = len(listed), len(listed.lists)
     random = np.random.default_rng([seed, 1])
     chosen = random.choice(n, min(n, _ROWS_TUNED + ROWS_MEASURED), replace=False)
@@ -75,9 +75,9 @@ def make_plan(listed: ListedRows, k: int, recall: float, seed: int, n_jobs: int)
 
 
 def among_rows(listed: ListedRows, plan: Plan, recall: float, n_jobs: int) -> tuple[int, int]:
-    """How many probes the base rows themselves need, and through how many neighbors to look then.
+    """The number of probes for the base rows themselves, and of neighbors to examine afterwards.
 
-    None are looked through where that costs more than the probes that it spares.
+    The latter is 0 if examining costs more than the probes it saves.
     """
     k = plan.tuned.exact.k
     rows_a_probe = len(listed) / len(listed.lists)
@@ -88,7 +88,7 @@ def among_rows(listed: ListedRows, plan: Plan, recall: float, n_jobs: int) -> tu
 
     if plan.tried[0] > most:
         return plan.probes, 0
-    # A graph that falls short is searched again, which costs more than to be on the safe side.
+    # Repeating the search of a graph that falls short costs more than a margin.
     probes = _fewest(plan.tried, shares, recall, errors=2)
     return (probes, _THROUGH) if probes <= most else (plan.probes, 0)
 
@@ -96,9 +96,9 @@ def among_rows(listed: ListedRows, plan: Plan, recall: float, n_jobs: int) -> tu
 def _fewest(
     tried: list[int], shares: Callable[[int], Floats], wanted: float, *, errors: int
 ) -> int:
-    """The fewest probes whose recall is as wanted, with some standard errors to be safe."""
+    """The fewest probes with the wanted recall, plus a margin of some standard errors."""
     low, high = 0, len(tried) - 1
-    if wanted == 1:  # no sample can tell that nothing was missed
+    if wanted == 1:  # no sample can show that nothing was missed
         low = high
     while low < high:
         middle = (low + high) // 2
@@ -111,7 +111,7 @@ def _fewest(
 
 
 def _shares_with_pass(listed: ListedRows, sample: Sample, probes: int, n_jobs: int) -> Floats:
-    """Shares of the neighbors of some rows that are found by probes and a pass after them."""
+    """The shares of the neighbors of some rows found by probes and the pass after them."""
     k, n = sample.exact.k, len(listed)
     own = listed.left_out(sample.rows, k, probes, n_jobs).indices
     first = own[:, : min(_THROUGH, k)]

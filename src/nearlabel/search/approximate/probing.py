@@ -1,7 +1,7 @@
-"""Rows in lists, and searches among the lists that are nearest to a query.
+"""Rows in lists, and searches in the lists nearest to a query.
 
-Rows are called here by their places in the order of the lists. Among the rows of a query's lists
-its neighbors are exact, ties by number; so neither threads nor blocks nor the engine change them.
+Rows are identified here by their places in the order of the lists. Among the rows of its lists the
+neighbors of a query are exact, ties by number; so they do not depend on threads, blocks or engine.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from nearlabel.search.exact.reordered_rows import ordered_rows
 from nearlabel.search.exact.row_arithmetic import float_kind, points_of
 from nearlabel.search.living.arrivals import Reached
 
-_QUERIES_AT_ONCE = 8192  # so many share their lists, and what is known of them stays in a cache
-_PROBES_AT_ONCE = 2**21  # of all queries that are searched together: some 80 MiB
+_QUERIES_AT_ONCE = 8192  # they share lists, and their results stay in a cache
+_PROBES_AT_ONCE = 2**21  # of all queries searched together: about 80 MiB
 _ROWS_A_PASS = 2048
-_QUERIES_SORTED = 1024  # whose neighbors are sorted in one go
-_FEW_QUERIES = 256  # BLAS takes one thread for their products anyway
-_LISTS_TO_SPARE = 2  # times those that hold k rows on average
-_MANY_LISTS = 8  # more than one in so many is as good as all
-_PACKED_BYTES = 2**30  # packed lists are kept up to here
+_QUERIES_SORTED = 1024  # whose neighbors are sorted at once
+_FEW_QUERIES = 256  # BLAS uses one thread for their products anyway
+_LISTS_TO_SPARE = 2  # times the number with k rows on average
+_MANY_LISTS = 8  # above this fraction, all lists are probed
+_PACKED_BYTES = 2**30  # packed lists are cached up to this size
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class QueryPlan:
     ----------
     probes : int
     recall : Recall or None
-        Of base rows that are searched as if they were queries; None where it was not measured.
+        Of base rows searched as if they were queries; None if not measured.
     """
 
     probes: int
@@ -66,7 +66,7 @@ class ListedRows:
         The rows by place.
     metric : str
     bounds : DenseBounds, optional
-        Bounds on their distances; by default they are made, which reads all rows.
+        Bounds on their distances; by default they are computed, which reads all rows.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ListedRows:
             self.touch(np.arange(len(lists)))
             bounds = bounds_for(self.rows, metric)
             if isinstance(bounds, DenseBounds) and bounds.are_vague(measured):
-                # Lists that are far from each other are seen from their own centers.
+                # Lists that are far from each other are centered individually.
                 bounds = bounds.centered_at(points_of(lists.centers, metric))
         if bounds is not None:
             self.bounds, starts = bounds, lists.starts
@@ -110,18 +110,18 @@ class ListedRows:
             self.file.touch(lists)
 
     def lists_of(self, places: Array) -> Array:
-        """The lists that some rows are in."""
+        """The lists of some rows."""
         return np.searchsorted(self.lists.starts, places, side="right") - 1
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def least_rows(self, probes: int) -> int:
-        """How many rows so many lists hold, whichever they are."""
+        """The minimum number of rows in this many lists."""
         return int(np.sort(self.lists.sizes)[:probes].sum())
 
     def least_probes(self, k: int) -> int:
-        """How many lists hold k rows, whichever they are."""
+        """The number of lists that is sure to contain k rows."""
         return int(np.searchsorted(np.cumsum(np.sort(self.lists.sizes)), k)) + 1
 
     def nearest_lists(self, queries: Any, probes: int, n_jobs: int = 1) -> Array:
@@ -141,10 +141,10 @@ class ListedRows:
         itself: int = -1,
         reach: Reach | None = None,
     ) -> Iterator[None]:
-        """Write the neighbors of some queries among their nearest lists; in many steps.
+        """Write the neighbors of some queries among their nearest lists, in many steps.
 
-        Query i is the row `itself` + i, and left out of its own neighbors, unless that is -1. A
-        query whose lists hold too few rows probes more. `reach` keeps the pairs that are within its
+        Query i is the row `itself` + i and excluded from its own neighbors, unless `itself` is -1.
+        A query whose lists contain too few rows probes more. `reach` collects the pairs within its
         limits.
         """
         near = self.nearest_lists(queries, probes)
@@ -168,7 +168,7 @@ class ListedRows:
             found.indices[chosen], found.distances[chosen] = part.indices, part.distances
 
     def probes_beyond(self, probes: int, k: int) -> int:
-        """How many lists are probed next where so many hold too few rows: enough, as a rule."""
+        """How many lists to probe next if this many contain too few rows: usually enough."""
         count = len(self.lists)
         more = max(2 * probes, -(-_LISTS_TO_SPARE * k * count // len(self)))
         return more if more * _MANY_LISTS < count else count
@@ -181,7 +181,7 @@ class ListedRows:
         itself: int,
         reach: Reach | None,
     ) -> Iterator[None]:
-        """Write the neighbors of some queries among the rows of given lists, of all if None."""
+        """Write the neighbors of some queries among the rows of given lists, all if None."""
         left = np.arange(len(queries))
         if self._compiled is not None:
             given_up = np.empty(len(queries), bool)
@@ -207,7 +207,7 @@ class ListedRows:
         progress: Progress | None = None,
         reach: Reach | None = None,
     ) -> NeighborGraph:
-        """The neighbors of any queries, by place; those with the same nearest list together."""
+        """The neighbors of any queries, by place; queries with the same nearest list together."""
         m = len(queries)
         step = min(_queries_at_once(probes), -(-m // n_jobs))
         order = np.arange(m)
@@ -234,17 +234,17 @@ class ListedRows:
         progress: Progress | None,
         reach: Reach | None = None,
     ) -> NeighborGraph:
-        """The graph of any queries: neighbors by number, distances in float32 where these fit."""
+        """The graph of any queries: neighbors by number, distances in float32 if they fit."""
         with nullcontext() if len(queries) <= _FEW_QUERIES else one_blas_thread:
             found = self.nearest(queries, k, plan.probes, n_jobs, progress, reach)
-        fits = found.distances.max() <= np.finfo(np.float32).max  # queries may be anywhere
+        fits = found.distances.max() <= np.finfo(np.float32).max  # queries may be far away
         numbers = np.empty(found.indices.shape, self.lists.order.dtype)
         distances = np.empty(found.indices.shape, np.float32 if fits else np.float64)
 
         def sort(block: slice) -> None:
             near, far = self.lists.order[found.indices[block]], found.distances[block]
             far = far.astype(distances.dtype)
-            # Sorted by (distance, place): numbers come in another order where distances are equal.
+            # Sorted by (distance, place): the order of numbers differs where distances are equal.
             tied = np.flatnonzero((far[:, 1:] <= far[:, :-1]).any(axis=1))
             order = np.lexsort((near[tied], far[tied]), axis=1)
             near[tied] = np.take_along_axis(near[tied], order, axis=1)
@@ -263,14 +263,14 @@ class ListedRows:
         n_jobs: int,
         progress: Progress | None,
     ) -> tuple[NeighborGraph, Reached]:
-        """The graph of any queries, and the rows of their lists that have them within a limit."""
+        """The graph of any queries, and the rows of their lists with a query within their limit."""
         reach = self._reach(limits)
         graph = self.answer(queries, k, plan, n_jobs, progress, reach)
         query, place, distance = reach.pairs()
         return graph, Reached(self.lists.order[place], query, distance)
 
     def _reach(self, limits: Array) -> Reach:
-        """What keeps the pairs within limits by number: by place, list by list as these are met."""
+        """Collects the pairs within limits, by place, list by list."""
         order, compiled = self.lists.order, self._compiled
         if compiled is None:
             return Reach(limits[order], np.float32)
@@ -286,7 +286,7 @@ class ListedRows:
         return Reach(by_place, np.float32, scaled, prepare)
 
     def left_out(self, places: Array, k: int, probes: int, n_jobs: int) -> NeighborGraph:
-        """The neighbors of some rows, by place, each left out of its own."""
+        """The neighbors of some rows, by place, each excluded from its own."""
         self.touch(self.lists_of(places))
         return self.nearest(self.rows[places], k + 1, probes, n_jobs).without(places)
 
@@ -301,9 +301,9 @@ class ListedRows:
     ) -> NeighborGraph:
         """The neighbors of all rows, in their own order and by number, distances in float32.
 
-        The neighbors of a row's first `through` neighbors are looked at. That is the second part of
-        the work; progress is told for each part. Behind the k neighbors stand up to `spare` that
-        were found on the way; where a row has fewer, there is -1, infinitely far away.
+        The neighbors of a row's first `through` neighbors are examined in a second part of the
+        work; progress is reported for each part. The k neighbors are followed by up to `spare`
+        others found on the way; missing ones are -1 at infinite distance.
         """
         starts = self.lists.starts
         self.touch(np.arange(len(self.lists)))
@@ -325,15 +325,15 @@ class ListedRows:
         def look(places: slice) -> None:
             self._look_at_neighbors(found, min(through, k), result, places)
 
-        # Each call of the core has to note which rows it has seen, of all.
+        # Each call of the core has to track which of all rows it has seen.
         run_blocks(look, len(self), max(_ROWS_A_PASS, len(self) // 256), n_jobs, progress[1])
         if not spare:
             return result
-        found.indices = found.distances = np.empty(0)  # they take as much memory as the result
+        found.indices = found.distances = np.empty(0)  # they are as large as the result
         return self._with_spare(result, further)
 
     def _with_spare(self, graph: NeighborGraph, further: NeighborGraph) -> NeighborGraph:
-        """Neighbors by number, and behind them those of `further`, by place, that are not there."""
+        """Neighbors by number, followed by those of `further`, by place, that are missing there."""
         n, k, order = len(self), graph.k, self.lists.order
         wide = self._room(n, k + further.k, np.float32)
         wide.indices[:, :k], wide.distances[:, :k] = graph.indices, graph.distances
@@ -357,7 +357,7 @@ class ListedRows:
         itself: int,
         reach: Reach | None,
     ) -> None:
-        """Write the neighbors of the chosen queries, measured to all rows of their lists."""
+        """Write the neighbors of the chosen queries, measured against all rows of their lists."""
         self.touch(near)
         counts = self.lists.sizes[near]
         first = np.repeat(self.lists.starts[near].ravel(), counts.ravel())
@@ -379,9 +379,9 @@ class ListedRows:
     def _look_at_neighbors(
         self, found: NeighborGraph, through: int, result: NeighborGraph, rows: slice
     ) -> None:
-        """Write the nearest of the neighbors of rows and of those of their first neighbors.
+        """Write the nearest among the neighbors of rows and the neighbors of their first neighbors.
 
-        `found` has the neighbors of all rows by place, `result` those by the numbers of the rows.
+        `found` has the neighbors of all rows by place, `result` those by row number.
         """
         names = self.lists.order
         if self._compiled is not None:
@@ -401,5 +401,5 @@ class ListedRows:
 
 
 def _queries_at_once(probes: int) -> int:
-    """How many queries are searched together; fewer where each has many lists."""
+    """How many queries are searched together; fewer if each has many lists."""
     return max(1, min(_QUERIES_AT_ONCE, _PROBES_AT_ONCE // probes))

@@ -1,4 +1,4 @@
-"""Lists in model files: what is written, and how it is checked when it is read."""
+"""Lists in model files: what is written, and how it is checked when read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nearlabel.search.exact.row_arithmetic import points_of
 
 
 def listed_tree(listed: ListedRows) -> dict[str, Any]:
-    """Lists, and the bounds of their rows, which take a look at all rows to find."""
+    """Lists, and the bounds of their rows, which take a pass over all rows to compute."""
     lists, bounds = listed.lists, listed.bounds
     tree = {"centers": lists.centers, "order": lists.order, "starts": lists.starts}
     if bounds is None:
@@ -30,31 +30,30 @@ def listed_tree(listed: ListedRows) -> dict[str, Any]:
 
 
 def listed_from(tree: Mapping[str, Any], rows: Array, metric: str) -> ListedRows:
-    """The lists of a file over rows in their order; a ValueError where they make no sense.
+    """The lists of a file over rows in their order; ValueError if they are not valid.
 
-    The rows are not looked at. Whatever the bounds are, if they are numbers, the answers are right:
-    poor ones only cost time.
+    The rows are not read. Any finite bounds give correct answers: poor ones only cost time.
     """
     n, d = rows.shape
     if metric not in METRICS or n >= 2**31:
-        raise ValueError(f"there are no lists of {n} rows for the metric {metric!r}")
+        raise ValueError(f"{n} rows with the metric {metric!r} cannot have lists")
     starts = _array(tree, "starts", "iu", 1).astype(np.int64)
     if len(starts) < 2 or starts[0] != 0 or starts[-1] != n or np.any(np.diff(starts) < 0):
-        raise ValueError(f"its starts of lists do not rise from 0 to {n}")
+        raise ValueError(f"the starts of its lists do not increase from 0 to {n}")
     order = _array(tree, "order", "iu", 1)
     if order.shape != (n,) or not _is_permutation(order):
-        raise ValueError(f"its order of rows does not hold each of {n} rows once")
+        raise ValueError(f"the order of its rows is not a permutation of {n} rows")
     centers = _array(tree, "centers", "f", 2)
     if centers.shape != (len(starts) - 1, d) or not np.isfinite(centers).all():
-        raise ValueError(f"its centers are not {len(starts) - 1} rows of {d} finite numbers")
+        raise ValueError(f"its centers must be {len(starts) - 1} rows of {d} finite numbers")
     bounds, stored = None, tree["bounds"]
     if stored is not None:
         center = _array(stored, "center", "f", 1).astype(np.float64)
         if center.shape != (d,) or not np.isfinite(center).all():
-            raise ValueError(f"its center is not {d} finite numbers")
+            raise ValueError(f"its center must have {d} finite numbers")
         reach = check_real(stored["reach"], "reach", low=0)
         if not is_ordinary(reach):
-            raise ValueError(f"its reach, {reach}, is that of no lists")
+            raise ValueError(f"its reach, {reach}, is not valid")
         bounds = DenseBounds(metric, center, reach)
         if stored["by_list"]:
             bounds = bounds.centered_at(points_of(centers, metric))
@@ -63,7 +62,7 @@ def listed_from(tree: Mapping[str, Any], rows: Array, metric: str) -> ListedRows
 
 
 def plan_trees(plans: Mapping[int, QueryPlan]) -> list[dict[str, Any]]:
-    """What queries need, by number of neighbors."""
+    """The plans for queries, by number of neighbors."""
     return [
         {"k": k, "probes": plan.probes, "recall": plan.recall and asdict(plan.recall)}
         for k, plan in sorted(plans.items())
@@ -71,9 +70,9 @@ def plan_trees(plans: Mapping[int, QueryPlan]) -> list[dict[str, Any]]:
 
 
 def plans_from(trees: Any, listed: ListedRows) -> dict[int, QueryPlan]:
-    """The plans of a file; a ValueError where they make no sense."""
+    """The plans of a file; ValueError if they are not valid."""
     if not isinstance(trees, list):
-        raise TypeError("its plans are not a list")
+        raise TypeError("its plans must be a list")
     plans = {}
     for tree in trees:
         k = check_integer(tree["k"], "k", low=1, high=len(listed) - 1)
@@ -91,7 +90,7 @@ def _array(tree: Mapping[str, Any], key: str, kinds: str, dimensions: int) -> Ar
         or array.dtype.kind not in kinds
     ):
         raise TypeError(f"its {key} must be a {dimensions}-d array of numbers")
-    return np.asarray(array[:])  # where the blocks of a mapped one are checked
+    return np.asarray(array[:])  # checks the blocks of a mapped array
 
 
 def _is_permutation(order: Array) -> bool:

@@ -1,1 +1,1 @@
-"""Exact search: every engine ends in the same neighbors."""
+"""Exact search: every engine finds the same neighbors."""

@@ -1,9 +1,9 @@
-"""Exact search by the compiled core: bounds in float32, canonical distances for what they leave.
+"""Exact search by the compiled core: bounds in float32, canonical distances for the rest.
 
-Base rows stand in stripes, which are packed for the bounds; see `packed_bounds.py`. A block of
-lower bounds between some queries and a stripe is one matrix product. The core's `Shortlist` keeps,
+Base rows are divided into stripes, which are packed for the bounds; see `packed_bounds.py`. The
+lower bounds between some queries and a stripe are one matrix product. The core's `Shortlist` keeps,
 for each query, the rows that may be among its k nearest, and measures canonical distances of these
-alone. Among the rows themselves each block is computed once, and serves its rows and its columns.
+only. For the rows themselves each block is computed once, and serves both its rows and its columns.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from nearlabel.search.exact.reaching import Reach, measured_pairs, reaching, sca
 from nearlabel.search.exact.row_arithmetic import points_of
 from nearlabel.search.living.arrivals import Reached
 
-_FEW_QUERIES = 8  # that are compared with long stripes: each step of Python counts,
-_WIDE = 2**14  # rows of one
-_SIDE_UNKEPT = 4096  # rows of a block where rows are packed anew for each: that must not count
+_FEW_QUERIES = 8  # are compared with long stripes: Python overhead counts,
+_WIDE = 2**14  # rows per long stripe
+_SIDE_UNKEPT = 4096  # rows of a block if rows are packed for each block: packing must not dominate
 
 
 def compiled_index(vectors: Any, metric: str, rows: Any, block_bytes: int) -> CompiledIndex | None:
-    """Base rows that the core bounds the distances of, or None where it cannot.
+    """An index of base rows if the core can bound their distances, else None.
 
-    `rows` are those rows as the core measures them.
+    `rows` are the base rows in the form that the core measures.
     """
     bounds = bounds_for(vectors, metric)
     if bounds is None:
@@ -62,9 +62,9 @@ def compiled_index(vectors: Any, metric: str, rows: Any, block_bytes: int) -> Co
 
 
 class PackedStripes(Protocol):
-    """Packed stripes of base rows, each by its number, packed when it is first asked for.
+    """Packed stripes of base rows, by number, each packed on first use.
 
-    The errors of its rows, (n,) in all, are known from then on.
+    From then on the errors of its rows, (n,) in all, are known.
     """
 
     errors: Array
@@ -83,18 +83,18 @@ class CompiledIndex:
         Rows in the order of the stripes.
     metric : str
     rows : Rows of the core
-        Those rows.
+        The same rows for the core.
     bounds : PackedBounds
     block_bytes : int
-        About how much memory the blocks of all threads take.
+        Approximate memory of the blocks of all threads.
     starts : ndarray of int, shape (n_stripes + 1,), optional
-        Where the stripes begin, and n; by default they are even, and as large as is fast.
+        Where the stripes start, and n; by default they are even and of the fastest size.
     order : ndarray of int, shape (n,), optional
-        Numbers of the rows, which decide between rows at one distance; by default their places.
+        Numbers of the rows, which break ties between distances; by default their places.
     kept_bytes : int
-        Packed rows are kept up to here.
+        Packed rows are cached up to this size.
     packed : PackedStripes, optional
-        The stripes from `starts`, which then are not packed here.
+        The stripes of `starts`, already packed.
     """
 
     def __init__(
@@ -116,14 +116,14 @@ class CompiledIndex:
         self._order = np.empty(0, np.int32) if order is None else order.astype(np.int32)
         self._packed_bytes = bounds.bytes_of(vectors)
         self._is_kept = self._packed_bytes <= kept_bytes
-        # Of even stripes that are not kept, the size depends on the number of threads.
+        # The size of even stripes that are not kept depends on the number of threads.
         if starts is None:
             self._stripes = self._even(1)
         else:
             self._stripes = [slice(*ends) for ends in pairwise(starts.tolist())]
         self._is_fixed = self._is_kept or starts is not None
         self._kept: PackedStripes | list[Any]
-        self._whole: Array | None = None  # all packed rows, of which the stripes are parts
+        self._whole: Array | None = None  # all packed rows; the stripes are views
         if packed is not None:
             self._kept, self._errors = packed, packed.errors
             return
@@ -141,7 +141,7 @@ class CompiledIndex:
         self._errors = np.concatenate(errors)
 
     def _even(self, n_jobs: int) -> list[slice]:
-        """Stripes of one size; where they are packed anew, that must not take long."""
+        """Stripes of equal size; if they are packed repeatedly, packing must not dominate."""
         n, most = len(self.rows), self._block_bytes // n_jobs
         side = min(self._bounds.side, isqrt(self._block_bytes // 4))
         if not self._is_kept:
@@ -153,10 +153,10 @@ class CompiledIndex:
     def _shortlist(
         self, queries: Any, errors: Array, k: int, itself: int, starts: list[int]
     ) -> Any:
-        """Empty lists of the k nearest base rows of some queries, with some room above k.
+        """Empty lists for the k nearest base rows of some queries, with some room above k.
 
-        Query i is the base row `itself` + i, and left out of its own list, unless that is -1. One
-        thread at a time writes to the queries from each of `starts` to the next.
+        Query i is the base row `itself` + i and excluded from its own list, unless `itself` is -1.
+        One thread at a time writes to the queries from each of `starts` to the next.
         """
         return engine.core().Shortlist(
             queries=queries,
@@ -174,7 +174,7 @@ class CompiledIndex:
         )
 
     def fill_among(self, found: NeighborGraph, n_jobs: int, progress: Progress | None) -> Array:
-        """Fill the graph of the base rows, each left out of its own; see `fill`."""
+        """Fill the graph of the base rows, each excluded from its own neighbors; see `fill`."""
         bounds, stripes = self._bounds, self._stripes if self._is_fixed else self._even(n_jobs)
         starts, count, kept = [stripe.start for stripe in stripes], len(stripes), self._kept
         lists = self._shortlist(self.rows, self._errors, found.k, 0, starts)
@@ -196,7 +196,7 @@ class CompiledIndex:
             memory = np.empty(len(left) * widest, np.float32)
             for step in range(1, count // 2 + 1):
                 if 2 * step == count and own >= step:
-                    break  # the other one of the two does it
+                    break  # the other stripe of the pair does it
                 number = (own + step) % count
                 base = kept[number] if kept else self._packed(stripes[number], number)
                 if bounds.centers is not None:
@@ -208,8 +208,8 @@ class CompiledIndex:
         def finish(mine: slice) -> None:
             lists.finish(mine.start, indices[mine], distances[mine])
 
-        run_slices(compare_within, stripes, n_jobs, None)  # gives every row a good limit
-        run_slices(compare, stripes, n_jobs, progress)  # each two stripes once
+        run_slices(compare_within, stripes, n_jobs, None)  # gives every row a tight limit
+        run_slices(compare, stripes, n_jobs, progress)  # each pair of stripes once
         run_slices(finish, stripes, n_jobs, None)
         given_up = np.empty(len(found), bool)
         lists.given_up(given_up)
@@ -228,19 +228,19 @@ class CompiledIndex:
         progress: Progress | None,
         reach: Reach | None = None,
     ) -> Array:
-        """Fill the graph of queries; see `search` for what `reach` is.
+        """Fill the graph of queries; see `search` for `reach`.
 
         Returns
         -------
         ndarray of int
-            Queries that are left to do: float32 tells too little about their distances.
+            Queries left to do: float32 cannot separate their distances.
         """
         stripes = self._stripes if self._is_fixed else self._even(n_jobs)
         given_up = np.empty(len(found), bool)
 
         def search(rows: slice) -> Iterator[None]:
             part, centers, near = queries[rows], self._bounds.centers, None
-            if centers is not None:  # all stripes, that of the nearest center first
+            if centers is not None:  # all stripes, starting with the nearest center
                 points = points_of(part, self._metric)
                 with np.errstate(over="ignore", invalid="ignore"):
                     far = np.einsum("ij,ij->i", centers, centers) - 2 * points @ centers.T
@@ -268,19 +268,19 @@ class CompiledIndex:
         stripes: list[slice] | None = None,
         reach: Reach | None = None,
     ) -> Iterator[None]:
-        """Write the nearest base rows of some queries, by place; a step for each stripe.
+        """Write the nearest base rows of some queries, by place; one step per stripe.
 
-        A dense query is compared with the stripes `near`, (m, p), the nearest first; None stands
-        for all. Nothing is written for those that are `given_up`, (m,). Query i is the base row of
-        the place `itself` + i, and left out, unless that is -1. `stripes` are given where they are
-        not those of the beginning. `reach` keeps the pairs that are within its limits.
+        A dense query is compared with the stripes `near`, (m, p), nearest first; None means all.
+        Nothing is written for queries that are `given_up`, (m,). Query i is the base row at place
+        `itself` + i and excluded, unless `itself` is -1. `stripes` replaces the default stripes.
+        `reach` collects the pairs within its limits.
         """
         bounds, rows = self._bounds, core_rows(queries, self._metric)
         stripes = self._stripes if stripes is None else stripes
         everyone = np.arange(len(rows), dtype=np.int32)
         packed, errors = bounds.pack(queries, rows, everyone)
         everyones: Any = bounds.as_queries(packed)
-        if bounds.centers is not None:  # from which the errors of queries are not needed
+        if bounds.centers is not None:  # which make the errors of queries unnecessary
             errors[np.isfinite(errors)] = 0
         lists = self._shortlist(rows, errors, indices.shape[1], itself, [0])
         near_enough = None if reach is None else reaching(rows, self.rows, reach)
@@ -323,12 +323,12 @@ class CompiledIndex:
         n_jobs: int,
         progress: Progress | None,
     ) -> tuple[Array, Reached]:
-        """Fill the graph of queries, and find the base rows that have them within their limits.
+        """Fill the graph of queries, and find the base rows with a query within their limits.
 
         Returns
         -------
         left : ndarray of int
-            Queries of which nothing is known; see `fill`.
+            Queries without a result; see `fill`.
         reached : Reached
         """
         ordered = limits[self._order] if len(self._order) else limits
@@ -339,19 +339,19 @@ class CompiledIndex:
         return left, Reached(row, query, distance)
 
     def scaled_limits(self, limits: Array) -> Array:
-        """Limits of the distances to base rows, by place, as those of their bounds."""
+        """Limits of the distances to base rows, by place, on the scale of their bounds."""
         apart = self._bounds.marks_apart
         return scaled_limits(limits, self._metric, self._bounds.scale, marks_apart=apart)
 
     def _packed(self, stripe: slice, number: int) -> Any:
-        """A stripe of the base rows, packed as it is compared with the one of that number."""
+        """A stripe of the base rows, packed for comparison with another stripe."""
         return self._bounds.pack(self._vectors, self.rows, stripe, number)[0]
 
 
 def _by_stripe(near: Array | None, everyone: Array, count: int) -> Iterator[tuple[int, Array]]:
-    """The stripes and the queries that are compared with each, first those nearest to a query.
+    """The stripes with the queries compared with each, starting with those nearest to a query.
 
-    That gives every query a good limit before it meets the others.
+    So every query has a tight limit before it meets the others.
     """
     if near is None:
         yield from ((number, everyone) for number in range(count))

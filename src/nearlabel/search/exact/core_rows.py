@@ -1,4 +1,4 @@
-"""Rows as the compiled core reads them, to measure canonical distances."""
+"""Rows in the form in which the compiled core measures canonical distances."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from nearlabel.search.exact.row_arithmetic import (
 )
 
 METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan")
-_FEW = 2**18  # differences of features, as measured
-_SPARSE_COST = 8  # a stored feature takes as long as so many in dense rows
+_FEW = 2**18  # differences of features; measured
+_SPARSE_COST = 8  # a stored feature takes as long as this many dense ones
 
 
 def core_rows(vectors: Any, metric: str, copied_bytes: float = np.inf) -> Any:
-    """Rows as the core measures canonical distances of them.
+    """Rows in the form in which the core measures canonical distances.
 
-    None if they would have to be copied, for their type or layout, and that takes too much memory.
+    None if their type or layout requires a copy that takes too much memory.
     """
     if not sparse.issparse(vectors):
         step, feature = vectors.strides
-        is_plain = (  # floats, those of a row side by side: read in their place
+        is_plain = (  # floats in C order: read without a copy
             vectors.dtype in (np.float32, np.float64)
             and vectors.dtype.isnative
             and feature == vectors.itemsize
@@ -58,7 +58,7 @@ def core_rows(vectors: Any, metric: str, copied_bytes: float = np.inf) -> Any:
 
 
 def are_few(vectors: Any, count: int) -> bool:
-    """Whether all distances of `count` queries are measured as soon as bounds are ready."""
+    """Whether measuring all distances of `count` queries is as fast as preparing bounds."""
     n, d = vectors.shape
     terms = _SPARSE_COST * (1 + vectors.nnz // n) if sparse.issparse(vectors) else d
     return bool(count * n * terms <= _FEW)

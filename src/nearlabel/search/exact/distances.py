@@ -1,11 +1,11 @@
-"""One canonical distance a metric, and cheap bounds on it.
+"""One canonical distance per metric, and cheap bounds on it.
 
-The canonical distance of two rows is computed in float64, the terms of the features added one
-after the other in feature order, no two operations fused. It does not depend on block sizes,
-threads or the BLAS, and a CSR row gives what the dense row gives: a feature where both rows are
-zero adds exactly zero. It is too slow for all pairs, so a search asks `Space.bounds` first: lower
-and upper bounds from one matrix product, with the rounding errors of both computations inside.
-Only pairs that the bounds leave open are computed canonically.
+The canonical distance of two rows is computed in float64, adding the terms of the features one by
+one in feature order without fused operations. It does not depend on block sizes, threads or BLAS,
+and is the same for CSR and dense rows: a feature that is zero in both rows adds exactly zero. It is
+too slow for all pairs, so a search first computes `Space.bounds`: lower and upper bounds from one
+matrix product that include the rounding errors of both computations. Only pairs that the bounds
+leave open are computed canonically.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from nearlabel.search.exact.row_arithmetic import (
 )
 
 UNIT = 2.0**-53  # unit roundoff of float64
-TINY = 2.0**-1022  # smallest normal float64: covers what underflow can take from one term
+TINY = 2.0**-1022  # smallest normal float64: covers underflow of one term
 
 Metric = str | Callable[[Array, Array], float]
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds on the distances of a block of queries to all base rows, on any increasing scale.
+    """Bounds on the distances from a block of queries to all base rows, on any increasing scale.
 
     A distance lies between ``lower`` and ``lower * (1 + relative) + row[:, None] + column``.
     """
@@ -72,25 +72,25 @@ class Bounds:
 class Space(ABC):
     """Base rows under one metric."""
 
-    densifies: ClassVar[bool] = False  # whether CSR rows are made dense, few at a time
+    densifies: ClassVar[bool] = False  # whether CSR rows are densified, a few at a time
 
     def __init__(self, vectors: Any) -> None:
         self.vectors = vectors
 
     @property
     def width(self) -> int:
-        """Numbers that a typical row takes while distances are computed."""
+        """How many numbers a typical row takes while distances are computed."""
         return int(self.vectors.shape[1]) if self.densifies else typical_length(self.vectors)
 
     def prepare(self) -> None:  # noqa: B027 - most metrics need nothing
-        """Compute what `bounds` needs of all base rows."""
+        """Compute what `bounds` needs from all base rows."""
 
     @abstractmethod
     def bounds(self, queries: Any) -> Bounds:
         """Bounds on the distances between `queries` and all base rows."""
 
     def scaled(self, limits: Floats) -> Floats:
-        """Limits of distances on the scale of the bounds; what is within them stays so."""
+        """Limits of distances on the scale of the bounds, rounded outward."""
         return limits
 
     @abstractmethod
@@ -100,7 +100,7 @@ class Space(ABC):
     def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
         """Canonical distances of the pairs (query_rows[i], base_rows[i])."""
         result = np.empty(len(query_rows))
-        sizes = np.full(len(query_rows), self.vectors.shape[1])  # numbers that a pair takes
+        sizes = np.full(len(query_rows), self.vectors.shape[1])  # numbers per pair
         if sparse.issparse(self.vectors) and not self.densifies:
             stored = np.diff(queries.indptr)[query_rows] + np.diff(self.vectors.indptr)[base_rows]
             sizes = np.asarray(stored + 1, np.int64)
@@ -110,7 +110,7 @@ class Space(ABC):
                     as_float(queries[query_rows[pairs]]), as_float(self.vectors[base_rows[pairs]])
                 )
         if np.isnan(result).any():
-            raise ValueError("metric gave a distance that is not a number")
+            raise ValueError("metric returned NaN; distances must be numbers")
         return result
 
     def _empty_bounds(self, queries: Any) -> Floats:
@@ -118,7 +118,7 @@ class Space(ABC):
 
 
 class ProductSpace(Space):
-    """A metric whose bounds come from the inner products of rows that were made ready for it."""
+    """A metric whose bounds come from inner products of prepared rows."""
 
     kept: Floats | None = None
 
@@ -133,12 +133,12 @@ class ProductSpace(Space):
             self.kept = self.ready(self.vectors)
 
     def ready_chunks(self) -> Iterator[tuple[slice, Any]]:
-        """Yield runs of base rows made ready, with their places."""
+        """Yield blocks of prepared base rows, with their places."""
         for place, rows in chunks(self.vectors, self.width):
             yield place, self.ready(rows) if self.kept is None else self.kept[place]
 
     def products(self, queries: Any) -> Floats:
-        """Inner products of queries that are ready with all base rows."""
+        """Inner products of prepared queries with all base rows."""
         if sparse.issparse(self.vectors):
             return np.asarray((queries @ self.transposed).toarray())
         result = self._empty_bounds(queries)
@@ -166,9 +166,9 @@ class Euclidean(ProductSpace):
         with np.errstate(over="ignore", invalid="ignore"):
             queries = self.ready(queries)
             lower = self.products(queries)
-            # Both norms, the product, the centering and the canonical sum each err by at most
-            # about d units of (|x| + |y|)² <= 2 (|x|² + |y|²); the root merges neighbors within
-            # 2 units. That makes less than (4 d + 36) units of |x|² + |y|²: twice that is taken.
+            # Both norms, the product, the centering and the canonical sum each have an error of at
+            # most about d units of (|x| + |y|)² <= 2 (|x|² + |y|²); the root merges neighbors
+            # within 2 units. That is less than (4 d + 36) units of |x|² + |y|²: twice that is used.
             slack = 8 * (most_terms(self.vectors, queries) + 8) * UNIT
             tiny = (queries.shape[1] + 8) * TINY
             norms = squared_lengths(queries)
@@ -180,7 +180,7 @@ class Euclidean(ProductSpace):
             return Bounds(lower, 0.0, 2 * (slack * norms + tiny), 2 * slack * self.norms)
 
     def scaled(self, limits: Floats) -> Floats:
-        # The square, and the root of the canonical distance, are off by a unit or two.
+        # The square and the root of the canonical distance have an error of a unit or two.
         with np.errstate(over="ignore"):
             return np.where(limits > 0, limits * limits * (1 + 8 * UNIT) + TINY, -np.inf)
 
@@ -219,7 +219,7 @@ class Cosine(ProductSpace):
         distances: Floats = sum_in_feature_order(squared(a - b)) / 2
         distances[(largest_entries(A) == 0) | (largest_entries(B) == 0)] = 1
         near = np.flatnonzero(np.abs(distances - 1) <= (A.shape[1] + 8) * 2.0**-50)
-        distances[near[~share_features(a[near], b[near])]] = 1  # of which sums are off by rounding
+        distances[near[~share_features(a[near], b[near])]] = 1  # whose sums have rounding errors
         return distances
 
 
@@ -227,7 +227,7 @@ class Pairwise(Space):
     """A metric whose bounds come from a pairwise distance function of scipy or scikit-learn."""
 
     densifies = True
-    name: ClassVar[str]  # scipy's name of the metric
+    name: ClassVar[str]  # the name of the metric in SciPy
 
     def bounds(self, queries: Any) -> Bounds:
         lower = self._empty_bounds(queries)
@@ -255,7 +255,7 @@ class Manhattan(Pairwise):
             return super()._pairwise(queries, rows)
         from sklearn.metrics.pairwise import manhattan_distances
 
-        narrow = []  # of 32-bit indices, the only ones that it takes
+        narrow = []  # 32-bit indices are required
         for part in (queries, rows):
             indices, indptr = part.indices.astype(np.int32), part.indptr.astype(np.int32)
             parts = as_float(part).data, indices, indptr
@@ -299,7 +299,7 @@ class Jaccard(Pairwise):
 
 
 class Function(Space):
-    """A metric given as a function of two 1-d arrays: one call a pair."""
+    """A metric given as a function of two 1-d arrays: one call per pair."""
 
     densifies = True
 
@@ -320,17 +320,19 @@ class Function(Space):
         values = [self.function(a, b) for a, b in zip(_read_only(A), _read_only(B), strict=True)]
         distances = np.asarray(values, dtype=np.float64)
         if np.any(distances < 0):
-            raise ValueError(f"metric must not be negative; the function gave {distances.min()}")
+            raise ValueError(
+                f"metric must not be negative; the function returned {distances.min()}"
+            )
         return distances
 
 
 def _open_overflows(lower: Floats) -> None:
-    """Let a bound that overflowed say nothing: its pair stays a candidate."""
+    """Make a bound that overflowed vacuous: its pair stays a candidate."""
     lower[~np.isfinite(lower)] = -np.inf
 
 
 def _read_only(rows: Any) -> Array:
-    """Dense rows that a function of the user's cannot write to."""
+    """Dense rows that a user's function cannot write to."""
     view = dense_rows(rows).view()
     view.flags.writeable = False
     return view
@@ -349,7 +351,7 @@ SLOW = ("chebyshev", "hamming", "jaccard")
 
 
 def check_metric(metric: Any) -> Metric:
-    """`metric` if it is a function or a name that is known, or an error that lists the names."""
+    """`metric` if it is a function or a known name; otherwise an error lists the names."""
     if callable(metric):
         return metric  # type: ignore[no-any-return]
     known = (*SPACES, "precomputed")
@@ -363,14 +365,14 @@ def space(vectors: Any, metric: Metric) -> Space:
 
 
 def warn_if_slow(metric: Metric) -> None:
-    """Say so where a metric compares row by row."""
+    """Warn if a metric compares row by row."""
     if callable(metric) or metric in SLOW:
         from sklearn.exceptions import EfficiencyWarning
 
         named = f"metric={metric!r}" if isinstance(metric, str) else "a function as metric"
         fast = ", ".join(name for name in SPACES if name not in SLOW)
         warnings.warn(
-            f"{named} compares row by row, which is slow; fast are {fast}",
+            f"{named} compares row by row, which is slow; fast metrics are {fast}",
             EfficiencyWarning,
             stacklevel=2,
         )

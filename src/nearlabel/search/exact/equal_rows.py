@@ -1,9 +1,8 @@
-"""Equal rows: each distinct row is searched once, and its answer serves all of its copies.
+"""Equal rows: each distinct row is searched once, and its result serves all its copies.
 
-Copies are at one distance from every query, so that no bound tells them apart: a search among all
-rows would measure every one of them. Among the distinct rows there is nothing to tell apart. The k
-nearest rows are copies of the k nearest distinct rows, if these are ordered by (distance, lowest
-row number).
+Copies are at the same distance from every query, so no bound separates them: a search among all
+rows would measure every one of them. The k nearest rows are copies of the k nearest distinct rows,
+if these are ordered by (distance, lowest row number).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from nearlabel.search.exact.reordered_rows import ordered_rows
 from nearlabel.search.exact.row_arithmetic import as_float, chunks
 from nearlabel.search.living.arrivals import Reached
 
-_WORTH_WHILE = 7 / 8  # share of the rows that are distinct, up to which these are searched alone
+_WORTH_WHILE = 7 / 8  # largest share of distinct rows for which it pays
 
 
 @dataclass(frozen=True)
@@ -33,11 +32,11 @@ class EqualRows:
     Attributes
     ----------
     number : ndarray of int, shape (n,)
-        The distinct row that each row is a copy of.
+        The distinct row of each row.
     copies : ndarray of int, shape (n,)
-        Rows, those that are equal side by side and in order.
+        Rows grouped by distinct row, in order.
     starts : ndarray of int, shape (n_distinct + 1,)
-        Where the copies of each distinct row begin.
+        Where the copies of each distinct row start.
     """
 
     number: Array
@@ -55,7 +54,7 @@ class EqualRows:
         return ordered_rows(vectors, first, vectors.dtype)
 
     def expanded(self, graph: NeighborGraph, k: int) -> NeighborGraph:
-        """The k nearest rows of queries, whose nearest distinct rows are known."""
+        """The k nearest rows of queries, given their nearest distinct rows."""
         n, shape = len(self.number), (len(graph), k)
         indices = np.empty(shape, index_type(n))
         distances = np.empty(shape, graph.distances.dtype)
@@ -81,7 +80,7 @@ class EqualRows:
 
 
 def equal_rows(vectors: Any) -> EqualRows | None:
-    """Which rows are equal; None where so few are that it does not matter."""
+    """Which rows are equal; None if there are too few to matter."""
     if not sparse.issparse(vectors):  # rows that differ in one feature are distinct
         one = vectors[:, vectors.shape[1] // 2]
         if len(np.unique(one)) > _WORTH_WHILE * len(one):
@@ -100,7 +99,7 @@ def equal_rows(vectors: Any) -> EqualRows | None:
 
 
 def _hashes(vectors: Any) -> Array:
-    """Numbers that are the same for equal rows, and for hardly any others."""
+    """Numbers that are the same for equal rows, and rarely for others."""
     d = vectors.shape[1]
     factors = np.random.default_rng(0).integers(2**63, size=min(d, 2**16), dtype=np.uint64) * 2 + 1
     if sparse.issparse(vectors):
@@ -116,13 +115,13 @@ def _hashes(vectors: Any) -> Array:
 
 
 def _bits(values: Array) -> Array:
-    """The bits of float64 as whole numbers, the high ones, which differ, in the low ones, too."""
+    """The bits of float64 as integers, with the high bits, which vary, mixed into the low ones."""
     bits = np.ascontiguousarray(as_float(values) + 0.0).view(np.uint64)  # -0.0 is 0.0
     return np.asarray(bits ^ (bits >> 32))
 
 
 def _are_equal(vectors: Any, first: Array) -> bool:
-    """Whether each row is equal to the first one of its hash: by all chance, it is."""
+    """Whether each row equals the first one with its hash, as is almost certain."""
     copies = np.flatnonzero(first != np.arange(len(first)))
     sizes = np.full(len(copies), vectors.shape[1])
     if sparse.issparse(vectors):
@@ -135,7 +134,7 @@ def _are_equal(vectors: Any, first: Array) -> bool:
 
 
 class EqualRowsIndex:
-    """Base rows of which many are equal, and an index of the distinct ones."""
+    """Base rows with many equal ones, and an index of the distinct ones."""
 
     def __init__(self, rows: EqualRows, distinct: Any, metric: Metric, index: Any) -> None:
         self._rows, self._distinct, self._metric, self.index = rows, distinct, metric, index
@@ -149,7 +148,7 @@ class EqualRowsIndex:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> NeighborGraph:
-        """Find the k nearest base rows of each query; see `Index`, and for plans `ListIndex`."""
+        """Find the k nearest base rows of each query; see `Index`, and `ListIndex` for plans."""
         if queries is not None:
             how = self._how(planned_for, n_jobs, progress)
             near = self.index.graph(min(k, len(self._rows)), queries, **how)
@@ -168,7 +167,7 @@ class EqualRowsIndex:
         return NeighborGraph.unchecked(indices, distances, n, near.recall)
 
     def searched_by(self, index: Any) -> EqualRowsIndex:
-        """The same rows, and another index of the distinct ones."""
+        """The same rows with another index of the distinct ones."""
         return EqualRowsIndex(self._rows, self._distinct, self._metric, index)
 
     def nearest_and_reached(
@@ -181,7 +180,7 @@ class EqualRowsIndex:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> tuple[NeighborGraph, Reached]:
-        """Find the k nearest base rows of each query, and those that have it within their limit."""
+        """Find the k nearest base rows of each query, and rows with a query within their limit."""
         rows = self._rows
         farthest = np.maximum.reduceat(limits[rows.copies], rows.starts[:-1])
         how = self._how(planned_for, n_jobs, progress)
@@ -197,7 +196,7 @@ class EqualRowsIndex:
     def _how(
         self, planned_for: int | None, n_jobs: int, progress: Progress | None
     ) -> dict[str, Any]:
-        """How the distinct rows are searched; only lists know of plans."""
+        """How the distinct rows are searched; only lists have plans."""
         how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
         if planned_for is not None:
             how["planned_for"] = min(planned_for, len(self._rows))

@@ -1,7 +1,7 @@
-"""Rows in clusters that are far from each other: near rows are put side by side, in stripes.
+"""Rows in clusters that are far from each other: near rows are grouped into stripes.
 
-Seen from one center, float32 has no digits left for the differences within a cluster. So each
-stripe of near rows is seen from a center of its own; see `DenseBounds`.
+Relative to a common center, float32 has no digits left for the differences within a cluster. So
+each stripe of near rows has its own center; see `DenseBounds`.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
 
-_STRIPES = 16  # as a rule at least
-_FEW_ROWS = 128  # of which no more stripes are made
-_FEWEST_ROWS = 16  # of a stripe that could as well be a part of another one
-_UNEVEN = 6  # times as many stripes as even ones would be are too many
+_STRIPES = 16  # usually the minimum
+_FEW_ROWS = 128  # that are not split further
+_FEWEST_ROWS = 16  # of a stripe that could be part of another one
+_UNEVEN = 6  # at most this many times the number of even stripes
 _NARROW = 1 / 16  # share of the variance of all rows up to which a stripe is narrow
-_MANY = 1 / 8  # share of the rows in narrow stripes from which on centers pay
-_DIRECTIONS = 8  # along which it shows which rows are far from each other
+_MANY = 1 / 8  # share of the rows in narrow stripes for which centers pay
+_DIRECTIONS = 8  # along which distant rows are separated
 
 
 def near_rows(points: Floats, center: Floats, side: int) -> list[Array] | None:
-    """Rows in stripes of at most `side` near ones: halves of halves along some directions.
+    """Rows in stripes of at most `side` near ones, by halving along some directions.
 
-    None where there would be many more stripes than it takes, since rows of all sizes have no
-    clusters, or where few rows are much nearer to the center of their stripe than to that of all.
+    None if this takes too many stripes, since rows of all sizes have no clusters, or if few rows
+    are much nearer to the center of their stripe than to the common center.
     """
     n = len(points)
     side = min(side, max(_FEW_ROWS, n // _STRIPES))
@@ -44,7 +44,7 @@ def near_rows(points: Floats, center: Floats, side: int) -> list[Array] | None:
             parts.append(rows)
         elif min(map(len, halves)):
             waiting += halves
-        else:  # equal shadows
+        else:  # equal projections
             parts += np.array_split(rows, -(-len(rows) // side))
     apart = points - center
     most_variance = _NARROW * np.square(apart).sum() / n
@@ -53,7 +53,7 @@ def near_rows(points: Floats, center: Floats, side: int) -> list[Array] | None:
 
 
 def _are_far(halves: tuple[Array, Array], shadow: Floats) -> bool:
-    """Whether two halves are much farther from each other than one of them is wide."""
+    """Whether two halves are much farther apart than one of them is wide."""
     if min(map(len, halves)) < _FEWEST_ROWS:
         return False
     (a, b), (c, e) = ((shadow[rows].min(), shadow[rows].max()) for rows in halves)

@@ -1,7 +1,7 @@
-"""Exact search: the first of four ways that can, and what it leaves goes to the next.
+"""Exact search by the first of four engines that can; what it leaves goes to the next.
 
-A k-d tree in few dimensions; all distances of few rows, or bounds on those of many, by the compiled
-core; NumPy. All of them decide by canonical distances.
+A k-d tree in few dimensions; all distances for few rows, or bounds for many, by the compiled core;
+NumPy. All of them decide by canonical distances.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from nearlabel.search.exact.row_arithmetic import as_float
 from nearlabel.search.interfaces import Index
 from nearlabel.search.living.arrivals import Reached
 
-_FEW = 1 / 16  # share of rows left to do up to which NumPy does them, one by one
+_FEW = 1 / 16  # if at most this share of rows is left, NumPy searches them
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class ExactSearch:
     Parameters
     ----------
     block_bytes : int, default=2**26
-        About how much memory the temporary matrices of a search take, over all threads. It changes
-        the time, never the result. The compiled core keeps, beside these, the rows in float32, up
-        to 256 MiB, and lists of 8 (2 k + 16) bytes a row.
+        Approximate memory of the temporary matrices of a search, over all threads. It affects the
+        time, never the result. The compiled core additionally keeps the rows in float32, up to
+        256 MiB, and lists of 8 (2 k + 16) bytes per row.
     """
 
     block_bytes: int = BLOCK_BYTES
@@ -56,7 +56,7 @@ class ExactSearch:
 def exact_index(
     vectors: Any, metric: Metric, block_bytes: int = BLOCK_BYTES
 ) -> ExactIndex | EqualRowsIndex:
-    """Base rows ready to be searched exactly; equal ones once, where there are many."""
+    """An exact index of base rows; if many are equal, each is searched once."""
     is_small = callable(metric) or are_few(vectors, vectors.shape[0])
     rows = None if is_small else equal_rows(vectors)
     if rows is None:
@@ -66,11 +66,11 @@ def exact_index(
 
 
 class ExactIndex:
-    """Base rows that are ready to be searched."""
+    """Base rows ready to be searched."""
 
     def __init__(self, vectors: Any, metric: Metric, block_bytes: int) -> None:
         self._vectors, self._metric, self._block_bytes = vectors, metric, block_bytes
-        self._rows: Any = None  # as the core measures them
+        self._rows: Any = None  # in the form that the core measures
         if metric in METRICS and max(vectors.shape) < 2**31 and engine.core() is not None:
             self._rows = core_rows(vectors, str(metric), KEPT_BYTES)
         self._tree: TreeIndex | None = None
@@ -82,7 +82,7 @@ class ExactIndex:
             self._prepare()
 
     def _prepare(self) -> None:
-        """Make ready what compares many rows: the core, or NumPy where the core cannot."""
+        """Prepare the engine for many rows: the core, or NumPy if the core cannot."""
         if self._rows is not None:
             metric, size = str(self._metric), self._block_bytes
             self._compiled = compiled_index(self._vectors, metric, self._rows, size)
@@ -101,7 +101,7 @@ class ExactIndex:
         m = rows.shape[0]
         found = NeighborGraph.unchecked(np.empty((m, k), index_type(n)), np.empty((m, k)), n)
         left = np.arange(m)
-        tell = progress  # for whoever looks at all rows first
+        tell = progress  # for the first engine that sees all rows
         if self._tree is not None:
             left = self._tree.search(rows, found, alone, n_jobs, _all_but_one(progress))
             tell = None
@@ -136,13 +136,13 @@ class ExactIndex:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> tuple[NeighborGraph, Reached]:
-        """Find the k nearest base rows of each query, and those that have it within their limit."""
+        """Find the k nearest base rows of each query, and rows with a query within their limit."""
         base, queries = self._vectors, matching(queries, self._vectors)
         m, n = queries.shape[0], base.shape[0]
         if self._rows is not None and are_few(base, m):
             found = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
             return found, all_reached(core_rows(queries, str(self._metric)), self._rows, limits)
-        if self._compiled is None and self._numpy is None:  # a tree knows nothing of limits
+        if self._compiled is None and self._numpy is None:  # a tree does not support limits
             self._prepare()
         if self._compiled is None:
             found = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
@@ -156,14 +156,14 @@ class ExactIndex:
         return found, reached
 
     def _by_numpy(self) -> NumpyIndex:
-        """The way that is always there, made ready by the first who needs it."""
+        """The fallback engine, prepared on first use."""
         if self._numpy is None:
             self._numpy = NumpyIndex(space(self._vectors, self._metric), self._block_bytes)
         return self._numpy
 
 
 def _all_but_one(progress: Progress | None) -> Progress | None:
-    """Tell of progress, but not of the end: something may be left to do."""
+    """Report progress except the end: something may be left to do."""
     return None if progress is None else lambda done, n: progress(min(done, n - 1), n)
 
 

@@ -1,8 +1,8 @@
 """Exact search in few dimensions: SciPy's k-d tree finds candidates, canonical distances decide.
 
-The tree gives a few rows more than asked for. All others are at least as far as the farthest of
-these by the tree's own distance, which differs from the canonical one by rounding alone. So where
-the k-th canonical distance is clearly below that, the k nearest are known.
+The tree returns a few more rows than requested. All others are at least as far as the farthest of
+these by the tree's own distance, which differs from the canonical one only by rounding. So if the
+k-th canonical distance is clearly below that, the k nearest are known.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _POWERS = {"euclidean": 2, "sqeuclidean": 2, "manhattan": 1, "chebyshev": np.inf
 _MOST_FEATURES = 8
 _ROWS_AT_ONCE = 4096
 _BYTES_A_PAIR = 64  # indices, distances, their order and the rows of a chunk
-_ROUNDING = 2.0**-40  # far above what the distances and the bounds of the tree's nodes can err by
-_MORE = 8  # rows that are asked for beyond k
+_ROUNDING = 2.0**-40  # far above the rounding errors of the tree's distances and bounds
+_MORE = 8  # rows requested beyond k
 
 
 def tree_wins(vectors: Any, metric: Metric) -> bool:
@@ -32,7 +32,7 @@ def tree_wins(vectors: Any, metric: Metric) -> bool:
     if sparse.issparse(vectors) or not isinstance(metric, str) or metric not in _POWERS:
         return False
     n, d = vectors.shape
-    # Each feature more takes four times the rows; NumPy compares rows much slower than the core.
+    # Each further feature needs four times the rows; NumPy is much slower than the core.
     return bool(d <= _MOST_FEATURES and n >= (200 if engine.core() else 12) * 4**d)
 
 
@@ -43,7 +43,7 @@ class TreeIndex:
         from scipy.spatial import cKDTree
 
         self._space, self._metric, self._block_bytes = space, metric, block_bytes
-        # Splitting at midpoints is fast, and does not mind rows that are equal.
+        # Splitting at midpoints is fast, also with equal rows.
         self._tree = cKDTree(space.vectors, balanced_tree=False)
 
     def search(
@@ -54,9 +54,9 @@ class TreeIndex:
         n_jobs: int,
         progress: Progress | None,
     ) -> Array:
-        """Fill the graph of queries, or of the base rows if `alone`; returns what is left to do."""
+        """Fill the graph of queries, or of base rows if `alone`; returns the rows left to do."""
         is_known = np.zeros(len(found), bool)
-        tries = (_MORE, 4 * (found.k + _MORE))  # ties take more rows
+        tries = (_MORE, 4 * (found.k + _MORE))  # ties need more rows
 
         def work(rows: slice) -> None:
             some = np.arange(rows.start, rows.stop)
@@ -72,12 +72,12 @@ class TreeIndex:
         return np.flatnonzero(~is_known)
 
     def _fill(self, queries: Any, some: Array, found: NeighborGraph, alone: bool, more: int) -> Any:
-        """Fill some rows of the graph, from `more` rows than needed; returns which are certain."""
+        """Fill rows of the graph from `more` candidates than needed; returns which are certain."""
         n, k = found.n_base, found.k
         wanted = min(n, k + alone + more)
         part = queries[some]
         reached, index = self._tree.query(part, np.arange(1, wanted + 1), p=_POWERS[self._metric])
-        too_far = index == n  # the tree's distance overflowed: it gives no row
+        too_far = index == n  # the tree's distance overflowed: no row was returned
         index[too_far] = 0
         row = np.repeat(np.arange(len(some)), wanted)
         distances = self._space.distances(part, row, index.ravel()).reshape(index.shape)
@@ -91,7 +91,7 @@ class TreeIndex:
         return np.isfinite(farthest) & is_certain & ~too_far.any(axis=1)
 
     def _beyond(self, reached: Floats) -> Floats:
-        """A lower bound on the canonical distances of rows that the tree did not give."""
+        """A lower bound on the canonical distances of rows that the tree did not return."""
         squared = reached * reached if self._metric == "sqeuclidean" else reached
         bound: Floats = squared * (1 - _ROUNDING)
         return bound

@@ -1,9 +1,9 @@
-"""Exact search with NumPy: bounds in float64, and canonical distances where these leave it open.
+"""Exact search with NumPy: bounds in float64, and canonical distances where these are not enough.
 
 Let U be the largest upper bound of some k base rows. At least k rows are within U, so a row whose
 lower bound is above U is not among the k nearest. All other rows are candidates; their canonical
-distances decide, ties by row. Nothing has to be searched again, whatever the data: bounds that say
-little only make the list of candidates longer.
+distances decide, ties by row. Nothing has to be searched again, whatever the data: loose bounds
+only make the list of candidates longer.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class NumpyIndex:
         run_blocks(search, len(chosen), self._step(len(chosen), n_jobs), n_jobs, progress)
 
     def reached(self, queries: Any, chosen: Array, limits: Floats, n_jobs: int) -> Reached:
-        """The base rows that have one of the chosen queries within their limit."""
+        """The base rows with one of the chosen queries within their limit."""
         space = self._space
         scaled = space.scaled(limits)
         found: dict[int, tuple[Array, Array, Floats]] = {}
@@ -63,7 +63,7 @@ class NumpyIndex:
         def search(block: slice) -> None:
             some = chosen[block]
             part = queries[some]
-            if isinstance(space, Function):  # what is between them depends on who asks
+            if isinstance(space, Function):  # a function need not be symmetric
                 query, row = (ends.ravel() for ends in np.indices((len(some), len(limits))))
                 open_ = limits[row] > 0
                 query, row = query[open_], row[open_]
@@ -78,10 +78,10 @@ class NumpyIndex:
         return Reached.joined([found[start] for start in sorted(found)])
 
     def _step(self, n: int, n_jobs: int) -> int:
-        """How many of n queries are searched together."""
+        """The number of queries searched together, out of n."""
         bytes_a_row = max(BYTES_A_PAIR * self._space.vectors.shape[0], 8 * self._space.width)
         step = max(1, self._block_bytes // int(bytes_a_row * n_jobs))
-        return min(step, -(-n // n_jobs))  # work for every thread
+        return min(step, -(-n // n_jobs))  # enough work for every thread
 
 
 def nearest(
@@ -92,8 +92,8 @@ def nearest(
 ) -> tuple[Array, Floats]:
     """The k nearest columns of each row by (distance, column), and their distances.
 
-    `bounds` are those of all distances, whose lower ones may be written to; `distance` measures
-    pairs of a row and a column; `itself` has for each row a column that is left out.
+    `bounds` are those of all distances; its lower bounds may be overwritten. `distance` measures
+    pairs of a row and a column; `itself` has a column to exclude for each row.
     """
     lower = bounds.lower
     n = len(lower)
@@ -119,12 +119,12 @@ def _candidates(bounds: Bounds, k: int) -> tuple[Array, Array]:
     if k == n_base:
         return np.divmod(np.arange(lower.size), n_base)
     # Any k columns give a valid bound. The nearest k of every stride-th column are found in a
-    # fraction of the time of the nearest k of all, and let pass about stride times k columns.
+    # fraction of the time, and leave about stride times k candidates.
     stride = max(1, int(np.sqrt(n_base / k) / 2))
     some = stride * np.argpartition(lower[:, ::stride], k - 1, axis=1)[:, :k]
     within = bounds.upper(np.arange(n)[:, None], some).max(axis=1)
     row, column = np.divmod(np.flatnonzero(lower <= within[:, None]), n_base)
-    if stride > 1:  # the nearest k of those that passed give a tight bound
+    if stride > 1:  # the nearest k of the candidates give a tight bound
         first = _firsts(row, n)
         place = np.arange(len(row)) - first[row]
         passed = np.full((n, int(place.max()) + 1), np.inf)
@@ -136,5 +136,5 @@ def _candidates(bounds: Bounds, k: int) -> tuple[Array, Array]:
 
 
 def _firsts(row: Array, n: int) -> Array:
-    """Where the pairs of each of n rows begin, in pairs that are sorted by row."""
+    """Where the pairs of each of n rows start, in pairs sorted by row."""
     return np.searchsorted(row, np.arange(n))

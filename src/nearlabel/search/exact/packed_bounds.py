@@ -4,9 +4,9 @@ A packed row has factors p, an offset o and an error e. For any two of them
 
     lower = factor p·p' + o + o'  <=  distance  <=  (lower + e + e') (1 + relative)
 
-where the distance is scaled, and squared for euclidean; for manhattan the sum of |p - p'| stands in
-place of the product. All rounding errors are inside. The error of a query is infinite where it is
-so much larger than the base rows that its products might overflow.
+where the distance is scaled, and squared for euclidean; for manhattan the sum of |p - p'| replaces
+the product. All rounding errors are included. The error of a query is infinite if it is so much
+larger than the base rows that its products might overflow.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from nearlabel.common.arrays import Array, Csr, Floats, with_data
 from nearlabel.search.exact.row_arithmetic import as_float, squared_lengths, unit_rows
 
 _UNIT = 2.0**-24  # unit roundoff of float32
-_TINY = 2.0**-124  # covers what underflow, to zero even, can take from one term in float32
+_TINY = 2.0**-124  # covers underflow of one term in float32, even to zero
 _MARGINS = 2 + 1e-5  # between a lower and an upper bound
-_FAR = 2.0**100  # size of a query from which on its products might overflow, as in the core
-_LEAST_FACTOR = 1e-19  # whose square is a float32; unit rows may be off by so little
-_MOST_SLACK = 1 / 64  # for which the relative error of `centered_at` is enough
-_MOST_TERMS = 2**20  # of a sum whose error the bounds can tell
-_ORDINARY = 1e-140, 1e140  # sizes whose squares are safe in float64; others take the NumPy engine
-_SPARSE_COST = 25  # a product of two stored features takes as long as so many in a dense product
-_SAMPLE = 64, 1024  # queries and base rows on which bounds are tried
-_VAGUE = 1 / 256  # share of the rows that bounds leave open: more take most of the time
+_FAR = 2.0**100  # size of a query at which products might overflow, as in the core
+_LEAST_FACTOR = 1e-19  # its square fits into float32; unit rows may be off by this
+_MOST_SLACK = 1 / 64  # for which the relative error of `centered_at` suffices
+_MOST_TERMS = 2**20  # of a sum whose error can be bounded
+_ORDINARY = 1e-140, 1e140  # sizes whose squares are safe in float64; others use NumPy
+_SPARSE_COST = 25  # a sparse product costs as much as this many dense ones
+_SAMPLE = 64, 1024  # queries and base rows on which bounds are tested
+_VAGUE = 1 / 256  # share of the rows left open above which measuring dominates
 
 
 class DenseBounds:
-    """Bounds of dense rows, or of CSR rows that are made dense block by block.
+    """Bounds of dense rows, or of CSR rows that are densified block by block.
 
     |x|² + |y|² - 2 xy of centered rows, since a common offset would swamp the differences, half of
     that for the unit rows of cosine, or the sum of |x - y|. The offsets are two more factors, so
-    that a block of bounds is one product of matrices.
+    that a block of bounds is one matrix product.
 
-    With `centers`, one for each stripe of base rows, the bounds are sharp for base rows that are
-    near to theirs: a base row y is packed from the center c of its own stripe, a query x for each
-    stripe anew. The error of their bound is a share s of |x - c|² + |y - c|². With |x - c|² at most
-    2 |x - y|² + 2 |y - c|² that is at most s (2 |x - y|² + 3 |y - c|²): a part of the distance
-    itself, and three times the error of y. That of x, which differs from stripe to stripe, is not
-    needed.
+    With `centers`, one for each stripe of base rows, the bounds are tight for base rows near their
+    center: a base row y is packed relative to the center c of its own stripe, a query x for each
+    stripe separately. The error of their bound is a share s of |x - c|² + |y - c|². With |x - c|²
+    at most 2 |x - y|² + 2 |y - c|² that is at most s (2 |x - y|² + 3 |y - c|²): a part of the
+    distance itself, and three times the error of y. The error of x, which differs between stripes,
+    is not needed.
     """
 
-    side = 768  # BLAS is fastest so, and the block is still in a cache when it is read
+    side = 768  # fastest for BLAS, and the block is still cached when it is read
     marks_apart = False
 
     def __init__(
@@ -67,7 +67,7 @@ class DenseBounds:
     def pack(
         self, _: Any, rows: Any, some: slice | Array, stripe: int | None = None
     ) -> tuple[Any, Array]:
-        """Factors and errors of some of the core's rows, as they are compared with a stripe."""
+        """Factors and errors of some of the core's rows, packed for comparison with a stripe."""
         if isinstance(some, slice):
             some = np.arange(some.start, some.stop, dtype=np.int32)
         center = self.center if self.centers is None or stripe is None else self.centers[stripe]
@@ -84,7 +84,7 @@ class DenseBounds:
         return left
 
     def block(self, queries: Array, base: Array, memory: Array) -> Array:
-        """The lower bounds of all pairs of a query and a base row, written to some memory."""
+        """The lower bounds of all pairs of a query and a base row, written to given memory."""
         block = memory[: len(queries) * len(base)].reshape(len(queries), len(base))
         if self.metric == "manhattan":
             engine.core().manhattan_block(queries, base, block)
@@ -93,18 +93,18 @@ class DenseBounds:
         return block
 
     def bytes_of(self, vectors: Any) -> int:
-        """Memory of rows when they are packed."""
+        """The memory of rows when packed."""
         return int(4 * vectors.shape[0] * len(self._factors))
 
     def centered_at(self, centers: Floats) -> DenseBounds:
-        """The same bounds from other centers, one for each stripe of base rows."""
+        """The same bounds with other centers, one for each stripe of base rows."""
         return DenseBounds(self.metric, self.center, self.reach, centers)
 
     def are_vague(self, rows: Any) -> bool:
-        """Whether the bounds of most rows leave many others open: tried on a sample.
+        """Whether the bounds of most rows leave many others open, tested on a sample.
 
-        So it is where clusters are much farther from each other than their rows are: seen from one
-        center, float32 has no digits left for the differences within a cluster.
+        This happens if clusters are much farther apart than they are wide: relative to one center,
+        float32 has no digits left for the differences within a cluster.
         """
         n, (queries, base) = len(rows), _SAMPLE
         if n < queries + base or self._rounding[0] > _MOST_SLACK:
@@ -121,8 +121,8 @@ class DenseBounds:
 class SparseBounds:
     """Bounds of CSR rows: for each feature of a query, the base rows that store it.
 
-    |x|² + |y|² - 2 xy, or 1 - xy of unit rows, of which those that share nothing are at 1 exactly:
-    these are marked as apart.
+    |x|² + |y|² - 2 xy, or 1 - xy of unit rows; rows without a common feature are at distance 1
+    exactly and marked as apart.
     """
 
     side = 2048
@@ -134,7 +134,7 @@ class SparseBounds:
         self._unit = 1.0 if self.marks_apart else _power_of_two_near(reach)
         self.scale = self._unit**2
         self._slack, self._tiny = _rounding(_longest_row(vectors))
-        # Of more features than entries only those are kept that some base row stores.
+        # If there are more features than entries, only those that some base row stores are kept.
         self._features = np.unique(vectors.indices) if vectors.shape[1] > vectors.nnz else None
 
     def pack(
@@ -149,7 +149,7 @@ class SparseBounds:
         with np.errstate(over="ignore"):
             if self.marks_apart:
                 rows = unit_rows(rows)
-                # The product of two that are not zero must not be zero either, see `Postings`.
+                # The product of two nonzero factors must not underflow to zero, see `Postings`.
                 larger = np.copysign(np.maximum(np.abs(rows.data), _LEAST_FACTOR), rows.data)
                 rows = with_data(rows, np.where(rows.data == 0, 0, larger))
                 sizes = np.full(rows.shape[0], 0.5)
@@ -182,23 +182,23 @@ class SparseBounds:
         return factors
 
     def block(self, queries: SparseFactors, base: SparseFactors, memory: Array) -> Array:
-        """The lower bounds of all pairs of a query and a base row, written to some memory."""
+        """The lower bounds of all pairs of a query and a base row, written to given memory."""
         block = memory[: len(queries) * len(base)].reshape(len(queries), len(base))
         base.postings.block(*queries.parts, block)
         return block
 
     def bytes_of(self, vectors: Csr) -> int:
-        """Memory of rows when they are packed."""
+        """The memory of rows when packed."""
         stripes = -(-vectors.shape[0] // self.side)
         features = vectors.shape[1] if self._features is None else len(self._features)
         return int(16 * vectors.nnz + 8 * features * stripes)
 
 
 class SparseFactors:
-    """CSR rows in the types that the core takes, and turned round once they are asked for."""
+    """CSR rows in the types of the core, and their transpose on first use."""
 
     def __init__(self, parts: tuple[Array, ...], width: int, marks_apart: bool) -> None:
-        self.parts = parts  # where rows begin, columns, values, offsets
+        self.parts = parts  # row starts, columns, values, offsets
         self._width, self._marks_apart = width, marks_apart
         self._postings: Any = None
 
@@ -219,7 +219,7 @@ PackedBounds = DenseBounds | SparseBounds
 
 
 def bounds_for(vectors: Any, metric: str) -> PackedBounds | None:
-    """How the core bounds the distances of these rows, or None where NumPy does."""
+    """How the core bounds the distances of these rows, or None if NumPy has to."""
     stays_sparse = sparse.issparse(vectors) and not _better_dense(vectors)
     terms = _longest_row(vectors) if stays_sparse else vectors.shape[1]
     if terms > _MOST_TERMS or (stays_sparse and metric == "manhattan"):
@@ -242,12 +242,12 @@ def bounds_for(vectors: Any, metric: str) -> PackedBounds | None:
 
 
 def is_ordinary(reach: float) -> bool:
-    """Whether rows that differ so much have distances that the core can bound."""
+    """Whether the core can bound the distances of rows with this range of sizes."""
     return reach == 0 or _ORDINARY[0] <= reach <= _ORDINARY[1]
 
 
 def _better_dense(vectors: Csr) -> bool:
-    """Whether CSR rows have so much in common that dense products are faster."""
+    """Whether CSR rows have so many common features that dense products are faster."""
     n, d = vectors.shape
     if _SPARSE_COST * vectors.nnz < n * d:  # no share is above 1
         return False
@@ -256,12 +256,12 @@ def _better_dense(vectors: Csr) -> bool:
 
 
 def _longest_row(rows: Csr) -> int:
-    """Most entries that a row stores."""
+    """The largest number of entries in a row."""
     return int(np.diff(rows.indptr).max(initial=0))
 
 
 def _power_of_two_near(reach: float) -> float:
-    """A power of two that brings `reach` to at most 1."""
+    """A power of two that scales `reach` to at most 1."""
     return float(np.ldexp(1.0, -int(np.frexp(reach)[1])))
 
 
@@ -269,6 +269,6 @@ def _rounding(terms: int) -> tuple[float, float]:
     """The errors of sums of `terms` products: a share of the size of both rows, and a constant.
 
     With S the size (the squared length) of both rows together: the rounding of the factors, of the
-    offsets and of the sum err by less than (2 terms + 10) units of S. Twice that is taken.
+    offsets and of the sum has an error below (2 terms + 10) units of S. Twice that is used.
     """
     return 4 * (terms + 8) * _UNIT, (terms + 8) * _TINY

@@ -1,8 +1,8 @@
-"""Nearest rows of every class: one pass over all distances, and a choice from it for each label.
+"""Nearest rows per label: one pass over all distances, and a selection from it for each label.
 
 Bounds on the distances between a block of queries and all base rows are computed once. For each
-label the rows that carry it are columns of these bounds, and the nearest of them are found among
-these columns as a search finds them among all: exactly, ties by row.
+label the rows that have it are columns of these bounds, and the nearest of them are found as in a
+search among all rows: exactly, ties by row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nearlabel.search.exact.distances import Bounds, Metric, Space, space
 from nearlabel.search.exact.index import matching
 from nearlabel.search.exact.numpy_index import BYTES_A_PAIR, nearest
 
-_BYTES_A_MEMBER = 48  # a pair, its distance, and both once more while they are sorted
+_BYTES_A_MEMBER = 48  # a pair and its distance, and a copy while they are sorted
 
 
 def class_neighbors(
@@ -32,7 +32,7 @@ def class_neighbors(
     left_out: Array | None = None,
     n_jobs: int = 1,
 ) -> Csr:
-    """For each query, the union over the labels of the nearest rows that carry the label.
+    """For each query, the union over the labels of the nearest rows with the label.
 
     Parameters
     ----------
@@ -40,17 +40,17 @@ def class_neighbors(
     metric : str or callable
     Y : csr_array, shape (n, q)
     per_class : int
-        Rows of each label; all that carry it where there are fewer.
+        Rows per label; all that have it if there are fewer.
     queries : ndarray or csr_array, shape (m, d)
     left_out : ndarray of int, shape (m,), optional
-        For each query a row that does not count.
+        A row to exclude for each query.
     n_jobs : int, default=1
         Threads.
 
     Returns
     -------
     csr_array of float, shape (m, n)
-        The distances of these rows, in the order of the rows. A distance of zero is stored, too.
+        The distances of these rows, in the order of the rows. Zero distances are stored explicitly.
     """
     ready = space(vectors, metric)
     ready.prepare()

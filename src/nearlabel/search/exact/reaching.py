@@ -1,4 +1,4 @@
-"""Base rows that have a query within a limit of their own, found on the way of a search."""
+"""Base rows with a query within their own limit, found during a search."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _ROUNDING = 1e-6  # of limits, in float32
 
 @dataclass(frozen=True)
 class Reach:
-    """Limits of base rows, and the pairs of a query and a base row that are within them.
+    """Limits of base rows, and the pairs of a query and a base row within them.
 
     Attributes
     ----------
     limits : ndarray of float, shape (n,)
         By place.
     kind : type
-        Of the distances that are told, and compared with the limits: what is less is within.
+        The type of the distances that are returned and compared with the limits: below is within.
     scaled : ndarray of float32, shape (n,), optional
         Limits of the bounds of these distances; see `scaled_limits`.
     prepare : callable, optional
-        Called with the places of base rows before their limits are read, where these are not known
-        from the start: few queries meet few rows.
+        Called with the places of base rows before their limits are read, if these are not known in
+        advance: few queries meet few rows.
     queries : ndarray of int, optional
         Numbers of the queries; by default their places.
     parts : list
-        Queries, places of base rows and distances, as they were found.
+        Queries, places of base rows and distances, as found.
     """
 
     limits: Array
@@ -44,7 +44,7 @@ class Reach:
     parts: list[tuple[Array, Array, Array]] = field(default_factory=list)
 
     def of(self, some: Array) -> Reach:
-        """The same, for some of the queries."""
+        """The same for some of the queries."""
         return replace(self, queries=some if self.queries is None else self.queries[some])
 
     def keep(self, query: Array, place: Array, distance: Floats) -> None:
@@ -56,7 +56,7 @@ class Reach:
         self.parts.append((query, place[within], told[within]))
 
     def pairs(self) -> tuple[Array, Array, Array]:
-        """All pairs: queries, places and distances, sorted by query, place."""
+        """All pairs: queries, places and distances, sorted by (query, place)."""
         nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, self.kind)
         query, place, distance = map(np.concatenate, zip(nothing, *self.parts, strict=True))
         order = np.argsort(query.astype(np.int64) * len(self.limits) + place)
@@ -64,13 +64,13 @@ class Reach:
 
 
 def scaled_limits(limits: Array, metric: str, scale: float, *, marks_apart: bool = False) -> Array:
-    """Limits of lower bounds that are in the scale of products; see `packed_bounds.py`."""
+    """Limits of lower bounds, on the scale of products; see `packed_bounds.py`."""
     with np.errstate(over="ignore"):
         scaled = limits.astype(np.float64) * (1 + _ROUNDING)
         scaled = (scaled * scaled if metric == "euclidean" else scaled) * (scale * (1 + _ROUNDING))
         scaled = scaled.astype(np.float32)
     scaled[~(limits > 0)] = -np.inf
-    if marks_apart:  # by a bound that is above their distance, which is 1
+    if marks_apart:  # with a bound above their distance of 1
         scaled[limits > 1] = np.inf
     return np.where(limits > 0, np.maximum(scaled, np.finfo(np.float32).tiny), scaled)
 
@@ -84,12 +84,12 @@ def measured_pairs(found: Any) -> tuple[Array, Array, Floats]:
 
 
 def reaching(queries: Any, base: Any, reach: Reach) -> Any:
-    """What takes blocks of bounds, of the core's rows."""
+    """The core's collector for blocks of bounds."""
     return engine.core().Reaching(queries, base, reach.scaled)
 
 
 def all_reached(queries: Any, base: Any, limits: Array) -> Reached:
-    """The base rows that have a query within their limits: all are measured, of the core's rows."""
+    """The base rows with a query within their limits, by measuring all of the core's rows."""
     reach = Reach(limits, np.float64, np.where(limits > 0, 0, -np.inf).astype(np.float32))
     found = reaching(queries, base, reach)
     nothing_known = np.zeros((len(queries), len(base)), np.float32)

@@ -1,4 +1,4 @@
-"""Rows in another order: in memory, or in a temporary file where they are large."""
+"""Rows in another order: in memory, or in a temporary file if they are large."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from nearlabel.common.arrays import Array
 from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 
-_KEPT_BYTES = 2**31  # in memory up to here
+_KEPT_BYTES = 2**31  # in memory up to this size
 
 
 class ReorderedRows:
@@ -21,7 +21,7 @@ class ReorderedRows:
     Parameters
     ----------
     rows : ndarray, shape (n, d)
-        One that is mapped stays so.
+        A mapped array stays mapped.
     order : ndarray of int, shape (n,)
         The number of each row.
     """
@@ -33,12 +33,12 @@ class ReorderedRows:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Numbers of rows and features."""
+        """The numbers of rows and features."""
         return self.rows.shape
 
     @property
     def dtype(self) -> Any:
-        """Type of the entries."""
+        """The type of the entries."""
         return self.rows.dtype
 
     def __len__(self) -> int:
@@ -51,7 +51,7 @@ class ReorderedRows:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """All rows in the order of their numbers."""
         if copy is False:
-            raise ValueError("rows in another order cannot be read without a copy")
+            raise ValueError("reordered rows cannot be converted to an array without a copy")
         rows = np.empty(self.shape, self.dtype if dtype is None else dtype)
         step = max(1, ELEMENTS_AT_ONCE // self.shape[1])
         for start in range(0, len(self), step):
@@ -60,10 +60,10 @@ class ReorderedRows:
 
 
 def ordered_rows(vectors: Any, order: Array, kind: Any) -> Array:
-    """A copy of dense rows in the given order, as floats of one kind.
+    """A copy of dense rows in the given order, as floats of one type.
 
     A temporary file has no name, so that nothing of it is left, however the program ends. It is
-    written as a file, not as a memory map: a disk without room is an error then, not a crash.
+    written as a file, not as a memory map, so that a full disk is an error, not a crash.
     """
     shape = len(order), vectors.shape[1]
     size = shape[0] * shape[1] * np.dtype(kind).itemsize
@@ -86,6 +86,6 @@ def ordered_rows(vectors: Any, order: Array, kind: Any) -> Array:
         raise OSError(
             error.errno,
             f"a temporary copy of the vectors, {size / 2**30:.1f} GiB, could not be written to "
-            f"{tempfile.gettempdir()} ({error.strerror}); nothing is left of it. Make room there, "
+            f"{tempfile.gettempdir()} ({error.strerror}); it was removed. Free space there, "
             "or set TMPDIR to another folder",
         ) from error

@@ -1,4 +1,4 @@
-"""Arithmetic on rows, dense or CSR: the same values in both forms, sums in one fixed order."""
+"""Arithmetic on rows, dense or CSR: the same values in both forms, sums in a fixed order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 
 
 def chunks(vectors: Any, width: int) -> Iterator[tuple[slice, Any]]:
-    """Yield runs of rows that hold few elements if each holds `width`, with their places."""
+    """Yield blocks of rows with few elements, given `width` elements per row, with their places."""
     step = max(1, ELEMENTS_AT_ONCE // width)
     for start in range(0, vectors.shape[0], step):
         place = slice(start, min(start + step, vectors.shape[0]))
@@ -21,28 +21,28 @@ def chunks(vectors: Any, width: int) -> Iterator[tuple[slice, Any]]:
 
 
 def unit_rows(vectors: Any) -> Any:
-    """Rows of Euclidean length one in float64; rows of zeros stay."""
+    """Rows of Euclidean length one in float64; zero rows are kept."""
     exponents, lengths = unit_scales(vectors)
     vectors = _scale(as_float(vectors), -exponents, np.ldexp)
     return _scale(vectors, np.where(lengths > 0, lengths, 1.0), np.divide)
 
 
 def unit_scales(vectors: Any) -> tuple[Array, Floats]:
-    """Exponents e and lengths by which unit rows are made: (row / 2**e) / length; 0 of zeros."""
+    """Exponents e and lengths of unit rows: (row / 2**e) / length; 0 for zero rows."""
     vectors = as_float(vectors)
-    # A power of two brings the largest entry near 1 without rounding: no square overflows.
+    # A power of two scales the largest entry to about 1 without rounding: no square overflows.
     exponents = np.frexp(largest_entries(vectors))[1]
     vectors = _scale(vectors, -exponents, np.ldexp)
     return exponents, np.sqrt(sum_in_feature_order(squared(vectors)))
 
 
 def as_float(vectors: Any) -> Any:
-    """Rows as float64, dense or CSR, not copied where they are so already."""
+    """Rows as float64, dense or CSR, copied only if necessary."""
     return vectors.astype(np.float64, copy=False)
 
 
 def float_kind(vectors: Any) -> Any:
-    """The smaller of float32 and float64 that holds the numbers of these rows."""
+    """The smaller of float32 and float64 that represents the numbers of these rows."""
     return np.float32 if np.can_cast(vectors.dtype, np.float32) else np.float64
 
 
@@ -61,8 +61,8 @@ def squared(vectors: Any) -> Any:
 
 
 def sum_in_feature_order(terms: Any) -> Floats:
-    """Row sums, one addition after the other, for dense and CSR rows alike."""
-    if sparse.issparse(terms):  # bincount adds its weights in the order in which they stand
+    """Row sums, adding one entry after another, for dense and CSR rows alike."""
+    if sparse.issparse(terms):  # bincount adds its weights in their order
         terms.sort_indices()
         rows, n = row_numbers(terms), terms.shape[0]
         return np.asarray(np.bincount(rows, weights=terms.data, minlength=n), np.float64)
@@ -77,7 +77,7 @@ def squared_lengths(vectors: Any) -> Floats:
 
 
 def largest_entries(vectors: Any) -> Floats:
-    """Largest absolute entry of each row."""
+    """The largest absolute entry of each row."""
     if not sparse.issparse(vectors):
         return np.asarray(np.abs(vectors).max(axis=1), np.float64)
     largest = np.zeros(vectors.shape[0])
@@ -86,7 +86,7 @@ def largest_entries(vectors: Any) -> Floats:
 
 
 def share_features(A: Any, B: Any) -> Array:
-    """Whether row i of A and row i of B have a feature that is zero in neither."""
+    """Whether row i of A and row i of B have a common nonzero feature."""
     if not sparse.issparse(A):
         return np.asarray(((A != 0) & (B != 0)).any(axis=1))
     return np.asarray((A != 0).multiply(B != 0).sum(axis=1) > 0)
@@ -106,14 +106,14 @@ def points_of(vectors: Any, metric: str) -> Floats:
 
 
 def typical_length(vectors: Any) -> int:
-    """Entries that a typical row, or the difference of two, stores."""
+    """Entries stored by a typical row, or by the difference of two."""
     if sparse.issparse(vectors):
         return min(2 + 2 * int(vectors.nnz // vectors.shape[0]), int(vectors.shape[1]))
     return int(vectors.shape[1])
 
 
 def most_terms(vectors: Any, queries: Any) -> int:
-    """Most terms that a sum over the features of two rows can have."""
+    """The largest number of terms in a sum over the features of two rows."""
     if sparse.issparse(vectors):
         return int(np.diff(vectors.indptr).max() + np.diff(queries.indptr).max())
     return int(vectors.shape[1])

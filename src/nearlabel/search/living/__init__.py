@@ -1,1 +1,1 @@
-"""Rows that come and go: searches among those that are there, and neighbors kept up to date."""
+"""Searches among rows that are added and removed, and neighbors kept up to date."""

@@ -1,4 +1,4 @@
-"""What new rows bring with them: their neighbors, and whose neighbors they become."""
+"""New rows: their neighbors, and the rows whose neighbors they become."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nearlabel.graph import NeighborGraph
 
 
 class Reached(NamedTuple):
-    """Pairs of an old row and a new one that is nearer to it than some limit of the old row's.
+    """Pairs of an old and a new row, with the new row within a limit of the old one.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class Reached(NamedTuple):
     new : ndarray of int
         Places of new rows.
     distance : ndarray of float
-        Canonical, as a graph of the same search has them.
+        Canonical, as in a graph of the same search.
     """
 
     row: Array
@@ -36,7 +36,7 @@ class Reached(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """New rows: their neighbors, each left out of its own, and the old rows that they reach."""
+    """New rows: their neighbors, each excluded from its own, and the old rows they reach."""
 
     neighbors: NeighborGraph
     reached: Reached

@@ -1,4 +1,4 @@
-"""The neighbors of each row, kept up to date while rows come and go."""
+"""The neighbors of each row, kept up to date while rows are added and removed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.search.living.arrivals import Arrivals
 from nearlabel.search.living.neighbor_lists import NeighborLists
 
-_ROWS_AT_ONCE = 2**12  # that are copied together, so that temporaries stay small
-_ROWS_A_RUN = 2**13  # that are changed in one go, while they are in a processor's cache
-_MANY = 8  # neighbors come to many rows if to one of so many
+_ROWS_AT_ONCE = 2**12  # copied at once, so that temporaries stay small
+_ROWS_A_RUN = 2**13  # changed at once, while they are in the processor's cache
+_MANY = 8  # an insertion affects many rows if it affects one in this many
 _MOST_PLACES = np.iinfo(np.int32).max
 
 
 class HeadChanges(NamedTuple):
-    """Rows whose first k neighbors are others than before; no new rows and no removed ones.
+    """Rows whose first k neighbors have changed, excluding new and removed rows.
 
     Attributes
     ----------
@@ -38,46 +38,46 @@ class HeadChanges(NamedTuple):
 
 
 class KeptNeighbors:
-    """For each row its nearest others: at least k, and some to spare for when others go.
+    """The nearest other rows of each row: at least k, and some in reserve for removals.
 
-    The list of a row holds exactly its ``lengths[row]`` nearest rows, sorted by (distance, place);
-    a row that was removed has none. Changed in place, by one writer: what is taken from here, but
-    for `HeadChanges`, holds until the next change.
+    The list of a row has exactly its ``lengths[row]`` nearest rows, sorted by (distance, place); a
+    removed row has none. Changed in place by one writer: everything returned from here, except
+    `HeadChanges`, is valid until the next change.
 
     Parameters
     ----------
     k : int
-        Neighbors that each row always has.
+        The number of neighbors that each row always has.
     places, distances : ndarray, shape (n, width) or wider
-        The neighbors, int32, and their distances, float32 or float64. Taken over where they are
-        writable and in plain memory, else copied.
+        The neighbors, int32, and their distances, float32 or float64. Used directly if they are
+        writable and in plain memory, otherwise copied.
     lengths : ndarray of int, shape (n,)
-        How many of them each row has: 0, or from k to the width.
+        The number of neighbors of each row: 0, or from k to the width.
 
     Attributes
     ----------
     width : int
-        Neighbors that a row has at most.
+        The maximum number of neighbors of a row.
     version : int
-        Raised before anything changes: whoever expects another one has neighbors of other rows, or
-        of a change that was never finished.
+        Increased before any change: a reader that expects another version has the neighbors of
+        other rows, or of an unfinished change.
     """
 
     def __init__(self, k: int, places: Array, distances: Array, lengths: Array) -> None:
         _check_number(len(places))
         self.k = k
         self.width = width_of(k)
-        # Rows that come later have lists of their own: nothing large is copied to make room.
+        # Rows added later have lists of their own, so that nothing large is copied to make room.
         self._first = NeighborLists(self.width, places, distances, lengths)
         self._later = NeighborLists(self.width, places[:0], distances[:0], lengths[:0])
-        self.version = 0  # the last: who copies all while it is changed finds another number here
+        self.version = 0  # last: a copy made during a change finds another number
 
     @classmethod
     def of(cls, graph: NeighborGraph, k: int, alive: Array | None = None) -> KeptNeighbors:
-        """Keep the neighbors of a graph, which has a row for each place, or for each alive one.
+        """Keep the neighbors of a graph with one row per place, or per place in use.
 
-        It has at least k neighbors a row; of those beyond, some may be missing, which is -1. The
-        graph's own arrays are changed later on where they are wide enough for what is to be kept.
+        It has at least k neighbors per row; further ones may be missing, marked by -1. The graph's
+        own arrays are modified later if they are wide enough.
         """
         if graph.k < k:
             raise ValueError(f"graph must have at least k={k} neighbors per row; got {graph.k}")
@@ -90,7 +90,7 @@ class KeptNeighbors:
             return kept
         if alive is None or np.count_nonzero(alive) != len(graph):
             raise ValueError(
-                f"graph must have a row for each of {n} places, or for each alive one; "
+                f"graph must have one row for each of {n} places, or for each alive one; "
                 f"got {len(graph)}"
             )
         places = np.full((n, width_of(k)), -1, np.int32)
@@ -104,7 +104,7 @@ class KeptNeighbors:
 
     @property
     def places(self) -> Array:
-        """The neighbors, shape (n, width); -1 beyond the length of a row. A copy if rows came."""
+        """The neighbors, shape (n, width), padded with -1. A copy once rows were added."""
         return self._joined("places")
 
     @property
@@ -114,28 +114,28 @@ class KeptNeighbors:
 
     @property
     def lengths(self) -> Array:
-        """How many neighbors of each row are known; 0 where it was removed."""
+        """The number of known neighbors of each row; 0 for removed rows."""
         return self._joined("lengths")
 
     def copy(self) -> KeptNeighbors:
-        """The neighbors as they are now, which later changes leave alone."""
+        """The current neighbors, unaffected by later changes."""
         lists = (np.array(part) for part in (self.places, self.distances, self.lengths))
         copied = KeptNeighbors(self.k, *lists)
         copied.version = self.version
         return copied
 
     def tree(self) -> dict[str, Array]:
-        """The neighbors as a file keeps them; see `StoredNeighbors`."""
+        """The neighbors as stored in a file; see `StoredNeighbors`."""
         return {"places": self.places, "distances": self.distances, "lengths": self.lengths}
 
     def limits(self) -> Array:
-        """The distance of each row's last neighbor that is kept; -inf where it was removed."""
+        """The distance of the last kept neighbor of each row; -inf for removed rows."""
         return np.concatenate([self._first.limits(), self._later.limits()])
 
     def head(self, rows: Array | None = None) -> NeighborGraph:
-        """The first k neighbors of `rows`; of all that were not removed if None.
+        """The first k neighbors of `rows`; of all rows that were not removed if None.
 
-        While no row has come or gone, these are shared rather than copied.
+        Until rows are added or removed, these are shared rather than copied.
         """
         if rows is None and self.lengths.all():
             places, distances = self.places[:, : self.k], self.distances[:, : self.k]
@@ -145,16 +145,17 @@ class KeptNeighbors:
         return NeighborGraph.unchecked(places, distances, len(self))
 
     def pointing_at(self, places: Array, *, n_jobs: int = 1) -> Array:
-        """The rows that have one of `places` among their first k neighbors."""
+        """The rows with one of `places` among their first k neighbors."""
         left, _ = self._left_without(places, _mask(places, len(self)), self.k, n_jobs)
         return np.flatnonzero(left < np.minimum(self.lengths, self.k))
 
     def add(
         self, arrivals: Arrivals, look: Callable[[HeadChanges], None], *, n_jobs: int = 1
     ) -> None:
-        """Take in new rows, which get the next places.
+        """Insert new rows, which get the next places.
 
-        `look` is called by several threads, with runs of rows whose first neighbors have changed.
+        `look` is called from several threads, with blocks of rows whose first neighbors have
+        changed.
         """
         graph, reached = arrivals
         n, end = len(self), len(self) + len(graph)
@@ -163,9 +164,9 @@ class KeptNeighbors:
         _check_places("row", reached.row, 0, n)
         _check_places("new", reached.new, n, end)
         if not len(reached.row) == len(reached.new) == len(reached.distance):
-            raise ValueError("row, new and distance must be of the same length")
+            raise ValueError("row, new and distance must have the same length")
         order = _stable_order(reached.row)
-        order = order[self.lengths[reached.row[order]] > 0]  # nobody reaches a removed row
+        order = order[self.lengths[reached.row[order]] > 0]  # removed rows are not reached
         order = order[_side_by_side(reached.row[order], reached.new[order])]
         row = reached.row[order].astype(np.int64)
         new = reached.new[order].astype(np.int32)
@@ -184,7 +185,7 @@ class KeptNeighbors:
         self._later.append(graph)
 
     def _insert(self, row: Array, new: Array, distance: Array) -> HeadChanges:
-        """Put in new neighbors, all of a row one after the other."""
+        """Insert new neighbors, grouped by row."""
         in_head = np.empty(len(row), bool)
         for lists, which, own in self._parts(row):
             in_head[which] = distance[which] < lists.distances[own, self.k - 1]
@@ -198,7 +199,7 @@ class KeptNeighbors:
     def remove(
         self, places: Array, search: Callable[[Array], NeighborGraph], *, n_jobs: int = 1
     ) -> HeadChanges:
-        """Take out rows; `search` finds neighbors anew, `width` of each, for rows with too few."""
+        """Remove rows; `search` finds `width` neighbors for each row that has too few left."""
         gone = _mask(places, len(self))
         left, first = self._left_without(places, gone, self.width, n_jobs)
         changed = (left < self.lengths) & ~gone
@@ -219,12 +220,12 @@ class KeptNeighbors:
         return HeadChanges(rows, before, self._head("places", rows))
 
     def _parts(self, rows: Array) -> Iterator[tuple[NeighborLists, Array | slice, Array]]:
-        """Both lists, where in `rows` theirs are, and which of their own rows these are."""
+        """Both lists, the positions of their rows in `rows`, and the row numbers in them."""
         n = len(self._first)
         is_later = rows >= n
         at = len(rows) - np.count_nonzero(is_later)
         which: tuple[Array | slice, Array | slice] = slice(at), slice(at, None)
-        if is_later[:at].any():  # rows that do not rise
+        if is_later[:at].any():  # rows that are not ascending
             which = ~is_later, is_later
         yield self._first, which[0], rows[which[0]]
         yield self._later, which[1], rows[which[1]] - n
@@ -261,12 +262,12 @@ class KeptNeighbors:
 
 
 class StoredNeighbors:
-    """Kept neighbors as they stand in a file, looked at when a change first needs them.
+    """Kept neighbors stored in a file, read when a change first needs them.
 
     Parameters
     ----------
     tree : dict of arrays
-        What `KeptNeighbors.tree` gave.
+        As returned by `KeptNeighbors.tree`.
     k : int
     n : int
         Rows.
@@ -280,14 +281,14 @@ class StoredNeighbors:
         if not all(isinstance(part, np.ndarray) for part in self._parts) or not (
             places.shape == distances.shape == shape and lengths.shape == (n,)
         ):
-            raise ValueError(f"its kept neighbors are not of {n} rows, {shape[1]} each")
+            raise ValueError(f"its kept neighbors must have {n} rows of {shape[1]}")
         if places.dtype != np.int32 or distances.dtype not in (np.float32, np.float64):
-            raise TypeError("its kept neighbors are of other types")
+            raise TypeError("its kept neighbors have unexpected types")
 
     def taken_up(self) -> KeptNeighbors:
-        """The neighbors, checked, so that they can be changed; the file stays as it is.
+        """The neighbors, validated and modifiable; the file stays unchanged.
 
-        Always the same: of several that ask, only one can change them.
+        Always the same object, so that only one caller can change them.
         """
         if self._taken_up is None:
             self._taken_up = self._checked()
@@ -298,7 +299,9 @@ class StoredNeighbors:
         lengths = checked(self._parts[2]).astype(np.int32)
         n, k, width = len(places), self._k, places.shape[1]
         if n and not min(k, n - 1) <= lengths.min() <= lengths.max() <= width:
-            raise FileError(f"is damaged: its kept neighbors are not from {k} to {width} a row")
+            raise FileError(
+                f"is damaged: the number of kept neighbors per row must be from {k} to {width}"
+            )
         for start in range(0, n, _ROWS_AT_ONCE):
             some = slice(start, start + _ROWS_AT_ONCE)
             inside = np.arange(width) < lengths[some, None]
@@ -306,12 +309,12 @@ class StoredNeighbors:
             wrong = np.where(inside, (near < 0) | (near >= n), near != -1)
             wrong[:, 1:] |= ~(far[:, 1:] >= far[:, :-1])
             if wrong.any():
-                raise FileError("is damaged: its kept neighbors are no sorted rows")
+                raise FileError("is damaged: its kept neighbors are not sorted")
         return KeptNeighbors(k, places, distances, lengths)
 
 
 def _own_copy(array: Array) -> Array:
-    """An array of a file, checked, that can be written to."""
+    """A validated, writable copy of an array of a file."""
     if isinstance(array, MappedArray):
         checked(array)
         return np.asarray(array.private())
@@ -319,21 +322,21 @@ def _own_copy(array: Array) -> Array:
 
 
 def _lengths(graph: NeighborGraph, most: int) -> Array:
-    """How many neighbors each row of a graph has, of so many."""
+    """The number of neighbors of each row of a graph, up to a maximum."""
     if graph.recall is None:
         return np.full(len(graph), most)
     return np.asarray(np.count_nonzero(graph.indices[:, :most] >= 0, axis=1))
 
 
 def width_of(k: int) -> int:
-    """How many neighbors of a row are kept so that k are left when some of them go."""
+    """How many neighbors are kept per row, so that k are left after some removals."""
     return k + max(3, k // 8)
 
 
 def _side_by_side(row: Array, new: Array) -> Array:
-    """An order of rising rows in which those that a new row reaches are together.
+    """An order of ascending rows that groups the rows reached by the same new row.
 
-    They share neighbors, so that what is read of these is more often in a processor's cache.
+    They share neighbors, so that these are more often in the processor's cache.
     """
     is_first = np.diff(row, prepend=-1) > 0
     which = np.cumsum(is_first) - 1
@@ -341,19 +344,19 @@ def _side_by_side(row: Array, new: Array) -> Array:
 
 
 def _stable_order(places: Array) -> Array:
-    """What sorts places, equal ones in the order that they have."""
-    # Distinct numbers can be sorted by a way that is not stable, and several times faster.
+    """A key that sorts places stably."""
+    # Distinct keys allow a sort that is not stable, and several times faster.
     return np.argsort(places.astype(np.int64) * len(places) + np.arange(len(places)))
 
 
 def _rows(array: Array, rows: Array) -> Array:
     """Some rows of an array, copied."""
-    # NumPy's `take` is faster than an index, but copies all of an array that is a slice of another.
+    # NumPy's `take` is faster than indexing, but copies the whole array if it is a view.
     return array.take(rows, axis=0, mode="clip") if array.flags.c_contiguous else array[rows]
 
 
 def _mask(places: Array, n: int) -> Array:
-    """Which of n places are among some."""
+    """A mask over n places."""
     _check_places("places", places, 0, n)
     mask = np.zeros(n, bool)
     mask[places] = True

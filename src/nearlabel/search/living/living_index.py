@@ -1,12 +1,12 @@
-"""Rows that come and go: an index of most of them, and small ones of those that came later.
+"""Rows that are added and removed: an index of most of them, and small ones of later rows.
 
-Each index is a segment of the places, in their order. What was removed stays in its segment, and is
-dropped from what is found there: a few rows more are asked for. Neighbors of all segments are
-merged by (distance, place), which is what a search of all rows at once finds.
+Each index is a segment of the places, in their order. Removed rows stay in their segment and are
+dropped from its results: a few more rows are requested. The neighbors of all segments are merged by
+(distance, place), which is what a search of all rows at once finds.
 
-A segment of few rows is built in no time. So a row that is added makes the last segment anew, and a
-segment that is not much larger than what came after it is joined with that: as many rows as came
-meanwhile pay for it. In the end all are joined with the first.
+A small segment is built quickly. So adding a row rebuilds the last segment, and a segment that is
+not much larger than those after it is merged with them: the cost is amortized over the rows added
+meanwhile. In the end all are merged into the first.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ from nearlabel.search.living.segments import (
 from nearlabel.search.precomputed import PrecomputedIndex
 from nearlabel.search.vector_store import VectorStore
 
-_RECENT = 1024  # rows of a segment that is made anew for each row that is added
-_MUCH_LARGER = 2  # times what came later: such a segment stays as it is
-_FEWEST_JOINED = 4096  # rows behind the first segment that are joined with it
+_RECENT = 1024  # rows of a segment that is rebuilt for each added row
+_MUCH_LARGER = 2  # times the later rows: such a segment is not merged
+_FEWEST_JOINED = 4096  # rows after the first segment that are merged into it
 _SHARE_JOINED = 1 / 8  # of its own rows, if that is more
-_MOST_DEAD = 1 / 2  # share of a segment's rows from which on it is built without these
-_FEW_DEAD = 1 / 8  # share of the rows that may as well be in a segment that is built
-_EXACT_TAIL = 16_384  # rows that are compared one by one where the first segment has lists
+_MOST_DEAD = 1 / 2  # share of removed rows above which a segment is rebuilt without them
+_FEW_DEAD = 1 / 8  # share of removed rows that a new segment may include
+_EXACT_TAIL = 16_384  # rows compared exactly if the first segment has lists
 _ALL_LISTS = 2**31 - 1  # more than there can be
-_ROWS_AT_ONCE = 65536  # whose neighbors are searched together
+_ROWS_AT_ONCE = 65536  # whose neighbors are searched at once
 
 
 @dataclass(frozen=True, eq=False)
 class LivingIndex:
-    """Rows that are ready to be searched, those that were removed left out; never changes.
+    """Rows ready to be searched, without the removed ones; immutable.
 
     Attributes
     ----------
@@ -63,9 +63,9 @@ class LivingIndex:
         The rows, by place.
     metric : str or callable
     segments : tuple of Segment
-        In the order of their places.
+        Ordered by place.
     alive : ndarray of bool, shape (n_places,), or None
-        Which rows were not removed; None where none was.
+        Which rows were not removed; None if none was.
     block_bytes : int
         For exact searches; see `ExactSearch`.
     least_recall : float
@@ -73,8 +73,8 @@ class LivingIndex:
     recall : Recall or None
         As last measured.
     planned_for : int or None
-        How many neighbors lists are probed for where rows are searched among themselves: those
-        beyond are found as far as the same probes do. By default all that are asked for.
+        The number of neighbors for which lists are probed when rows are searched among themselves;
+        further ones are found as far as the same probes reach. By default all that are requested.
     """
 
     store: VectorStore
@@ -95,7 +95,7 @@ class LivingIndex:
         search: Any,
         planned_for: int | None = None,
     ) -> LivingIndex:
-        """The rows of a store, and an index of them all."""
+        """The rows of a store, and one index of all of them."""
         size = search.block_bytes if isinstance(search, ExactSearch) else BLOCK_BYTES
         recall = search.recall if isinstance(search, InvertedLists) else InvertedLists.recall
         first = Segment(index, store.vectors, metric, 0, len(store))
@@ -103,11 +103,11 @@ class LivingIndex:
         return living if store.alive is None or foreign(index) is None else living._joined()
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self).copy()  # a search at the same time may note what it has counted
+        return vars(self).copy()  # a concurrent search may store what it has counted
 
     @property
     def n_places(self) -> int:
-        """Rows, those removed included."""
+        """The number of rows, including removed ones."""
         return len(self.store)
 
     def _alive_places(self) -> Array:
@@ -122,7 +122,7 @@ class LivingIndex:
         return [len(one) - int(np.count_nonzero(one.part_of(alive))) for one in self.segments]
 
     def added(self, store: VectorStore, *, n_jobs: int = 1) -> LivingIndex:
-        """The index of a store that has some rows more."""
+        """The index of a store with some more rows."""
         before, n = self.n_places, len(store)
         alive = self.alive
         if alive is not None:
@@ -148,7 +148,7 @@ class LivingIndex:
         return replace(longer, segments=(first, *later, *made))
 
     def removed(self, places: Array) -> LivingIndex:
-        """The index without the rows of some places."""
+        """The index without the rows at some places."""
         alive = np.ones(self.n_places, bool) if self.alive is None else self.alive.copy()
         alive[places] = False
         shorter = replace(self, alive=alive)
@@ -162,7 +162,7 @@ class LivingIndex:
         return replace(shorter, segments=(first, *kept))
 
     def _joined(self) -> LivingIndex:
-        """The same rows in one segment; as they are where no row is left."""
+        """The same rows in one segment; unchanged if no row is left."""
         other = foreign(self.segments[0].index)
         made = self._segment(0, self.n_places, None if other is None else other.over)
         return replace(self, segments=tuple(made)) if made else self
@@ -170,7 +170,7 @@ class LivingIndex:
     def _segment(
         self, start: int, stop: int, build: Callable[[Any], Index] | None = None
     ) -> list[Segment]:
-        """A segment of the rows of some places that are there; none where there are none.
+        """A segment of the remaining rows at some places; none if there are none.
 
         Without `build` the search is exact.
         """
@@ -200,9 +200,9 @@ class LivingIndex:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> NeighborGraph:
-        """The k nearest rows of each query, or of each row that is there among the others.
+        """The k nearest rows of each query, or of each row among the others.
 
-        For queries, lists are probed as for `planned_for` of them.
+        For queries, lists are probed as for `planned_for` neighbors.
         """
         if queries is not None:
             return self._search(queries, k, planned_for or k, None, n_jobs, progress)[0]
@@ -213,11 +213,13 @@ class LivingIndex:
     def left_out(
         self, places: Array, k: int, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
-        """The k nearest rows of some rows, each left out of its own neighbors."""
+        """The k nearest rows of some rows, each excluded from its own neighbors."""
         n, kind = len(places), index_type(self.n_places)
         index = self.segments[0].index
         if isinstance(index, PrecomputedIndex) and self.alive is None:
-            return index.graph(k, n_jobs=n_jobs).take(places)  # it may hold no row's own distance
+            return index.graph(k, n_jobs=n_jobs).take(
+                places
+            )  # may lack distances of rows to themselves
         found = NeighborGraph.unchecked(
             np.empty((n, k), kind), np.zeros((n, k), np.float32 if n else np.float64), self.n_places
         )
@@ -244,14 +246,14 @@ class LivingIndex:
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> Arrivals:
-        """What the rows from place `first` on bring with them.
+        """The neighbors of the rows from place `first` on, and the rows they reach.
 
         Parameters
         ----------
         first : int
-            Rows from here on are new; all of them are there.
+            Rows from here on are new; none of them is removed.
         k : int
-            Neighbors of each new row.
+            Neighbors per new row.
         limits : ndarray of float, shape (first,)
             An old row is reached by a new one that is nearer than this.
         """
@@ -265,7 +267,7 @@ class LivingIndex:
         return Arrivals(graph.without(new), reached._replace(new=reached.new + first))
 
     def _foreign_arrivals(self, new: Array, k: int, limits: Array, n_jobs: int) -> Arrivals:
-        """What new rows bring where only the search knows distances: all others are asked."""
+        """The same if only the search knows distances: all other rows are searched again."""
         old = np.flatnonzero(limits > 0)
         graph = self.left_out(old, k, n_jobs=n_jobs)
         row, column = np.nonzero(
@@ -275,9 +277,9 @@ class LivingIndex:
         return Arrivals(self.left_out(new, k, n_jobs=n_jobs), reached)
 
     def measured(self, k: int, *, n_jobs: int = 1) -> LivingIndex:
-        """The index with the recall of k neighbors as it is now, and with more probes if needed.
+        """The index with the current recall of k neighbors measured, and more probes if needed.
 
-        Where nothing is searched by lists, the index as it is.
+        Unchanged if nothing is searched by lists.
         """
         lists = lists_of(self.segments[0].index)
         probes = None if lists is None else lists.probes(k, n_jobs=n_jobs)
@@ -285,7 +287,7 @@ class LivingIndex:
             return self
         some = self._alive_places()
         some = some[sample_rows(len(some), seed=self.n_places)]
-        planned = replace(self, planned_for=None)  # for k, whatever else is
+        planned = replace(self, planned_for=None)  # for k, regardless of `planned_for`
         everything = planned._probing(k, _ALL_LISTS, None)
         count: Any = lists_of(everything.segments[0].index)
         count = count.probes(k)
@@ -298,7 +300,7 @@ class LivingIndex:
             probes = more_probes(probes, count)
 
     def _probing(self, k: int, probes: int, recall: Recall | None) -> LivingIndex:
-        """The index that looks into so many lists for k neighbors."""
+        """The index that probes this many lists for k neighbors."""
         first, *later = self.segments
         lists: Any = lists_of(first.index)
         lists = lists.with_probes(k, probes, recall)
@@ -321,7 +323,7 @@ class LivingIndex:
         n_jobs: int,
         progress: Progress | None,
     ) -> tuple[NeighborGraph, Reached]:
-        """The neighbors of queries and, with limits of the rows, which rows are reached."""
+        """The neighbors of queries and, given limits of the rows, the rows that are reached."""
         graphs, reached = [], []
         for segment, dead in zip(self.segments, self._dead, strict=True):
             wanted = min(k, len(segment) - dead)
@@ -345,5 +347,5 @@ class LivingIndex:
 
 
 def _how(n_jobs: int, progress: Progress | None) -> dict[str, Any]:
-    """How to search: a search from outside need not know progress that nobody asks for."""
+    """Search options: an external search need not support progress that nobody requests."""
     return {"n_jobs": n_jobs} if progress is None else {"n_jobs": n_jobs, "progress": progress}

@@ -1,4 +1,4 @@
-"""Lists of neighbors that are changed in place: new ones are put in, and some are dropped."""
+"""Lists of neighbors that are changed in place: new ones are inserted, others dropped."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from nearlabel.common.mapped_arrays import is_mapped
 from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
 
-_GROWTH = 8  # arrays that are full grow by one part in so many, at least,
+_GROWTH = 8  # full arrays grow by at least one part in this many,
 _MORE_ROOM = 64  # and by some rows
 _ROWS_AT_ONCE = 2**14
 _CELLS_A_THREAD = 2**24
-_FEW = 16  # places that are compared with all of a list, rather than looked up one by one
+_FEW = 16  # places compared with a whole list instead of looked up individually
 
 
 class NeighborLists:
@@ -27,9 +27,9 @@ class NeighborLists:
     Parameters
     ----------
     width : int
-        Neighbors that a list has room for.
+        The capacity of a list.
     places, distances : ndarray, shape (n, width) or wider
-        int32, and float32 or float64. Taken over where they are writable and in plain memory;
+        int32, and float32 or float64. Used directly if they are writable and in plain memory;
         others, and those with fewer columns, are copied.
     lengths : ndarray of int, shape (n,)
     """
@@ -40,12 +40,12 @@ class NeighborLists:
         self._places = _taken_over(places, np.int32, width)
         self._distances = _taken_over(distances, distances.dtype, width)
         self._lengths = np.array(lengths, np.int32)
-        self._limits: Array | None = None  # of all rows, when they were first asked for
+        self._limits: Array | None = None  # of all rows, computed on first use
 
     def __len__(self) -> int:
         return self._n
 
-    def __getstate__(self) -> dict[str, Any]:  # without the room for more rows
+    def __getstate__(self) -> dict[str, Any]:  # without spare room
         lists = {"_places": self.places, "_distances": self.distances, "_lengths": self.lengths}
         return self.__dict__ | lists | {"_limits": None}
 
@@ -61,11 +61,11 @@ class NeighborLists:
 
     @property
     def lengths(self) -> Array:
-        """How many neighbors each row has, shape (n,)."""
+        """The number of neighbors of each row, shape (n,)."""
         return self._lengths[: self._n]
 
     def limits(self) -> Array:
-        """The distance of each row's last neighbor; -inf where it has none."""
+        """The distance of the last neighbor of each row; -inf if it has none."""
         if self._limits is None:
             self._limits = self._limits_of(np.arange(self._n))
         return self._limits
@@ -77,16 +77,16 @@ class NeighborLists:
         return limits
 
     def _note(self, rows: Array) -> None:
-        """Keep the limits of some rows, which have changed, up to date."""
+        """Update the limits of some rows that have changed."""
         if self._limits is not None:
             self._limits[rows] = self._limits_of(rows)
 
     def left_without(
         self, places: Array, gone: Array, columns: int, n_jobs: int
     ) -> tuple[Array, Array]:
-        """How many of each row's first neighbors are not in `places`, and where the first is.
+        """How many of each row's first neighbors are not in `places`, and where the first one is.
 
-        `gone` says the same of all places.
+        `gone` is the same as a mask over all places.
         """
         left, first = np.empty((2, self._n), np.int32)
         lists, lengths = self.places[:, :columns], np.minimum(self.lengths, columns)
@@ -108,7 +108,7 @@ class NeighborLists:
         return left, first
 
     def insert(self, row: Array, new: Array, distance: Array) -> None:
-        """Put in new neighbors, all of a row one after the other, where the last one is farther."""
+        """Insert new neighbors, grouped by row, if they are nearer than the last one."""
         core = engine.core()
         begin = np.append(np.flatnonzero(np.diff(row, prepend=-1)), len(row))
         rows = row[begin[:-1]]
@@ -119,7 +119,7 @@ class NeighborLists:
         self._note(rows)
 
     def _merge(self, rows: Array, added: Array, new: Array, distance: Array) -> None:
-        """Sort the new neighbors of some rows, so many of each, into their lists."""
+        """Merge the new neighbors of some rows, grouped by row, into their lists."""
         is_new = np.arange(added.max()) < added[:, None]
         near, far = _filled(is_new.shape, np.int32), _filled(is_new.shape, distance.dtype)
         near[is_new], far[is_new] = new, distance
@@ -134,7 +134,7 @@ class NeighborLists:
         self.lengths[rows] = np.minimum(self.lengths[rows] + is_new.sum(axis=1), self._width)
 
     def drop(self, rows: Array, gone: Array, n_jobs: int) -> None:
-        """Take what is gone out of the lists of some rows."""
+        """Remove places from the lists of some rows."""
         core = engine.core()
         places, distances, lengths = self.places, self.distances, self.lengths
 
@@ -156,7 +156,7 @@ class NeighborLists:
         self._note(rows)
 
     def write(self, rows: Array, graph: NeighborGraph) -> None:
-        """Make the neighbors of a graph the lists of some rows."""
+        """Replace the lists of some rows by the neighbors of a graph."""
         length = min(graph.k, self._width)
         if length < self._width:
             self.clear(rows)
@@ -166,18 +166,18 @@ class NeighborLists:
         self._note(rows)
 
     def clear(self, rows: Array) -> None:
-        """Leave some rows without neighbors."""
+        """Empty the lists of some rows."""
         self.places[rows], self.distances[rows], self.lengths[rows] = -1, np.inf, 0
         self._note(rows)
 
     def take_into_memory(self) -> None:
-        """Copy lists of a mapped file as a whole: page by page, many changes would take longer."""
+        """Copy the lists of a mapped file at once: page by page, many changes would take longer."""
         if is_mapped(self._places):
             self._places = _copied(self.places, self._n, self._width)
             self._distances = _copied(self.distances, self._n, self._width)
 
     def make_room(self, rows: int) -> None:
-        """Let some rows more have room; until they are appended, nothing has changed."""
+        """Reserve room for some more rows; nothing changes until they are appended."""
         if self._n + rows > len(self._places):
             room = max(self._n + rows, self._n + self._n // _GROWTH + _MORE_ROOM)
             self._places = _copied(self.places, room, self._width)
@@ -185,7 +185,7 @@ class NeighborLists:
             self._lengths = np.append(self.lengths, np.zeros(room - self._n, np.int32))
 
     def append(self, graph: NeighborGraph) -> None:
-        """Add lists for the rows of a graph."""
+        """Append lists for the rows of a graph."""
         self.make_room(len(graph))
         self._n += len(graph)
         if self._limits is not None:
@@ -194,7 +194,7 @@ class NeighborLists:
 
 
 def _threads(cells: int, n_jobs: int) -> int:
-    """Threads that pay for some cells of lists: to start them takes some milliseconds."""
+    """How many threads pay for a number of cells: starting them takes some milliseconds."""
     return n_jobs if cells > _CELLS_A_THREAD else 1
 
 
@@ -204,7 +204,7 @@ def _filled(shape: tuple[int, ...], kind: Any) -> Array:
 
 
 def _taken_over(array: Array, kind: Any, width: int) -> Array:
-    """The first columns of an array that may be written to; a copy where they may not."""
+    """The first columns of an array if it is writable; otherwise a copy."""
     if (
         array.flags.writeable
         and array.dtype == kind

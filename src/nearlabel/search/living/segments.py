@@ -1,4 +1,4 @@
-"""A part of the rows that come and go: an index of it, and what is found there."""
+"""A segment of the rows: an index, and what a search finds in it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from nearlabel.search.living.arrivals import Reached
 from nearlabel.search.plugged.foreign_answers import PluggedIndex
 from nearlabel.search.restricted import first_visible, neighbors_with_margin
 
-_ROWS_AT_ONCE = 2**10  # that are merged together
+_ROWS_AT_ONCE = 2**10  # merged at once
 
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """An index of the rows of some places, from `start` to before `stop`.
+    """An index of the rows at some places, from `start` to before `stop`.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Segment:
     metric : str or callable
     start, stop : int
     places : ndarray of int or None
-        Their places, rising; None where no place is left out.
+        Their places, ascending; None if no place is left out.
     """
 
     index: Index
@@ -50,7 +50,7 @@ class Segment:
         return int(self.vectors.shape[0])
 
     def part_of(self, values: Array) -> Array:
-        """What an array of all places has for these."""
+        """The entries of an array over all places that belong to these rows."""
         return values[self.start : self.stop] if self.places is None else values[self.places]
 
     def search(
@@ -62,9 +62,9 @@ class Segment:
         dead: int,
         **how: Any,
     ) -> tuple[NeighborGraph, Reached | None]:
-        """The k nearest rows that are there, by place, and the places that are reached.
+        """The k nearest remaining rows, by place, and the places that are reached.
 
-        Of the rows, `dead` are not `alive`. `limits` has an entry for each place, as `alive` has.
+        `dead` of the rows are not `alive`. `limits` has one entry per place, like `alive`.
         """
         asked = k if not dead else max(k + 1, neighbors_with_margin(k, len(self), dead))
         reached = None
@@ -78,9 +78,9 @@ class Segment:
         if not dead or alive is None:
             found = NeighborGraph.unchecked(places, graph.distances, self.stop, graph.recall)
             return found, reached
-        how.pop("progress", None)  # it was told that all is done
+        how.pop("progress", None)  # it has already reported the end
         places, distances, short = first_visible(places, graph.distances, alive[places], k)
-        while len(short):  # many of their nearest rows were removed
+        while len(short):  # too many of their nearest rows were removed
             asked = min(2 * asked, len(self))
             more = self.index.graph(asked, queries[short], **how)
             again = self._places_of(more.indices, kind)
@@ -99,7 +99,7 @@ class Segment:
     def _nearest_and_reached(
         self, queries: Any, k: int, limits: Array, how: dict[str, Any]
     ) -> tuple[NeighborGraph, Reached]:
-        """What the index finds, or, where it has no such method, what an exact search reaches."""
+        """The result of the index or, if it has no such method, what an exact search reaches."""
         both = getattr(self.index, "nearest_and_reached", None)
         if both is not None:
             found: tuple[NeighborGraph, Reached] = both(queries, k, limits, **how)
@@ -114,7 +114,7 @@ class Segment:
 
 
 def merged(graphs: list[NeighborGraph], k: int, n_base: int, *, n_jobs: int = 1) -> NeighborGraph:
-    """The k nearest of what several segments have found, by (distance, place)."""
+    """The k nearest of the results of several segments, by (distance, place)."""
     first, kind = graphs[0], index_type(n_base)
     if len(graphs) == 1:
         places = first.indices.astype(kind, copy=False)
@@ -132,8 +132,8 @@ def merged(graphs: list[NeighborGraph], k: int, n_base: int, *, n_jobs: int = 1)
         indices = np.concatenate([graph.indices[block] for graph in graphs], axis=1)
         distances = np.concatenate([graph.distances[block] for graph in graphs], axis=1)
         distances = distances.astype(told, copy=False)
-        # Each is sorted, and later segments have higher places: as a rule equal distances are in
-        # order, unless rounding has made them equal.
+        # Each is sorted, and later segments have higher places, so ties are usually in order,
+        # unless rounding has created them.
         order = np.argsort(distances, axis=1, kind="stable")
         indices = np.take_along_axis(indices, order, axis=1)
         distances = np.take_along_axis(distances, order, axis=1)
@@ -148,13 +148,13 @@ def merged(graphs: list[NeighborGraph], k: int, n_base: int, *, n_jobs: int = 1)
 
 
 def is_exact(index: Index) -> bool:
-    """Whether an index is exact, so that one of more rows is made in the same way."""
+    """Whether an index is exact, so that more rows can be indexed in the same way."""
     distinct = index.index if isinstance(index, EqualRowsIndex) else index
     return isinstance(distinct, ExactIndex)
 
 
 def foreign(index: Index) -> PluggedIndex | None:
-    """An index whose distances nobody else knows: it is made anew with every change."""
+    """An index whose distances only it knows: it is rebuilt after every change."""
     return index if isinstance(index, PluggedIndex) and index.has_own_distances else None
 
 
@@ -165,16 +165,16 @@ def lists_of(index: Index) -> ListIndex | AutoIndex | None:
 
 
 def with_lists(index: Index, lists: Any) -> Index:
-    """An index of the same rows, searched by other lists."""
+    """An index of the same rows with other lists."""
     return index.searched_by(lists) if isinstance(index, EqualRowsIndex) else lists
 
 
 def is_listed(index: Index) -> bool:
-    """Whether the index of a later segment is of rows that were added to lists."""
+    """Whether the index of a later segment has rows that were added to lists."""
     return isinstance(index, TailIndex | AutoIndex)
 
 
 def makes_plans(index: Index) -> bool:
-    """Whether an index prepares itself for a number of neighbors, and should so for few."""
+    """Whether an index prepares itself for a number of neighbors, which should be small."""
     distinct = index.index if isinstance(index, EqualRowsIndex) else index
     return isinstance(distinct, ListIndex | TailIndex | AutoIndex)

@@ -1,4 +1,4 @@
-"""An index in a model file: its lists, and the rows in the order of these."""
+"""An index in a model file: its lists, and the rows in their order."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from nearlabel.search.living.living_index import LivingIndex
 
 
 def index_tree(index: Index | None) -> tuple[dict[str, Any], Array] | None:
-    """What a file keeps of an index, and its rows in the order of the lists.
+    """What a file stores of an index, and its rows in the order of the lists.
 
-    Rows that were removed are left out, and the others numbered without them. None where the index
-    has no lists: it is made again from the rows.
+    Removed rows are left out, and the others renumbered. None if the index has no lists: it is then
+    rebuilt from the rows.
     """
     if isinstance(index, LivingIndex) and (len(index.segments) > 1 or index.alive is not None):
         return _tree_of_segments(index)
@@ -31,7 +31,7 @@ def index_tree(index: Index | None) -> tuple[dict[str, Any], Array] | None:
 
 
 def _tree_of_segments(index: LivingIndex) -> tuple[dict[str, Any], Array] | None:
-    """The tree of lists to which rows were added, and from which some were removed."""
+    """The tree of lists after additions and removals."""
     lists = _lists(index.segments[0].index)
     if not isinstance(lists, ListIndex) or lists._tree() is None:
         return None
@@ -50,6 +50,6 @@ def _tree_of_segments(index: LivingIndex) -> tuple[dict[str, Any], Array] | None
 
 
 def _lists(index: Index) -> ListIndex | TailIndex | None:
-    """The lists of a segment, if it has some."""
+    """The lists of a segment, if it has any."""
     made = index._made.get(InvertedLists()) if isinstance(index, AutoIndex) else index
     return made if isinstance(made, ListIndex | TailIndex) else None

@@ -1,7 +1,7 @@
-"""Searches from outside as ``search=``: a faiss index, a scikit-learn transformer, a function.
+"""External searches as ``search=``: a faiss index, a scikit-learn transformer, a function.
 
-None of their packages is imported here. They are known by what they have, and what they answer is
-checked as a stranger's: see `foreign_answers.py`.
+None of their packages is imported here. They are recognized by their attributes, and their results
+are validated: see `foreign_answers.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["PluggedSearch", "is_faiss_index", "plugged_search"]
 
 @dataclass(frozen=True)
 class PluggedSearch:
-    """Search by somebody else's object, as an index of the kind that knows how to ask it."""
+    """A search by an external object, wrapped in the kind of index that can query it."""
 
     kind: type[PluggedIndex]
     source: Any
@@ -31,8 +31,8 @@ class PluggedSearch:
 
 
 def plugged_search(search: Any) -> PluggedSearch | None:
-    """The search that somebody else's object makes, or None where it makes none."""
-    if isinstance(search, type):  # a class, not an object of it
+    """The search by an external object, or None if it cannot search."""
+    if isinstance(search, type):  # a class, not an instance
         return None
     if is_faiss_index(search):
         return PluggedSearch(FaissIndex, search)

@@ -1,4 +1,4 @@
-"""A faiss index as a search, of any kind; faiss itself is not imported."""
+"""A faiss index of any kind as a search; faiss itself is not imported."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.row_arithmetic import chunks, unit_rows
 from nearlabel.search.plugged.foreign_answers import ROWS_AT_ONCE, Answers, PluggedIndex
 
-# faiss's numbers of the metrics that go with ours, and its names of them.
+# faiss's constants for our metrics, and their names.
 _METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
 _NAMES = {0: "METRIC_INNER_PRODUCT", 1: "METRIC_L2", 2: "METRIC_L1"}
-_MORE = 8  # neighbors asked for above k: float32 may have put some on the wrong side of the k-th
-_CACHED_ELEMENTS = 2**17  # of pairs of rows in float64: what a core keeps near
-_COMPARED = 64  # rows of an index that is filled already
-# Squared errors of these rows, beside the squared distances of rows that have nothing in common.
+_MORE = 8  # neighbors requested beyond k: float32 may have misplaced some around the k-th
+_CACHED_ELEMENTS = 2**17  # of pairs of rows in float64: fits into the cache of a core
+_COMPARED = 64  # rows compared if an index is already filled
+# Squared errors of these rows, relative to the squared distances of unrelated rows.
 _EQUAL, _NEARER = 1e-6, 0.5
 
 
 def is_faiss_index(search: Any) -> bool:
-    """Whether an object has what faiss's indexes have."""
+    """Whether an object has the attributes of faiss's indexes."""
     names = ("d", "ntotal", "is_trained", "metric_type", "train", "add", "search")
     return all(hasattr(search, name) for name in names)
 
 
 class FaissIndex(PluggedIndex):
-    """Base rows that a faiss index searches; distances are computed anew, in float64.
+    """Base rows searched by a faiss index; distances are recomputed in float64.
 
-    An empty index stays as it is: a copy is trained, if it must be, on a random sample of the rows,
-    and filled with them, at the first search. A filled one must hold the rows of X in their order;
-    for cosine, rows of length one.
+    An empty index is left as it is: at the first search a copy is trained, if necessary, on a
+    random sample of the rows, and filled with them. A filled one must contain the rows of X in
+    their order; for cosine, rows of length one.
     """
 
     _by_metric = True
@@ -50,7 +50,7 @@ class FaissIndex(PluggedIndex):
         n = vectors.shape[0]
         if source.ntotal not in (0, n):
             raise ValueError(
-                f"search={self._name} holds {source.ntotal} rows; it must be empty, or hold the "
+                f"search={self._name} has {source.ntotal} rows; it must be empty, or contain the "
                 f"{n} rows of X in their order"
             )
         self._source = source if source.ntotal else self._copy(source)
@@ -58,27 +58,29 @@ class FaissIndex(PluggedIndex):
             self._check_rows_held()
 
     def _check_kind(self, index: Any) -> None:
-        """Refuse vectors and a metric that are not for this index."""
+        """Refuse vectors and a metric that this index does not support."""
         if any(base.__name__ == "IndexBinary" for base in type(index).__mro__):
-            raise TypeError(f"search={self._name} is for bits; an index for vectors is needed")
+            raise TypeError(
+                f"search={self._name} is a binary index; an index for vectors is required"
+            )
         if sparse.issparse(self._vectors):
-            raise TypeError(f"search={self._name} takes dense rows; X is sparse")
+            raise TypeError(f"search={self._name} only supports dense rows; X is sparse")
         if index.d != self._vectors.shape[1]:
             raise ValueError(
-                f"search={self._name} is for {index.d} features; X has {self._vectors.shape[1]}"
+                f"search={self._name} has {index.d} features; X has {self._vectors.shape[1]}"
             )
         if index.metric_type != _METRICS.get(str(self._metric)):
             ours = [repr(name) for name, number in _METRICS.items() if number == index.metric_type]
             its = _NAMES.get(index.metric_type, f"metric {index.metric_type}")
             raise ValueError(
-                f"metric={self._metric!r} does not go with search={self._name}, which has faiss's "
-                f"{its}: that goes with {' and '.join(ours) or 'none of nearlabel'}"
+                f"metric={self._metric!r} does not match search={self._name}, which has faiss's "
+                f"{its}: this matches {' and '.join(ours) or 'no metric of nearlabel'}"
             )
 
     def _copy(self, index: Any) -> Any:
         """An empty index like this one.
 
-        faiss has two ways, and each knows kinds that the other does not.
+        faiss has two ways to copy, and each supports kinds that the other does not.
         """
         package = sys.modules.get(type(index).__module__.partition(".")[0])
         for copy in (getattr(package, "clone_index", deepcopy), deepcopy):
@@ -87,12 +89,12 @@ class FaissIndex(PluggedIndex):
             except (RuntimeError, TypeError, AttributeError):
                 continue
         raise ValueError(
-            f"search={self._name} cannot be copied, and yours must stay as it is: "
+            f"search={self._name} cannot be copied, and must not be modified: "
             "add the rows of X to it yourself"
         )
 
     def _check_rows_held(self) -> None:
-        """Refuse an index that holds other rows, as far as it can say what it holds."""
+        """Refuse an index with other rows, as far as its rows can be reconstructed."""
         some = sample_rows(self._vectors.shape[0], seed=0, rows=_COMPARED)
         try:
             held = np.array([self._source.reconstruct(int(row)) for row in some], np.float64)
@@ -100,11 +102,11 @@ class FaissIndex(PluggedIndex):
             return
         rows = self._float32(self._vectors[some])
         others = np.roll(rows, len(rows) // 2, axis=0)
-        # Most kinds hold something near to the rows, and far from others; a flat one the rows.
+        # Most kinds store an approximation of the rows, far from other rows; a flat one the rows.
         limit = _EQUAL if "Flat" in self._name else _NEARER
         if np.mean((held - rows) ** 2) > limit * np.mean((held - others) ** 2):
             raise ValueError(
-                f"search={self._name} does not hold the rows of X in their order"
+                f"search={self._name} does not contain the rows of X in their order"
                 f"{', each of length one' if self._metric == 'cosine' else ''}"
             )
 
@@ -121,20 +123,20 @@ class FaissIndex(PluggedIndex):
 
     @cached_property
     def _openmp(self) -> Any:
-        """What sets the number of threads: of OpenMP alone, since that of BLAS is for all threads.
+        """Sets the number of threads of OpenMP only, since that of BLAS is global.
 
-        Looking for it takes longer than the search of a query.
+        Finding the library takes longer than the search of a query.
         """
         from threadpoolctl import ThreadpoolController
 
         return ThreadpoolController().select(user_api="openmp")
 
-    def __getstate__(self) -> dict[str, Any]:  # it belongs to the process
+    def __getstate__(self) -> dict[str, Any]:  # belongs to the process
         return {name: value for name, value in vars(self).items() if name != "_openmp"}
 
     @cached_property
     def _filled_index(self) -> Any:
-        """The index with all rows in it."""
+        """The index with all rows."""
         if self._source.ntotal:
             return self._source
         index = self._copy(self._source)
@@ -144,7 +146,7 @@ class FaissIndex(PluggedIndex):
                 some = sample_rows(n, seed=0, rows=max(1, KEPT_BYTES // (4 * d)))
                 index.train(self._float32(self._vectors[some]))
             for place, rows in chunks(self._vectors, d):
-                if hasattr(index, "id_map"):  # its add() is not for use
+                if hasattr(index, "id_map"):  # its add() cannot be used
                     index.add_with_ids(self._float32(rows), np.arange(place.start, place.stop))
                 else:
                     index.add(self._float32(rows))
@@ -157,7 +159,7 @@ class FaissIndex(PluggedIndex):
         return index
 
     def _float32(self, rows: Array) -> Array:
-        """Rows as faiss takes them, of length one for cosine."""
+        """Rows in faiss's format, of length one for cosine."""
         rows = unit_rows(rows) if self._metric == "cosine" else rows
         with np.errstate(over="ignore"):
             block = np.ascontiguousarray(rows, np.float32)
@@ -169,7 +171,7 @@ class FaissIndex(PluggedIndex):
         return block
 
     def _distances(self, rows: Any, indices: Array, n_jobs: int) -> Floats:
-        """Canonical distances of what was found; infinite for -1, and for what is no row at all."""
+        """Canonical distances of what was found; infinite for -1 and invalid rows."""
         distances = np.full(indices.shape, np.inf)
 
         def measure(block: slice) -> None:

@@ -1,7 +1,7 @@
-"""What a search from outside answers: checked, sorted, made whole, and its recall measured.
+"""Results of an external search: validated, sorted, completed, and their recall measured.
 
-An answer is base rows and distances of a run of queries, in any order. It may hold a row as its own
-neighbor, which is left out by its number, and -1 where nothing was found.
+A result has base rows and distances for a block of queries, in any order. It may contain a row as
+its own neighbor, which is removed by its number, and -1 where nothing was found.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from nearlabel.search.exact.distances import SLOW, SPACES, Metric, space
 from nearlabel.search.exact.index import ExactSearch, matching
 from nearlabel.search.interfaces import Index
 
-ROWS_AT_ONCE = 4096  # queries of an answer: Ctrl-C is heard and progress told between two
-_WORTH_MEASURING = 8 * ROWS_MEASURED  # of fewer queries, the recall would cost more than they do
-_MANY = 1 / 100  # share of rows that are not found whole from which on that is said
-_SUSPICIOUS = 0.1  # recall that a search of the right rows hardly has
-_AGREE = 1e-3  # relative difference of distances that rounding in float32 explains
+ROWS_AT_ONCE = 4096  # queries per block: interrupts and progress are handled in between
+_WORTH_MEASURING = 8 * ROWS_MEASURED  # for fewer queries, recall would cost more than the search
+_MANY = 1 / 100  # share of incomplete rows above which a warning is issued
+_SUSPICIOUS = 0.1  # below this recall the search probably has other rows
+_AGREE = 1e-3  # relative difference of distances due to rounding in float32
 
 Answer = tuple[Array, Array]  # base rows, -1 for none, and distances: both (m, at least k)
 Answers = Generator[Answer, None, None]
 
 
 class PluggedIndex(ABC):
-    """Base rows that somebody else's code searches.
+    """Base rows searched by external code.
 
     Parameters
     ----------
     vectors : ndarray or csr_array, shape (n, d)
     metric : str or callable
     source : object
-        What searches.
+        The object that searches.
     name : str, optional
-        Of the search, for messages; by default the class of the source.
+        The name of the search in messages; by default the class of the source.
     """
 
-    # Whether `_answers` gives canonical distances by the metric; then a search that found too few
-    # is completed.
+    # Whether `_answers` returns canonical distances by the metric; a search that found too few
+    # neighbors is then completed.
     _by_metric: ClassVar[bool] = False
 
     def __init__(self, vectors: Any, metric: Metric, source: Any, name: str | None = None) -> None:
@@ -57,7 +57,7 @@ class PluggedIndex(ABC):
 
     @property
     def has_own_distances(self) -> bool:
-        """Whether nobody but this search knows its distances."""
+        """Whether only this search knows its distances."""
         return not self._by_metric
 
     def over(self, vectors: Any) -> Self:
@@ -66,9 +66,9 @@ class PluggedIndex(ABC):
 
     @abstractmethod
     def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:
-        """Answers for runs of at most `ROWS_AT_ONCE` rows, one after the other.
+        """Results for blocks of at most `ROWS_AT_ONCE` rows, one after another.
 
-        The rows are queries, or, alone, the base rows themselves.
+        The rows are queries or, if `alone`, the base rows themselves.
         """
 
     def graph(
@@ -76,7 +76,7 @@ class PluggedIndex(ABC):
     ) -> NeighborGraph:
         """Find k near base rows of each query.
 
-        Without queries: of each base row, itself left out.
+        Without queries, of each base row, excluding itself.
         """
         alone = queries is None
         rows = self._vectors if alone else matching(queries, self._vectors)
@@ -87,7 +87,7 @@ class PluggedIndex(ABC):
         with closing(self._answers(rows, k, alone, n_jobs)) as answers:
             for answer in answers:
                 near, far, missing = self._whole(answer, rows, done, k, alone, n_jobs)
-                if not done:  # the first answer says whether distances are float32
+                if not done:  # the first answer determines whether distances are float32
                     distances = np.empty((n, k), far.dtype)
                 place = slice(done, done + len(near))
                 indices[place], distances[place] = near, far
@@ -104,14 +104,14 @@ class PluggedIndex(ABC):
     def _whole(
         self, answer: Answer, rows: Any, first: int, k: int, alone: bool, n_jobs: int
     ) -> tuple[Array, Array, int]:
-        """An answer for the rows from `first` on, as a graph holds it; how many rows were short."""
+        """A result for the rows from `first` on, as in a graph; how many were incomplete."""
         near, far = self._checked(answer, first)
         itself = np.arange(first, first + len(near)) if alone else None
         near, far, missing = _nearest(near, far, k, itself)
         if len(missing) and not self._by_metric:
             raise ValueError(
                 f"search={self._name} found fewer than k={k} neighbors of row {first + missing[0]}"
-                f"{' beside itself' if alone else ''}"
+                f"{' other than itself' if alone else ''}"
             )
         if len(missing):
             some = first + missing
@@ -121,7 +121,7 @@ class PluggedIndex(ABC):
         twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
         if twice.any():
             raise ValueError(
-                f"search={self._name} gave row {first + twice.argmax()} one neighbor twice"
+                f"search={self._name} returned a neighbor twice for row {first + twice.argmax()}"
             )
         return near, far, len(missing)
 
@@ -133,22 +133,22 @@ class PluggedIndex(ABC):
         return found.without(some) if alone else found
 
     def _check_shape(self, answer: Answer, m: int, k: int, needed: int) -> None:
-        """Refuse an answer that does not hold as many neighbors as needed for each of m rows."""
+        """Refuse a result without enough neighbors for each of m rows."""
         indices, distances = answer
         right = indices.ndim == 2 and len(indices) == m and indices.shape[1] >= needed
         if not right or indices.shape != distances.shape:
             raise ValueError(
-                f"search={self._name} must give indices and distances of shape ({m}, {k}); "
+                f"search={self._name} must return indices and distances of shape ({m}, {k}); "
                 f"got {indices.shape} and {distances.shape}"
             )
 
     def _checked(self, answer: Answer, first: int) -> Answer:
-        """An answer of integers and real numbers, none of them out of range."""
+        """A result of integers and real numbers, none of them out of range."""
         indices, distances = answer
         if indices.dtype.kind not in "iu" or distances.dtype.kind not in "biuf":
             raise TypeError(
-                f"search={self._name} must give indices that are integers and distances that are "
-                f"real numbers; got {indices.dtype} and {distances.dtype}"
+                f"search={self._name} must return integer indices and real "
+                f"distances; got {indices.dtype} and {distances.dtype}"
             )
         if distances.dtype not in (np.float32, np.float64):
             distances = distances.astype(np.float64)
@@ -162,7 +162,9 @@ class PluggedIndex(ABC):
         ):
             bad = wrong.any(axis=1)
             if bad.any():
-                raise ValueError(f"search={self._name} gave row {first + bad.argmax()} {what}")
+                raise ValueError(
+                    f"search={self._name} returned {what} for row {first + bad.argmax()}"
+                )
         return indices.astype(np.int64, copy=False), distances
 
     def _warn_of_missing(self, missing: int, of: int, k: int) -> None:
@@ -170,13 +172,13 @@ class PluggedIndex(ABC):
 
         warnings.warn(
             f"search={self._name} found fewer than k={k} neighbors of {missing} of {of} rows; "
-            "such rows are searched exactly, which is slow: let it look further (nprobe, efSearch)",
+            "these rows are searched exactly, which is slow: increase nprobe or efSearch",
             EfficiencyWarning,
             stacklevel=3,
         )
 
     def _recall(self, found: NeighborGraph, rows: Any, alone: bool, n_jobs: int) -> Recall | None:
-        """How much of the true neighbors was found; None where that was not measured."""
+        """The share of the true neighbors that was found; None if not measured."""
         known = isinstance(self._metric, str) and self._metric in SPACES
         if len(found) <= _WORTH_MEASURING or not known or self._metric in SLOW:
             return None
@@ -192,7 +194,7 @@ class PluggedIndex(ABC):
         recall = recall_of(distances, self._exactly(rows, some, found.k, alone, n_jobs))
         if recall.value < _SUSPICIOUS:
             warnings.warn(
-                f"search={self._name} found {100 * recall.value:.1f} % of the nearest rows only; "
+                f"search={self._name} found only {100 * recall.value:.1f} % of the nearest rows; "
                 "are its rows those of X, in their order, and is its metric that of the model?",
                 UserWarning,
                 stacklevel=3,
@@ -209,7 +211,7 @@ def _nearest(
     -------
     indices, distances : ndarray of shape (m, k)
     missing : ndarray of int
-        Rows for which fewer were found; what stands there is not to be used.
+        Rows for which fewer were found; their entries are not to be used.
     """
     order = np.lexsort((indices, distances), axis=1)
     indices = np.take_along_axis(indices, order, axis=1)
@@ -226,8 +228,8 @@ def _nearest(
 
 
 def _agree(given: Array, canonical: Floats) -> bool:
-    """Whether distances are those of the metric, but for rounding, in most places.
+    """Whether distances agree with the metric, up to rounding, in most places.
 
-    Not in all: near to zero a distance that comes from a product is little but rounding errors.
+    Not in all: near zero, a distance computed from a product is mostly rounding error.
     """
     return bool(np.mean(np.abs(given - canonical) <= _AGREE * canonical) > 0.5)

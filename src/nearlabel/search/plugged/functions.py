@@ -12,15 +12,15 @@ from nearlabel.search.plugged.foreign_answers import ROWS_AT_ONCE, Answer, Answe
 
 
 class FunctionIndex(PluggedIndex):
-    """Base rows that a function of the user's searches; its distances stay as they are.
+    """Base rows searched by a user's function, whose distances are kept as they are.
 
-    So it can have a metric of its own, a learned one for instance. The `metric` of the estimator
-    then only says how far apart the items are that `retrieve` finds.
+    So it can use its own metric, a learned one for instance. The `metric` of the estimator is then
+    only used by `retrieve`.
 
-    It is called as ``function(X, queries, k)``, and returns the indices and the distances of k rows
-    of X near to each query, two arrays of shape (m, k) in any order. Queries come in runs of at
-    most 4,096 rows. None stands for the rows of X themselves, all at once; then k is one more than
-    needed, since a row may be found for itself. It may be left out as well.
+    It is called as ``function(X, queries, k)``, and returns the indices and distances of k rows of
+    X near each query, two arrays of shape (m, k) in any order. Queries come in blocks of at most
+    4,096 rows. None means the rows of X themselves, all at once; k is then one more than needed,
+    since a row may find itself. It may also be left out.
     """
 
     def __init__(self, vectors: Any, metric: Metric, source: Callable[..., Any]) -> None:
@@ -40,7 +40,7 @@ class FunctionIndex(PluggedIndex):
                 yield self._call(some, some.shape[0], k, k)
 
     def _call(self, queries: Any, m: int, needed: int, k: int) -> Answer:
-        """What the function says of m rows, in the shape that it should have."""
+        """The result of the function for m rows, in the expected shape."""
         answer = self._source(self._vectors, queries, k)
         try:
             indices, distances = map(np.asarray, answer)

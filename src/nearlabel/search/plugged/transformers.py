@@ -13,19 +13,19 @@ from nearlabel.search.plugged.foreign_answers import ROWS_AT_ONCE, Answer, Answe
 
 
 def is_transformer(search: Any) -> bool:
-    """Whether an object can be fitted to rows and transforms others."""
+    """Whether an object has `fit` and `transform`."""
     return callable(getattr(search, "fit", None)) and callable(getattr(search, "transform", None))
 
 
 class TransformerIndex(PluggedIndex):
-    """Base rows that a transformer searches; its distances stay as they are.
+    """Base rows searched by a transformer, whose distances are kept as they are.
 
-    So its metric counts, whatever it is. The `metric` of the estimator then only says how far apart
-    the items are that `retrieve` finds. Its threads are those of its own `n_jobs`.
+    So it uses its own metric, whatever it is; the `metric` of the estimator is then only used by
+    `retrieve`. It also uses its own `n_jobs`.
 
-    It is one as scikit-learn's `KNeighborsTransformer` or pynndescent's `PyNNDescentTransformer`,
-    or a pipeline that ends in one; a copy is fitted at the first search. `fit_transform` gives the
-    neighbors of the rows among themselves, in which a row may hold itself, and `transform` those
+    For example scikit-learn's `KNeighborsTransformer`, pynndescent's `PyNNDescentTransformer`, or a
+    pipeline that ends in one; a copy is fitted at the first search. `fit_transform` returns the
+    neighbors of the rows among themselves, possibly including the row itself, and `transform` those
     of queries: sparse matrices of distances.
     """
 
@@ -33,8 +33,8 @@ class TransformerIndex(PluggedIndex):
         super().__init__(vectors, metric, _copy(source))
         if getattr(source, "mode", "distance") != "distance":
             raise ValueError(
-                f"search={self._name} must give distances: set its mode to 'distance', "
-                f"which is {source.mode!r}"
+                f"search={self._name} must return distances: set its mode to 'distance'; "
+                f"got {source.mode!r}"
             )
         self._fitted: Any = None
 
@@ -61,31 +61,33 @@ class TransformerIndex(PluggedIndex):
                 yield _as_arrays(part, slice(0, m), k)
 
     def _check_reach(self, k: int) -> None:
-        """Refuse more neighbors than the transformer says that it gives, before it is fitted."""
+        """Refuse more neighbors than the transformer declares, before it is fitted."""
         reach = getattr(self._source, "n_neighbors", None)
         if isinstance(reach, int) and reach < k:
             raise ValueError(
-                f"search={self._name} has n_neighbors={reach}; {k} neighbors are needed of it (for "
-                "changes of a model one more than its n_neighbors, since a row finds itself, too)"
+                f"search={self._name} has n_neighbors={reach}; {k} neighbors are needed (for "
+                "changes of a model, one more than its n_neighbors, since a row finds itself)"
             )
 
     def _checked_graph(self, graph: Any, n: int) -> Csr:
         shape = (n, self._vectors.shape[0])
         if not sparse.issparse(graph) or graph.shape != shape:
             got = f"a {type(graph).__name__} of shape {np.shape(graph)}"
-            raise TypeError(f"search={self._name} must give a sparse matrix of {shape}; got {got}")
+            raise TypeError(
+                f"search={self._name} must return a sparse matrix of shape {shape}; got {got}"
+            )
         return sparse.csr_array(graph)
 
 
 def _copy(transformer: Any) -> Any:
-    """The transformer as it was before any fit, so that the user's own stays as it is."""
+    """An unfitted copy of the transformer, so that the user's own is not modified."""
     from sklearn.base import clone
 
     return clone(transformer, safe=False)
 
 
 def _as_arrays(graph: Csr, run: slice, k: int) -> Answer:
-    """What some rows of a sparse graph store, side by side; -1 and infinity where one has less."""
+    """The stored entries of some rows of a sparse graph, padded with -1 and infinity."""
     ends = graph.indptr[run.start : run.stop + 1]
     lengths = np.diff(ends)
     width = max(k, int(lengths.max()))
