@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+from sphinx.ext import autosummary
 
 import nearlabel
 
@@ -62,6 +65,7 @@ html_copy_source = False
 html_math_renderer = "mathml"
 html_theme_options = {
     "navbar_align": "left",
+    "header_links_before_dropdown": 8,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
@@ -76,10 +80,16 @@ OUTSIDE = {
 }
 
 
-def lead_inside(_: Any, __: str, source: list[str]) -> None:
-    """Let links to pages outside of this folder lead to the pages that include them."""
+def mend_links(_: Any, __: str, source: list[str]) -> None:
+    """Let links lead to the pages that include others, and bear titles instead of file names."""
     for outside, page in OUTSIDE.items():
         source[0] = source[0].replace(f"]({outside}", f"]({page}")
+    source[0] = re.sub(r"\[[\w./]+\.md\]\(([\w./]+\.md[^)]*)\)", r"[](\1)", source[0])
+
+
+def summary(lines: list[str], document: Any, extract: Any = autosummary.extract_summary) -> str:
+    """The first sentence of a docstring, without its references."""
+    return re.sub(r"\s*\[\w+-\d+\]_", "", extract(lines, document))
 
 
 def is_scikit_learns(*event: Any) -> bool | None:
@@ -89,6 +99,7 @@ def is_scikit_learns(*event: Any) -> bool | None:
 
 
 def setup(app: Any) -> None:
-    """Connect both to Sphinx."""
-    app.connect("source-read", lead_inside)
+    """Connect them to Sphinx."""
+    autosummary.extract_summary = summary
+    app.connect("source-read", mend_links)
     app.connect("autodoc-skip-member", is_scikit_learns)
