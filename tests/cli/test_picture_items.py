@@ -126,7 +126,7 @@ def test_broken_files_are_named_once_and_left_out(answer, fail, scenes):
     assert (code, told["items"], told["skipped"]) == (0, 38, 2)
     first, second = notes.splitlines()
     assert "00001.jpg is empty; left out" in first
-    assert "00007.jpg is no picture" in second
+    assert "00007.jpg is not a picture" in second
     code, printed, notes = answer("predict", "scenes.model", "scenes/pictures", "--json")
     assert (code, notes.count("\n")) == (0, 2)
     *read, empty, other = json.loads(printed)
