@@ -527,7 +527,7 @@ def test_a_request_under_way_is_answered_at_the_end(nursery, tmp_path, kind):
         connection.sendall(content[-5:])
         assert first_answer(until_closed(connection)).status == 200
     assert nursery.exit_code(server) == 0
-    assert "everything is stored" in nursery.errors(server)
+    assert "all changes are stored" in nursery.errors(server)
     assert "Traceback" not in nursery.errors(server)
     assert_whole(tmp_path / "c", "last", [1, 2, 3])
 

@@ -323,7 +323,7 @@ def test_undo_in_a_window_that_is_out_of_date_asks_again(browser, collection):
         page.click("#undo")
         page.wait_for_selector("#message .failed")
         said = page.locator("#message").inner_text()
-        assert "another one now (elsewhere added to 1 item)" in said
+        assert "a later change by now (elsewhere added to 1 item)" in said
         assert "elsewhere" in item(page, 1)["tags"]
         page.click("#undo")
         page.wait_for_selector("#message p:not(.failed)")

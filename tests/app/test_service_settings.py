@@ -32,7 +32,7 @@ def test_addresses_that_only_this_machine_reaches_need_no_token(host, tmp_path):
 )
 def test_others_need_one(host, tmp_path):
     assert not is_loopback(host)
-    with pytest.raises(ValueError, match="a token is needed: give --token-file FILE"):
+    with pytest.raises(ValueError, match="a token is needed: pass --token-file FILE"):
         ServiceSettings(tmp_path, host=host)
     assert ServiceSettings(tmp_path, host=host, token=TOKEN).host == host
 

@@ -126,7 +126,7 @@ def test_broken_files_are_named_once_and_left_out(answer, fail, scenes):
     assert (code, told["items"], told["skipped"]) == (0, 38, 2)
     first, second = notes.splitlines()
     assert "00001.jpg is empty; left out" in first
-    assert "00007.jpg is no picture" in second
+    assert "00007.jpg is not a picture" in second
     code, printed, notes = answer("predict", "scenes.model", "scenes/pictures", "--json")
     assert (code, notes.count("\n")) == (0, 2)
     *read, empty, other = json.loads(printed)
@@ -205,7 +205,7 @@ def test_what_is_wrong_with_pictures_and_features_is_one_line(fail, scenes, monk
     assert fail("evaluate", "scenes", "--tags", "x").startswith("nearlabel: --tags: scenes ")
     assert "--id" in fail("predict", "scenes.model", "scenes", "--id", "x")
     assert "labels.csv" in fail("evaluate", "scenes/pictures")
-    assert "songs.csv is no picture" in fail("predict", "scenes.model", "songs.csv")
+    assert "songs.csv is not a picture" in fail("predict", "scenes.model", "songs.csv")
     (scenes / "empty").mkdir()
     assert "empty: there is no picture" in fail("predict", "scenes.model", "empty")
     assert "'nothing'" in fail("predict", "scenes.model", "nothing")

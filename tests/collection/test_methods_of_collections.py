@@ -143,7 +143,10 @@ def test_readers_in_other_processes_follow(songs):
         ({"name": "MLkNN", "metric": max}, r"metric must be one of .*; got <built-in .* max>"),
         ({"name": "MLkNN", "search": "fast"}, r"search must be one of .*; got 'fast'"),
         (nl.MLkNN(search=nl.InvertedLists()), r"search must be one of .*; got InvertedLists"),
-        ({"name": "MLkNN", "n_neighbors": np.int64(3)}, r"method must have values that can be stored as JSON"),
+        (
+            {"name": "MLkNN", "n_neighbors": np.int64(3)},
+            r"method must have values that can be stored as JSON",
+        ),
         ({"name": "BRkNN", "weights": "even"}, r"weights must be .*; got 'even'"),
         ("MLkNN", r"method must be an estimator, or its name and parameters; got 'MLkNN'"),
         (nl.IBLR(), r"method must be one of .*; got 'IBLR'"),

@@ -83,7 +83,7 @@ def test_a_literal_version(lite0):
 
 
 def test_other_weights_are_refused():
-    with pytest.raises(ValueError, match="not a plain file"):
+    with pytest.raises(ValueError, match="not a plain PyTorch weights file"):
         efficientnet_lite0(b"no weights")
 
 

@@ -113,5 +113,5 @@ def test_floats_come_back():
     "message", [b"\x08", b"\x0a\x05abc", b"\x0d\x00", b"\x0b", b"\x08" + b"\xff" * 11]
 )
 def test_messages_that_are_cut_off(message):
-    with pytest.raises(ValueError, match="of it is"):
+    with pytest.raises(ValueError, match="is truncated|is too long"):
         list(fields(message))

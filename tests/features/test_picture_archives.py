@@ -109,7 +109,8 @@ def test_bombs_in_zip(tmp_path, monkeypatch):
     found = picture_vectors(path, GridMoments())
     assert found.names == ["fine.png"]
     assert found.skipped == [
-        (name, "grows to more than 200 times its packed size") for name in ("bomb.bmp", "no suffix")
+        (name, "unpacks to more than 200 times its packed size")
+        for name in ("bomb.bmp", "no suffix")
     ]
     small = replace(picture_archives.PICTURES, most_bytes=2**18)
     monkeypatch.setattr(picture_files, "PICTURES", small)
@@ -128,7 +129,7 @@ def test_bombs_in_tar(name, tmp_path, monkeypatch):
     assert found.names == ["fine.png"]
     assert found.skipped[-1] == (
         "a.tgz",
-        "cannot be unpacked: it grows to more than 200 times its packed size",
+        "cannot be unpacked: it unpacks to more than 200 times its packed size",
     )
 
 

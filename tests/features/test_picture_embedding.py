@@ -106,7 +106,7 @@ def test_a_stored_pipeline_has_no_weights_and_refuses_another_network(here, tmp_
     monkeypatch.setattr(sessions, "_open", {})
     other = replace(here, files={"model.onnx": "1" * 64})
     monkeypatch.setitem(catalog.NETWORKS, "pplcnetv2", other)
-    with pytest.raises(NetworkError, match=f"another network .* {'1' * 64}, not {here.sha256}"):
+    with pytest.raises(NetworkError, match=f"is not the network .* {'1' * 64}, not {here.sha256}"):
         nl.load(tmp_path / "stored.model").predict(pictures())
     assert nl.load(tmp_path / "stored.model")[1].n_neighbors == 2
 
@@ -114,12 +114,12 @@ def test_a_stored_pipeline_has_no_weights_and_refuses_another_network(here, tmp_
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"network": 5}, "texts"),
+        ({"network": 5}, "strings"),
         ({"batch_size": 0}, "batch_size"),
         ({"n_jobs": 0.5}, "n_jobs"),
         ({"used": None}, ""),
         ({"width": -1}, "width"),
-        ({"sha256": None}, "texts"),
+        ({"sha256": None}, "strings"),
         ({"input": {"size": 10}}, "mean"),
         ({"input": {"size": 10, "mean": 0, "std": 0}}, "std"),
     ],
@@ -138,7 +138,7 @@ def test_a_network_of_texts_in_a_file():
     how = {"size": 8, "mean": 0, "std": 1}
     used = {"name": "minilm", "sha256": "0", "width": 384, "input": how}
     tree = {"network": "auto", "batch_size": 1, "n_jobs": None, "used": used}
-    with pytest.raises(ValueError, match="minilm is no network of pictures"):
+    with pytest.raises(ValueError, match="minilm is not a network for pictures"):
         PictureEmbedding._from_tree(tree, 3)
 
 
@@ -165,13 +165,13 @@ def test_a_function_as_a_network(tmp_path):
     ],
 )
 def test_a_function_that_gives_no_rows(function):
-    with pytest.raises(NetworkError, match="must give a row of numbers for each of 1 pictures"):
+    with pytest.raises(NetworkError, match="must return a row of numbers for each of 1 pictures"):
         PictureEmbedding(function).fit(None)
 
 
 def test_a_function_whose_rows_change_their_length():
     embedding = PictureEmbedding(lambda images: np.zeros((len(images), len(images))))
-    with pytest.raises(NetworkError, match="gives 5 values a picture; 1 expected"):
+    with pytest.raises(NetworkError, match="returned 5 values per picture; expected 1"):
         embedding.fit_transform(pictures())
 
 
@@ -223,7 +223,7 @@ def test_a_file_that_was_replaced_is_refused(tmp_path, monkeypatch):
     nl.save(PictureEmbedding(path).fit(None), tmp_path / "stored.model")
     path.write_bytes(path.read_bytes() + b"\x10\x00")
     monkeypatch.setattr(sessions, "_open", {})
-    with pytest.raises(NetworkError, match="another network"):
+    with pytest.raises(NetworkError, match="is not the network"):
         nl.load(tmp_path / "stored.model").transform(pictures())
 
 
@@ -243,7 +243,7 @@ def test_pictures_are_stretched_or_cropped(tmp_path):
     [
         ("size = 8", "mean is missing"),
         ("size = 8\nmean = 0\nstd = 1\nlayuot = 'NHWC'", "did you mean 'layout'"),
-        ("size = [8]\nmean = 0\nstd = 1", "size must be one number or 2"),
+        ("size = [8]\nmean = 0\nstd = 1", "size must be 1 number or 2"),
         ("size = 100000\nmean = 0\nstd = 1", "size must"),
         ("size = 8\nmean = 0\nstd = 0", "std must"),
         ("size = 8\nmean = nan\nstd = 1", "mean must"),
@@ -276,7 +276,7 @@ def test_another_network_than_the_stored_one_is_refused_where_it_is_open(here, m
     monkeypatch.setitem(catalog.NETWORKS, "other", other)
     stored = PictureEmbedding("pplcnetv2").fit(None)
     stored.network_ = stored.network_._replace(name="other")
-    with pytest.raises(ValueError, match="other is another network"):
+    with pytest.raises(ValueError, match="other is not the network"):
         stored.transform([np.zeros((8, 8), np.uint8)])
 
 
@@ -289,7 +289,7 @@ def test_a_file_that_cannot_be_used(tmp_path):
     with pytest.raises(NetworkError, match="own.onnx cannot be used"):
         PictureEmbedding(path).fit(None)
     (tmp_path / "own.toml").unlink()
-    with pytest.raises(ValueError, match="own.onnx needs own.toml beside it"):
+    with pytest.raises(ValueError, match="own.onnx needs a file own.toml next to it"):
         PictureEmbedding(path).fit(None)
     own_model(tmp_path).unlink()
     with pytest.raises(FileNotFoundError, match="own.onnx"):

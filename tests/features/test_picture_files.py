@@ -120,10 +120,10 @@ def test_300_broken_and_strange_files(n_jobs, tmp_path):
     assert found.X.shape == (len(good), 294)
     reasons = dict(found.skipped)
     assert all(reason.isprintable() and len(reason) < 300 for reason in reasons.values())
-    assert reasons["text1.jpg"].startswith("is no picture of a known format")
+    assert reasons["text1.jpg"].startswith("is not a picture of a known format")
     assert "pixels" in reasons["bomb0.webp"]
     assert reasons["pipe.jpg"] == "is not a regular file"
-    known = ("is a damaged", "is empty", "is no picture")
+    known = ("is a damaged", "is empty", "is not a picture")
     assert all(reasons[name].startswith(known) for name in bad if name.startswith("cut"))
 
 

@@ -266,15 +266,15 @@ def test_bombs(format):
 
 NO_PICTURES = {
     "nothing": (b"", "is empty"),
-    "text": (b"Dear diary", "is no picture"),
-    "a page": (b"<html><body>404</body></html>", "is no picture"),
-    "a drawing in text": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "is no picture"),
-    "PostScript": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "is no picture"),
-    "a program": (b"\x7fELF\x02\x01\x01", "is no picture"),
-    "a film": (b"\0\0\0\x20ftypisom" + bytes(64), "is no picture"),
-    "half a mark": (b"\x89PNG", "is no picture"),
+    "text": (b"Dear diary", "is not a picture"),
+    "a page": (b"<html><body>404</body></html>", "is not a picture"),
+    "a drawing in text": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "is not a picture"),
+    "PostScript": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "is not a picture"),
+    "a program": (b"\x7fELF\x02\x01\x01", "is not a picture"),
+    "a film": (b"\0\0\0\x20ftypisom" + bytes(64), "is not a picture"),
+    "half a mark": (b"\x89PNG", "is not a picture"),
     "only a mark": (b"\xff\xd8\xff", "is a damaged JPEG"),
-    "zeros": (bytes(999), "is no picture"),
+    "zeros": (bytes(999), "is not a picture"),
 }
 
 

@@ -97,7 +97,7 @@ def test_a_stored_model_refuses_another_network(network, tmp_path, part):
 
     sessions._open.clear()  # as in a new process
     text_embedding._pieces.cache_clear()
-    with pytest.raises(ValueError, match="another network.*sha256"):
+    with pytest.raises(ValueError, match="is not the network.*sha256"):
         nl.load(tmp_path / "m").predict(["sea"])
 
 
@@ -115,7 +115,7 @@ def test_a_function(tmp_path):
     with pytest.raises(ValueError, match=r"for each of 1 texts.*\(2, 1\)"):
         TextEmbedding(lambda _: [[1], [2]]).fit(None)
     embedding.set_params(network=lambda texts: [[1]] * len(texts))
-    with pytest.raises(ValueError, match="1 values a text; 2 expected"):
+    with pytest.raises(ValueError, match="1 values per text; expected 2"):
         embedding.transform(["a"])
 
 

@@ -21,7 +21,7 @@ FILES = {
     "zeros.txt": b"a\0b",
 }
 TEXTS = {"b.txt": "the sea", "a/Z.TXT": "Größe", "a/mark.md": "with a mark", "a/empty.txt": ""}
-REASONS = {"latin.txt": "UTF-8", "zeros.txt": "zero byte"}
+REASONS = {"latin.txt": "UTF-8", "zeros.txt": "NUL byte"}
 
 
 def folder(path):

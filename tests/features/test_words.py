@@ -72,9 +72,9 @@ def test_stop_words():
         ({"stop_words": "german"}, TEXTS, ["stop_words", "german"]),
         ({"stop_words": [1]}, TEXTS, ["stop_words", "1"]),
         ({}, "one text", ["X", "one text"]),
-        ({}, ["a text", None], ["X", "place 1", "None"]),
+        ({}, ["a text", None], ["X", "position 1", "None"]),
         ({}, 5, ["X", "5"]),
-        ({}, ["", "a ?"], ["X", "no text"]),
+        ({}, ["", "a ?"], ["X", "no words"]),
     ],
 )
 def test_senseless_input(parameters, X, words):

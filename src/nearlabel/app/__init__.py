@@ -1,1 +1,1 @@
-"""The web service of a collection: the page for people, the interface for programs."""
+"""The web service of a collection: a page for people and an interface for programs."""

@@ -1,4 +1,4 @@
-"""What a collection says, as the interface and the page give it."""
+"""Answers of a collection in the form used by the interface and the page."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nearlabel.collection import Change, Item, TagCount
 from nearlabel.collection.learning_methods import with_other
 
 Decided = list[tuple[int, str, bool | None, str]]
-_ITEMS_TOLD = 100  # of those that a change has touched
+_ITEMS_TOLD = 100  # listed in the answer to a change
 
 
 def thumbnail_of(served: Served, item: Item) -> str | None:
-    """The address of the small picture of an item, which changes with its content."""
+    """The address of an item's thumbnail, which changes with its content."""
     if served.kind != "pictures":
         return None
     return f"/thumbnails/{item.id}?{item.content.hex()[:16]}"
@@ -40,7 +40,7 @@ def described(served: Served, item: Item) -> models.Described:
 
 
 def suggestions(served: Served, query: Query, top: int) -> list[models.Suggested]:
-    """The likeliest tags of what is asked about, with the neighbors that voted."""
+    """The most probable tags of the query, with the neighbors that voted."""
     found = served.collection.suggest(query.question, query.top or top)
     items = served.collection.items_of([voter.id for one in found for voter in one.voters])
     return [
@@ -58,7 +58,7 @@ def suggestions(served: Served, query: Query, top: int) -> list[models.Suggested
 
 
 def groups(served: Served, query: Query, top: int, per_tag: int) -> list[models.Group]:
-    """For each of the likeliest tags, the nearest items that carry it."""
+    """For each of the most probable tags, the nearest items that have it."""
     found = served.collection.retrieve(query.question, query.top or top, per_tag)
     items = served.collection.items_of([id for group in found for id, _ in group.items])
     return [
@@ -78,7 +78,7 @@ def similar(served: Served, query: Query, n: int) -> list[models.NamedItem]:
 
 
 def asked(query: Query) -> dict[str, Any]:
-    """What was asked about, as the fields of `models.Asked`."""
+    """The query, as the fields of `models.Asked`."""
     if query.item is None:
         return {"id": None, "name": query.name, "tags": None, "no": None}
     return {"id": query.item.id, "name": query.name, "tags": query.item.yes, "no": query.item.no}
@@ -105,7 +105,7 @@ def questions(
 
 
 def change_of(change: Change, said: str) -> models.Changed:
-    """A change, and what it did in words."""
+    """A change, and a description of what it did."""
     fields = {**change._asdict(), "said": said}
     return models.Changed(**{name: fields[name] for name in models.Changed.model_fields})
 
@@ -119,7 +119,7 @@ def changes(served: Served, limit: int) -> list[models.Changed]:
 
 
 def done(served: Served, change: Change | None, ids: Iterable[int]) -> models.ChangeDone:
-    """What a change has done."""
+    """The result of a change."""
     items = served.collection.items_of(sorted({*ids})[:_ITEMS_TOLD])
     told = [described(served, item) for item in items.values()]
     if change is None:
@@ -129,7 +129,7 @@ def done(served: Served, change: Change | None, ids: Iterable[int]) -> models.Ch
 
 
 def decisions_of(ids: Iterable[int], change: models.TagChange) -> Decided:
-    """What a request decides of some items."""
+    """The decisions of a request about some items."""
     listed = [
         (change.tags, True, change.by),
         (change.no, False, "person"),
@@ -137,15 +137,15 @@ def decisions_of(ids: Iterable[int], change: models.TagChange) -> Decided:
     ]
     names = [name for tags, _, _ in listed for name in tags]
     if not names:
-        raise Refusal(422, "give tags, no or clear")
+        raise Refusal(422, "at least one of tags, no and clear is required")
     if len({*names}) < len(names):
-        raise Refusal(422, "a tag is given twice")
+        raise Refusal(422, "a tag occurs twice")
     ids = [*ids]
     return [(id, tag, answer, by) for tags, answer, by in listed for tag in tags for id in ids]
 
 
 def answered(answers: Iterable[models.Answer]) -> Decided:
-    """What the answers to questions decide."""
+    """The decisions in the answers to questions."""
     return [
         (one.id, tag, is_yes, by)
         for one in answers
@@ -161,20 +161,20 @@ def answered(answers: Iterable[models.Answer]) -> Decided:
 def tag_page(
     served: Served, q: str, sort: str, offset: int, limit: int
 ) -> tuple[list[TagCount], int]:
-    """Some of the tags whose names contain a text, and how many these are."""
+    """One page of the tags whose names contain a text, and their total number."""
     wanted = q.casefold()
     found = [one for one in served.totals().tags if wanted in one.name.casefold()]
     if sort == "count":
         found.sort(key=lambda one: (-one.yes, one.name.casefold()))
     else:
         found.sort(key=lambda one: (one.name.casefold(), one.name))
-    if wanted:  # those that begin so are what is meant most often
+    if wanted:  # names that start with it are usually meant
         found.sort(key=lambda one: not one.name.casefold().startswith(wanted))
     return found[offset : offset + limit], len(found)
 
 
 def settled(served: Served) -> models.Settled:
-    """What the collection is, and how it learns."""
+    """The state of the collection, and how it learns."""
     settings, counts = served.collection.settings, served.totals().counts
     kept = ("items", "tagged", "untagged", "missing", "tags")
     return models.Settled(
@@ -189,7 +189,7 @@ def settled(served: Served) -> models.Settled:
 
 
 def set_method(served: Served, change: models.MethodChange) -> None:
-    """Have the collection learn in another way."""
+    """Change how the collection learns."""
     with served.writing() as collection:
         method = collection.settings.method
         collection.set_method(with_other(method, change.method, change.n_neighbors))

@@ -1,4 +1,4 @@
-"""What the interface takes and gives, as its description shows it."""
+"""Request and response bodies of the interface, as described in its OpenAPI schema."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 MOST_ID = 2**63 - 1
 Number = Annotated[int, Field(ge=1, le=MOST_ID, description="the id of an item")]
-Id = Annotated[Number, Field(strict=True)]  # in JSON, which has numbers
+Id = Annotated[Number, Field(strict=True)]  # JSON has numbers
 Tag = Annotated[
     str,
     StringConstraints(min_length=1, max_length=1000),
@@ -23,13 +23,13 @@ Strategy = Literal["mixed", "learn", "confident"]
 
 
 class _Taken(BaseModel):
-    """A body of a request: what is not known in it is refused."""
+    """A request body; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Question(_Taken):
-    """What is asked about: an item of the collection, a vector, or a text."""
+    """A query: an item of the collection, a vector, or a text."""
 
     id: Id | None = None
     vector: list[Finite] | None = Field(
@@ -39,7 +39,7 @@ class Question(_Taken):
         None, min_length=1, max_length=2**22, description="for collections of texts"
     )
     top: Annotated[int, Field(ge=1, le=1000, strict=True)] | None = Field(
-        None, description="in place of the parameter of the address"
+        None, description="overrides the query parameter"
     )
 
 
@@ -53,12 +53,12 @@ class NewContent(_Taken):
 
 
 class TagChange(_Taken):
-    """Tags that an item has, and those that it has not."""
+    """Tags to give to an item, and tags to reject."""
 
     tags: Tags = Field([], description="tags to give")
     no: Tags = Field([], description="tags to reject: they are never suggested for it again")
-    clear: Tags = Field([], description="tags about which nothing is decided any more")
-    by: Author = Field("person", description="whose idea the tags in `tags` were")
+    clear: Tags = Field([], description="tags to make undecided")
+    by: Author = Field("person", description="who proposed the tags in `tags`")
 
 
 class Decisions(TagChange):
@@ -72,8 +72,8 @@ class Answer(_Taken):
 
     id: Id
     accepted: Tags = Field([], description="suggested tags that it has")
-    tags: Tags = Field([], description="tags that a person gave beside these")
-    no: Tags = Field([], description="tags that it has not")
+    tags: Tags = Field([], description="further tags typed by a person")
+    no: Tags = Field([], description="tags to reject")
 
 
 class Answers(_Taken):
@@ -83,30 +83,30 @@ class Answers(_Taken):
 
 
 class Renaming(_Taken):
-    """A new name of a tag, and of the levels below it."""
+    """A new name for a tag and the levels below it."""
 
     old: Tag
     new: Tag
 
 
 class Merging(_Taken):
-    """Tags that become one."""
+    """Tags to merge into one."""
 
     tags: Annotated[list[Tag], Field(min_length=1, max_length=1000)]
     into: Tag
 
 
 class Deleting(_Taken):
-    """A tag that no item is to have any more."""
+    """A tag to remove from all items."""
 
     tag: Tag
 
 
 class Undoing(_Taken):
-    """Which change is to be taken back."""
+    """The change to undo."""
 
     change: Number = Field(
-        description="the number of the last change: if another one came since, nothing is done"
+        description="the number of the last change; if there is a later one, nothing is undone"
     )
 
 
@@ -122,25 +122,25 @@ class Described(BaseModel):
 
     id: int
     name: str
-    tags: list[str] = Field(description="tags that a person gave, or accepted")
+    tags: list[str] = Field(description="tags that a person typed or accepted")
     accepted: list[str] = Field(description="those of them that were suggested")
-    no: list[str] = Field(description="tags that were rejected for it")
-    is_missing: bool = Field(description="whether its file is not where it was")
+    no: list[str] = Field(description="tags rejected for it")
+    is_missing: bool = Field(description="whether its file is missing")
     text: str | None = Field(description="the beginning of a text")
-    files: list[str] = Field(description="paths within the folders that were indexed")
+    files: list[str] = Field(description="paths relative to the indexed folders")
     sha256: str
-    thumbnail: str | None = Field(description="the address of a small picture")
+    thumbnail: str | None = Field(description="the address of its thumbnail")
 
 
 class ItemPage(BaseModel):
-    """Items in the order of their ids."""
+    """Items ordered by id."""
 
     items: list[Described]
     next: int | None = Field(description="the `after` of the next page; null at the end")
 
 
 class Added(BaseModel):
-    """An item that was added, or was there already."""
+    """An item that was added, or that existed already."""
 
     id: int
     is_new: bool
@@ -148,7 +148,7 @@ class Added(BaseModel):
 
 
 class NamedItem(BaseModel):
-    """An item, by its id and its name, and how far it is."""
+    """An item by its id and name, with its distance."""
 
     id: int
     name: str
@@ -157,13 +157,13 @@ class NamedItem(BaseModel):
 
 
 class Voter(NamedItem):
-    """A neighbor that carries a tag."""
+    """A neighbor that has the tag."""
 
     part: float = Field(description="how much lower the probability would be without it")
 
 
 class Suggested(BaseModel):
-    """A tag that what was asked about may have."""
+    """A tag that the query may have."""
 
     tag: str
     probability: float
@@ -171,22 +171,22 @@ class Suggested(BaseModel):
 
 
 class Asked(BaseModel):
-    """What was asked about."""
+    """The query."""
 
-    id: int | None = Field(description="null for what is not in the collection")
+    id: int | None = Field(description="null if it is not in the collection")
     name: str
     tags: list[str] | None
     no: list[str] | None
 
 
 class Suggestions(Asked):
-    """The likeliest tags, best first."""
+    """The most probable tags, best first."""
 
     suggestions: list[Suggested]
 
 
 class Group(BaseModel):
-    """A tag, and the nearest items that carry it."""
+    """A tag, and the nearest items that have it."""
 
     tag: str
     probability: float
@@ -194,19 +194,19 @@ class Group(BaseModel):
 
 
 class Groups(Asked):
-    """For each of the likeliest tags the nearest items that carry it."""
+    """For each of the most probable tags, the nearest items that have it."""
 
     groups: list[Group]
 
 
 class Similar(Asked):
-    """The nearest items, whatever their tags are."""
+    """The nearest items, regardless of their tags."""
 
     items: list[NamedItem]
 
 
 class Counted(BaseModel):
-    """A tag, and how many items have it, or were said not to have it."""
+    """A tag, and the numbers of items that have it and that reject it."""
 
     name: str
     yes: int
@@ -217,35 +217,35 @@ class TagPage(BaseModel):
     """Tags."""
 
     tags: list[Counted]
-    total: int = Field(description="of all pages together")
+    total: int = Field(description="over all pages")
 
 
 class Changed(BaseModel):
-    """A change of the collection."""
+    """A change to the collection."""
 
     number: int
     kind: str
-    said: str = Field(description="what was done, for people")
+    said: str = Field(description="what was done, in words")
     at: datetime
     items: int
     is_undone: bool
 
 
 class ChangeDone(BaseModel):
-    """What was done, and the items as they are now, at most a hundred."""
+    """What was done, and the current state of at most 100 items."""
 
-    change: Changed | None = Field(description="null where everything was so already")
+    change: Changed | None = Field(description="null if nothing had to be changed")
     items: list[Described]
 
 
 class Undone(BaseModel):
-    """What was taken back."""
+    """The change that was undone."""
 
-    undone: Changed | None = Field(description="null where there was nothing to take back")
+    undone: Changed | None = Field(description="null if there was nothing to undo")
 
 
 class Changes(BaseModel):
-    """The last changes, the latest first."""
+    """The last changes, latest first."""
 
     changes: list[Changed]
 
@@ -259,20 +259,20 @@ class Asking(BaseModel):
 
 
 class Questions(BaseModel):
-    """Items that a person had best be asked about next."""
+    """Items that a person should be asked about next."""
 
     questions: list[Asking]
 
 
 class Health(BaseModel):
-    """Whether the service answers."""
+    """Whether the service is running."""
 
     status: Literal["ok", "starting"]
     version: str
 
 
 class Settled(BaseModel):
-    """What the collection is, and how it learns."""
+    """The state of the collection, and how it learns."""
 
     kind: Literal["pictures", "texts", "vectors"]
     features: str

@@ -1,4 +1,4 @@
-"""The interface for programs: one address per thing, JSON in and out."""
+"""The interface for programs: JSON in and out."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ Service = Annotated[Served, Depends(served_by)]
 
 @router.get("/health", tags=["service"])
 async def health(served: Service) -> models.Health:
-    """Whether the service answers: needs no token."""
+    """Check whether the service is running. Needs no token."""
     status: Literal["ok", "starting"] = "ok" if served.is_ready else "starting"
     return models.Health(status=status, version=nearlabel.__version__)
 
 
 @router.get("/settings", tags=["service"])
 def settings(served: Service) -> models.Settled:
-    """What the collection is, and how it learns."""
+    """Describe the collection and how it learns."""
     with served.collection.snapshot(learned=False):
         return answers.settled(served)
 
 
 @router.put("/settings", tags=["service"])
 def change_settings(served: Service, change: models.MethodChange) -> models.Settled:
-    """Choose the method and the number of neighbors. The next answer waits until it has learned."""
+    """Choose the method and the number of neighbors. The next answer waits for the learning."""
     answers.set_method(served, change)
     return settings(served)
 
@@ -93,7 +93,7 @@ async def tag(served: Service, body: Body, top: Few = 10) -> models.Suggestions:
     responses=documented(404, 415),
 )
 async def retrieve(served: Service, body: Body, top: Few = 5, per_tag: Few = 8) -> models.Groups:
-    """For each of the likeliest tags, give the nearest items that carry it."""
+    """Find the nearest items for each of the most probable tags."""
 
     def answer(query: Asked) -> models.Groups:
         found = answers.groups(served, query, top, per_tag)
@@ -109,7 +109,7 @@ async def retrieve(served: Service, body: Body, top: Few = 5, per_tag: Few = 8) 
     responses=documented(404, 415),
 )
 async def similar(served: Service, body: Body, top: Few = 12) -> models.Similar:
-    """Give the nearest items, whatever their tags are."""
+    """Find the nearest items, regardless of their tags."""
 
     def answer(query: Asked) -> models.Similar:
         found = answers.similar(served, query, query.top or top)
@@ -126,7 +126,7 @@ def questions(
     tag: models.Tag | None = None,
     without: Annotated[list[models.Number], Query(max_length=1000)] = [],  # noqa: B006
 ) -> models.Questions:
-    """Choose items that a person had best be asked about next."""
+    """Choose items that a person should be asked about next."""
     with served.answering():
         found = answers.questions(served, limit, strategy, tag, without)
     return models.Questions(questions=found)
@@ -144,7 +144,7 @@ def items(
     after: Annotated[int, Query(ge=0, le=models.MOST_ID)] = 0,
     limit: Few = 100,
 ) -> models.ItemPage:
-    """List items in the order of their ids."""
+    """List items, ordered by id."""
     with served.collection.snapshot(learned=False):
         found = served.collection.items(tag, state, after, limit + 1, name=name)
     page = [answers.described(served, item) for item in found[:limit]]
@@ -157,19 +157,19 @@ def items(
     status_code=201,
     openapi_extra=body_of("NewContent"),
     responses={
-        200: {"model": models.Added, "description": "It was there already."},
+        200: {"model": models.Added, "description": "The item existed already."},
         **documented(404, 415, 507),
     },
 )
 async def add_item(served: Service, body: Body, response: Response) -> models.Added:
-    """Add a picture, a text or a vector, with tags if they are given.
+    """Add a picture, a text or a vector, optionally with tags.
 
-    What is known by its content is not added again: its id is given, and it gets the tags.
+    Content that the collection already has is not added again: the existing item gets the tags.
     """
 
     def work() -> models.Added:
         new = None if body.json is None else models.NewContent.model_validate_json(body.json)
-        tags = tag_names(body.tags if new is None else new.tags)  # before anything is kept
+        tags = tag_names(body.tags if new is None else new.tags)  # before anything is stored
         with served.writing() as collection:
             _refuse_readonly(served)
             group = collection.new_group()
@@ -181,7 +181,9 @@ async def add_item(served: Service, body: Body, response: Response) -> models.Ad
                 kept = keep_file(served, text_content(new.text), new.name, group)
             else:
                 wanted = {"pictures": "a picture as a file", "texts": "text", "vectors": "vector"}
-                raise Refusal(422, f"this collection holds {served.kind}: {wanted[served.kind]}")
+                raise Refusal(
+                    422, f"this collection holds {served.kind}: send {wanted[served.kind]}"
+                )
             if tags:
                 collection.tag(kept.id, tags, group=group)
         item = answers.described(served, served.collection.item(kept.id))
@@ -194,13 +196,13 @@ async def add_item(served: Service, body: Body, response: Response) -> models.Ad
 
 @router.get("/items/{id}", tags=["items"], responses=documented(404))
 def item(served: Service, id: ItemId) -> models.Described:
-    """Give one item."""
+    """Get one item."""
     return answers.described(served, served.collection.item(id))
 
 
 @router.delete("/items/{id}", tags=["items"], responses=documented(404, 507))
 def forget_item(served: Service, id: ItemId) -> models.ChangeDone:
-    """Forget an item for good: this cannot be undone. Files are not touched, but for uploads."""
+    """Forget an item for good: this cannot be undone. Only uploaded files are deleted."""
     with served.writing() as collection:
         _refuse_readonly(served)
         known = collection.item(id)
@@ -211,28 +213,28 @@ def forget_item(served: Service, id: ItemId) -> models.ChangeDone:
 
 @router.get("/items/{id}/tags", tags=["items"], responses=documented(404))
 def item_tags(served: Service, id: ItemId) -> models.Described:
-    """Give one item with its tags."""
+    """Get one item with its tags."""
     return item(served, id)
 
 
 @router.post("/items/{id}/tags", tags=["items"], responses=documented(404, 507))
 def change_tags(served: Service, id: ItemId, change: models.TagChange) -> models.ChangeDone:
-    """Give an item tags, reject tags for it, or decide nothing about them any more."""
+    """Give tags to an item, reject tags for it, or make them undecided."""
     return _decided(served, answers.decisions_of([id], change))
 
 
 @router.post("/decisions", tags=["items"], responses=documented(404, 507))
 def decide(served: Service, change: models.Decisions) -> models.ChangeDone:
-    """The same for many items at once: one change, which is taken back as one."""
+    """Give or reject tags for many items in one change, which is undone as one."""
     return _decided(served, answers.decisions_of(dict.fromkeys(change.ids), change))
 
 
 @router.post("/answers", tags=["suggestions"], responses=documented(404, 507))
 def answer(served: Service, given: models.Answers) -> models.ChangeDone:
-    """Answer questions: one change, which is taken back as one."""
+    """Answer questions in one change, which is undone as one."""
     decided = answers.answered(given.answers)
     if not decided:
-        raise Refusal(422, "answers: give accepted, tags or no")
+        raise Refusal(422, "answers: at least one of accepted, tags and no is required")
     return _decided(served, decided)
 
 
@@ -247,7 +249,7 @@ def tags(
     offset: Annotated[int, Query(ge=0, le=models.MOST_ID)] = 0,
     limit: Few = 100,
 ) -> models.TagPage:
-    """List the tags, with how many items have them."""
+    """List the tags, with the number of items that have them."""
     found, total = answers.tag_page(served, q, sort, offset, limit)
     counted = [models.Counted(**one._asdict()) for one in found]
     return models.TagPage(tags=counted, total=total)
@@ -255,7 +257,7 @@ def tags(
 
 @router.post("/tags/rename", tags=["tags"], responses=documented(404, 409, 507))
 def rename(served: Service, change: models.Renaming) -> models.ChangeDone:
-    """Give a tag another name, and with it all levels below it."""
+    """Rename a tag and all levels below it."""
     with served.writing() as collection:
         _refuse_readonly(served)
         return answers.done(served, collection.rename_tag(change.old, change.new), [])
@@ -263,7 +265,7 @@ def rename(served: Service, change: models.Renaming) -> models.ChangeDone:
 
 @router.post("/tags/merge", tags=["tags"], responses=documented(404, 507))
 def merge(served: Service, change: models.Merging) -> models.ChangeDone:
-    """Make one tag of several. Where they differ on an item, a yes counts more than a no."""
+    """Merge several tags into one. Where they disagree on an item, yes wins over no."""
     with served.writing() as collection:
         _refuse_readonly(served)
         return answers.done(served, collection.merge_tags(change.tags, change.into), [])
@@ -271,7 +273,7 @@ def merge(served: Service, change: models.Merging) -> models.ChangeDone:
 
 @router.post("/tags/delete", tags=["tags"], responses=documented(404, 507))
 def delete(served: Service, change: models.Deleting) -> models.ChangeDone:
-    """Take a tag away from all items. Tags below it stay."""
+    """Remove a tag from all items. Tags below it stay."""
     with served.writing() as collection:
         _refuse_readonly(served)
         return answers.done(served, collection.delete_tag(change.tag), [])
@@ -279,22 +281,22 @@ def delete(served: Service, change: models.Deleting) -> models.ChangeDone:
 
 @router.get("/changes", tags=["changes"])
 def changes(served: Service, limit: Few = 20) -> models.Changes:
-    """List the last changes, the latest first."""
+    """List the last changes, latest first."""
     return models.Changes(changes=answers.changes(served, limit))
 
 
 @router.post("/undo", tags=["changes"], responses=documented(409, 507))
 def undo(served: Service, wanted: models.Undoing | None = None) -> models.Undone:
-    """Take back the last change; again, the one before it."""
+    """Undo the last change; called again, the one before it."""
     with served.writing() as collection:
         _refuse_readonly(served)
         run = collection.next_undo()
-        said = collection.said_run(run) if run else "nothing can be taken back"
+        said = collection.said_run(run) if run else "nothing can be undone"
         if wanted is not None and wanted.change not in {one.number for one in run[:1]}:
-            raise Refusal(409, f"the last change is another one now ({said})", "changed_since")
+            raise Refusal(409, f"there is a later change by now ({said})", "changed_since")
         with removing_uploads(served, run):
             undone = collection.undo()
-    # Of a run the last one is given: what is said tells all of them.
+    # Of a run, the last change is returned; its description covers the whole run.
     return models.Undone(undone=undone and answers.change_of(undone, said))
 
 
@@ -307,4 +309,4 @@ def _decided(served: Served, decisions: answers.Decided) -> models.ChangeDone:
 
 def _refuse_readonly(served: Served) -> None:
     if served.collection.readonly:
-        raise Refusal(403, "the collection is served to be read only", "readonly")
+        raise Refusal(403, "the collection is served read-only", "readonly")

@@ -1,4 +1,4 @@
-"""What a request asks about or brings: an item, a vector, a text, or the content of a file."""
+"""What a request asks about or uploads: an item, a vector, a text, or the content of a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nearlabel.collection import Item
 T = TypeVar("T")
 
 _FORM, _JSON = "multipart/form-data", "application/json"
-_FILES = ("file", "picture")  # what a form may call its file
+_FILES = ("file", "picture")  # accepted names of the file field of a form
 _MOST_FIELDS, _MOST_FIELD = 1000, 2**16  # of a form
 _PART = {"type": "string", "format": "binary"}
 
@@ -32,11 +32,11 @@ class Posted(NamedTuple):
     ----------
     json : bytes or None
     content : bytes
-        Of a file, where there is no JSON.
+        The content of a file, if there is no JSON.
     name : str
-        What the client calls that file: for people, never a path.
+        The client's name of that file: for display, never a path.
     tags : list of str
-        Further fields of a form.
+        From further fields of a form.
     """
 
     json: bytes | None
@@ -46,14 +46,14 @@ class Posted(NamedTuple):
 
 
 class Query(NamedTuple):
-    """What is asked about.
+    """A query.
 
     Attributes
     ----------
     question : int or array
-        What `suggest` and the like of a collection take.
+        What `suggest` and similar methods of a collection take.
     item : Item or None
-        What the collection has of it.
+        The item of the collection, if it is one.
     name : str
     top : int or None
     """
@@ -65,7 +65,7 @@ class Query(NamedTuple):
 
 
 def body_of(model: str) -> dict[str, Any]:
-    """The body of an address that takes JSON or a file, for the description of the interface."""
+    """The OpenAPI description of a body that is JSON or a file."""
     form = {"type": "object", "required": ["file"], "properties": {"file": _PART}}
     if model == "NewContent":
         tags = {"type": "array", "items": {"$ref": "#/components/schemas/Tag"}}
@@ -95,25 +95,25 @@ async def posted(request: Request) -> Posted:
             given = [one for name in _FILES for one in form.getlist(name)]
             files = [one for one in given if isinstance(one, UploadFile)]
             if not files:
-                raise Refusal(422, "file: a form must have one file")
+                raise Refusal(422, "file: a form must have exactly one file")
             unknown = {*form} - {*_FILES, "tags"}
             if unknown:
-                raise Refusal(422, "the form has a field other than file and tags")
+                raise Refusal(422, "a form may only have the fields file and tags")
             tags = tuple(str(one) for one in form.getlist("tags"))
             return Posted(None, await files[0].read(), files[0].filename or "", tags)
     if kind.startswith("image/") or kind in ("application/octet-stream", "text/plain"):
         return Posted(None, await request.body())
-    raise Refusal(415, f"send {_JSON}, {_FORM}, or the content of a picture as image/jpeg")
+    raise Refusal(415, f"send {_JSON}, {_FORM}, or a picture as image/jpeg")
 
 
 def query_of(served: Served, body: Posted) -> Query:
-    """What a request asks about."""
+    """The query of a request."""
     if body.json is None:
         return query_of_file(served, body.content, body.name)
     asked = Question.model_validate_json(body.json)
     given = [name for name in ("id", "vector", "text") if getattr(asked, name) is not None]
     if len(given) != 1:
-        raise Refusal(422, "give one of id, vector and text")
+        raise Refusal(422, "exactly one of id, vector and text is required")
     if asked.id is not None:
         return query_of_item(served, asked.id)._replace(top=asked.top)
     if given[0] != served.kind.removesuffix("s"):
@@ -124,12 +124,12 @@ def query_of(served: Served, body: Posted) -> Query:
 
 
 async def answered(served: Served, body: Posted, answer: Callable[[Query], T]) -> T:
-    """What is answered to a request, from one state of the collection, by a thread of its own."""
+    """The answer to a request, from one state of the collection, computed in a thread."""
 
     def work() -> T:
         query = query_of(served, body)
         with served.answering():
-            if query.item is not None:  # as it is in this state
+            if query.item is not None:  # its current state
                 query = query._replace(item=served.collection.item(query.question))
             return answer(query)
 
@@ -137,13 +137,13 @@ async def answered(served: Served, body: Posted, answer: Callable[[Query], T]) -
 
 
 def query_of_item(served: Served, id: int) -> Query:
-    """The same for an item of the collection."""
+    """The answer for an item of the collection."""
     item = served.collection.item(id)
     return Query(item.id, item, item.shown_name)
 
 
 def query_of_file(served: Served, content: bytes, name: str) -> Query:
-    """The same for the content of a file, which may be an item of the collection."""
+    """The query for the content of a file, which may be an item of the collection."""
     check_content(served, content)
     digest = hashlib.sha256(content).digest()
     known = served.collection.known_contents([digest]).get(digest)
@@ -153,14 +153,14 @@ def query_of_file(served: Served, content: bytes, name: str) -> Query:
 
 
 def vector_of(served: Served, values: Any) -> Any:
-    """A vector that was sent, as the collection can compare it."""
+    """A vector that was sent, in the form of the collection's vectors."""
     width = served.collection.settings.width
     if width is not None and len(values) != width:
-        raise Refusal(422, f"vector: must have {width} numbers; got {len(values)}")
+        raise Refusal(422, f"vector must have {width} numbers; got {len(values)}")
     with np.errstate(over="ignore"):
         vector = np.array(values, np.float32)
     if not np.isfinite(vector).all():
-        raise Refusal(422, "vector: has a number that is too large")
+        raise Refusal(422, "vector has a number that is too large")
     return vector
 
 

@@ -1,4 +1,4 @@
-"""Files of the folders that were indexed, followed while their collection is served."""
+"""The files of indexed folders, followed while their collection is served."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 from nearlabel.app.served import Served
 from nearlabel.collection.folder_watch import STILL_WRITTEN, FolderWatch
 
-_EVERY = 5.0  # seconds between two looks, at least
-_REST = 10  # times as long as a look takes is the least time until the next one
+_EVERY = 5.0  # minimum seconds between two scans
+_REST = 10  # the pause is at least this many times the duration of a scan
 _log = logging.getLogger("nearlabel.service")
 
 
 class _EndedError(Exception):
-    """Nobody waits for the rest of a look."""
+    """The service ends before a scan is complete."""
 
 
 class FollowedFolders:
-    """A thread that looks for new, changed and vanished files until it is told to end."""
+    """A thread that scans for new, changed and deleted files until it is stopped."""
 
     def __init__(self, served: Served, every: float = _EVERY) -> None:
         self._served, self._every = served, every
@@ -30,16 +30,16 @@ class FollowedFolders:
         self._thread = threading.Thread(target=self._follow, name="folders", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start scanning."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the files that are being read; the others are found the next time."""
+        """Stop after the files that are being read; the others are found the next time."""
         self._end.set()
         self._thread.join()
 
     def look(self) -> None:
-        """Look at all folders once."""
+        """Scan all folders once."""
         collection = self._served.collection
         for root in collection.roots():
             if Path(root) == self._served.settings.uploads.absolute() or self._end.is_set():
@@ -49,14 +49,14 @@ class FollowedFolders:
                 if watch.has_news(collection, STILL_WRITTEN):
                     found = watch.look(collection, STILL_WRITTEN, self._go_on)
                     done = f"{found.new} new, {found.changed} changed, {found.gone} gone"
-                    _log.info("files of a folder: %s", done, extra={"path": root})
+                    _log.info("folder scanned: %s", done, extra={"path": root})
                     for name, why in found.skipped:
-                        _log.warning("a file was not read: it %s", why, extra={"path": name})
+                        _log.warning("a file was skipped: it %s", why, extra={"path": name})
                 self._missing.discard(root)
             except (OSError, ValueError) as error:  # a disk that is not mounted may come back
                 if root not in self._missing:
                     why = getattr(error, "strerror", None) or str(error)
-                    _log.warning("a folder was not looked at: %s", why, extra={"path": root})
+                    _log.warning("a folder could not be scanned: %s", why, extra={"path": root})
                 self._missing.add(root)
 
     def _go_on(self, *_: object) -> None:
@@ -72,6 +72,6 @@ class FollowedFolders:
             except _EndedError:
                 return
             except Exception:
-                _log.exception("folders are not followed any more")
+                _log.exception("folders are no longer followed")
                 return
             pause = max(self._every, _REST * (time.monotonic() - begin))

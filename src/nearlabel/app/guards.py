@@ -1,8 +1,8 @@
-"""What a request must be before it reaches the service: from whom, by which name, how large.
+"""What is checked before a request reaches the service: its origin, host name and size.
 
-A page of any other site can send requests to this machine through the browser of whoever looks at
-it. So the host must be one of ours, against names that are made to point here, and what changes
-something must come from our own page, or from a program, which has no origin.
+A page of any other site can send requests to this machine through a visitor's browser. So the host
+must be one of ours, against DNS rebinding, and requests that change something must come from our
+own page, or from a program, which sends no origin.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nearlabel.app.responses import Refusal, answer_to, error_response
 from nearlabel.app.service_settings import ServiceSettings, is_loopback
 
 OPEN = ("/login", "/static/", "/api/health")
-"""Beginnings of addresses that need no token."""
+"""Prefixes of addresses that need no token."""
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
@@ -31,17 +31,17 @@ HEADERS = {
     ),
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",  # with none, a browser would hide the origin of a form, too
+    "referrer-policy": "same-origin",  # no-referrer would also hide the origin of a form
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 _SAFE = ("GET", "HEAD", "OPTIONS")
-_SLOWEST = 50_000  # bytes a second that a large request may come with
+_SLOWEST = 50_000  # minimum bytes per second of a large request
 
 
 class Guard:
-    """Refuses what must not reach an application, and closes the doors of what leaves it."""
+    """Refuses requests that must not reach an application; adds security headers to answers."""
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self._app, self._settings = app, settings
@@ -69,13 +69,13 @@ class Guard:
             return
         try:
             await self._app(scope, self._limited(receive), send_guarded)
-        except Exception as error:  # that no handler within was made for
+        except Exception as error:  # not handled inside
             if is_begun:
                 raise
             await answer_to(error, scope["path"])(scope, receive, send_guarded)
 
     def _refused(self, scope: Scope, headers: Headers) -> Response | None:
-        """The answer to a request that goes no further."""
+        """The answer to a request that is refused or redirected; None if it may pass."""
         settings, path = self._settings, scope["path"]
         try:
             check_host(headers, settings)
@@ -93,7 +93,7 @@ class Guard:
             return error_response(refusal)
 
     def _limited(self, receive: Receive) -> Receive:
-        """What gives a body, but not more of it, nor more slowly, than is allowed."""
+        """Receive a body, within the limits on size and time."""
         settings, begin, size = self._settings, time.monotonic(), 0
 
         async def receive_limited() -> Message:
@@ -112,7 +112,7 @@ class Guard:
 
 
 def check_host(headers: Mapping[str, str], settings: ServiceSettings) -> None:
-    """Refuse a host by which this service is not called."""
+    """Refuse a host name that this service is not known by."""
     given = headers.get("host", "")
     try:
         host = urlsplit(f"//{given}").hostname or ""
@@ -125,7 +125,7 @@ def check_host(headers: Mapping[str, str], settings: ServiceSettings) -> None:
     except ValueError:
         raise Refusal(
             403,
-            "this service is not called by that name; if it should be, start it with "
+            "this service is not known by that name; to allow it, start the service with "
             "--allow-host NAME",
             "host_refused",
         ) from None
@@ -134,21 +134,21 @@ def check_host(headers: Mapping[str, str], settings: ServiceSettings) -> None:
 
 
 def check_site(method: str, headers: Mapping[str, str]) -> None:
-    """Refuse what a page of another site asks for, but for following a link to here."""
+    """Refuse requests from pages of other sites, except following a link to here."""
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     is_foreign = site in ("cross-site", "same-site")
     if method in _SAFE:
         if is_foreign and headers.get("sec-fetch-mode") != "navigate":
-            raise Refusal(403, "another site may not read this", "origin_refused")
+            raise Refusal(403, "other sites may not read this", "origin_refused")
         return
     if origin is not None:
         is_foreign |= _netloc(origin) != headers.get("host", "").lower()
     if is_foreign:
-        raise Refusal(403, "another site may not change anything here", "origin_refused")
+        raise Refusal(403, "other sites may not change anything here", "origin_refused")
 
 
 def check_size(headers: Mapping[str, str], most: int) -> None:
-    """Refuse a body that says that it is too large, before it is sent."""
+    """Refuse a body whose declared length is too large, before it is sent."""
     length = headers.get("content-length", "0")
     if not (length.isascii() and length.isdigit()):
         raise Refusal(400, "Content-Length is not a number")
@@ -159,10 +159,12 @@ def check_size(headers: Mapping[str, str], most: int) -> None:
 def _netloc(origin: str) -> str:
     try:
         return urlsplit(origin).netloc.lower()
-    except ValueError:  # no address at all
+    except ValueError:  # not an address
         return ""
 
 
 def _too_large(most: int) -> Refusal:
     headers: dict[str, Any] = {"Connection": "close"}
-    return Refusal(413, f"this is too large: {most / 2**20:.0f} MiB at most", headers=headers)
+    return Refusal(
+        413, f"the request is too large: at most {most / 2**20:.0f} MiB", headers=headers
+    )

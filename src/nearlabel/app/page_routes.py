@@ -1,4 +1,4 @@
-"""The page for people: each view is a template, filled from what the interface would answer."""
+"""The page for people: each view is a template, filled with the answers of the interface."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from nearlabel.collection.learning_methods import METHODS
 
 ITEMS_A_PAGE = 120
 TAGS_A_PAGE = 200
-ROWS_AT_ONCE = 6  # questions of a queue
+ROWS_AT_ONCE = 6  # questions in a queue
 TILES_AT_ONCE = 24  # questions about one tag
-_FEWEST_ASKED, _LEAST_ASKED = 3, 0.1  # suggestions of a question, and how likely others are
-NO_IN_A_ROW = 8  # answers after which the rest is too unlikely to have a tag
+_FEWEST_ASKED, _LEAST_ASKED = 3, 0.1  # suggestions, and the minimum probability of further ones
+NO_IN_A_ROW = 8  # answers of No after which the rest is unlikely to have the tag
 _SUGGESTED, _GROUPS, _PER_GROUP, _SIMILAR = 10, 5, 8, 12
-_UNDO_UNASKED = 50  # items of a change that is taken back without asking
+_UNDO_UNASKED = 50  # largest number of items undone without confirmation
 _TEXT_SHOWN = 20_000  # characters
 _THUMBNAIL, _PREVIEW = 256, 1280  # pixels of the longer side
 _KEPT = {"cache-control": "private, max-age=31536000, immutable"}
@@ -63,7 +63,7 @@ def grid(
         found, missing = [], ""
         try:
             found = collection.items(tag or None, state, after, ITEMS_A_PAGE + 1, name=name or None)
-        except ValueError as error:  # there is no such tag
+        except ValueError as error:  # no such tag
             missing = reason_of(error)
         items = [answers.described(served, item) for item in found[:ITEMS_A_PAGE]]
         is_filtered = bool(tag or name or state != "all") and not missing
@@ -84,7 +84,7 @@ def grid(
 
 @router.get("/items/{id}")
 def item_page(served: Service, id: ItemId) -> HTMLResponse:
-    """One item, with its tags, and what is suggested for it."""
+    """One item, with its tags and suggestions."""
     with served.answering():
         query = query_of_item(served, id)
         return _answer_page(served, query)
@@ -92,13 +92,13 @@ def item_page(served: Service, id: ItemId) -> HTMLResponse:
 
 @router.post("/ask")
 async def ask(served: Service, body: Body) -> HTMLResponse:
-    """What is suggested for a file that was dropped on the page."""
+    """Suggestions for a file that was dropped on the page."""
     return await answered(served, body, partial(_answer_page, served))
 
 
 @router.get("/items/{id}/near")
 def near(served: Service, id: ItemId) -> HTMLResponse:
-    """The items near one, by tags and altogether: fetched when the rest of its page is there."""
+    """The items near one, by tag and overall: fetched after the rest of its page."""
     with served.answering():
         return _near(served, query_of_item(served, id))
 
@@ -123,7 +123,7 @@ def review(
         try:
             n = TILES_AT_ONCE if tag else ROWS_AT_ONCE
             found = answers.questions(served, n, strategy, tag or None, without)
-            for one in found:  # what nobody would think of need not be rejected
+            for one in found:  # unlikely tags need not be rejected
                 one.suggestions = [
                     each
                     for place, each in enumerate(one.suggestions)
@@ -167,7 +167,7 @@ def tag_list(
 
 @router.get("/changes")
 def change_list(served: Service, limit: Few = 50) -> HTMLResponse:
-    """What was done, the latest first."""
+    """The changes, latest first."""
     with served.collection.snapshot(learned=False):
         found = answers.changes(served, limit)
         following = {one.number for one in served.collection.next_undo()}
@@ -183,13 +183,13 @@ def settings_page(served: Service) -> HTMLResponse:
 
 @router.get("/thumbnails/{id}")
 def thumbnail(served: Service, id: ItemId, request: Request) -> Response:
-    """The small picture of an item."""
+    """The thumbnail of an item."""
     return _picture(served, id, request, _THUMBNAIL)
 
 
 @router.get("/previews/{id}")
 def preview(served: Service, id: ItemId, request: Request) -> Response:
-    """A larger picture of an item: made anew, so that nothing of its file but pixels is shown."""
+    """A larger picture of an item, encoded again so that only the pixels of its file are shown."""
     return _picture(served, id, request, _PREVIEW)
 
 
@@ -210,7 +210,7 @@ def login(
     token: Annotated[str, Form(max_length=5000)],
     target: Annotated[str, Form(alias="next", max_length=2000)] = "/",
 ) -> Response:
-    """Give a browser that knows the token a cookie."""
+    """Give a cookie to a browser that sends the token."""
     wanted = served.settings.token
     if wanted is None or not is_token(token.strip(), wanted):
         time.sleep(0.5)
@@ -230,7 +230,7 @@ def login(
 
 
 def _answer_page(served: Served, query: Asked) -> HTMLResponse:
-    """The page of what is asked about."""
+    """The page of a query."""
     has = set() if query.item is None else {*query.item.yes}
     found = answers.suggestions(served, query, _SUGGESTED + len(has))
     return _page(
@@ -255,7 +255,7 @@ def _near(served: Served, query: Asked) -> HTMLResponse:
 
 
 def _text(served: Served, query: Asked) -> str:
-    """The text of an item, as far as a person would read it here."""
+    """The text of an item, up to a readable length."""
     if query.item is None or served.kind != "texts":
         return ""
     try:
@@ -268,7 +268,7 @@ def _text(served: Served, query: Asked) -> str:
 def _picture(served: Served, id: int, request: Request, size: int) -> Response:
     item = served.collection.item(id)
     if served.kind != "pictures":
-        raise Refusal(404, "the items of this collection are no pictures")
+        raise Refusal(404, "the items of this collection are not pictures")
     tag = f'"{item.content.hex()[:32]}-{size}"'
     headers = {"etag": tag}
     if request.url.query and item.content.hex().startswith(request.url.query):
@@ -279,14 +279,14 @@ def _picture(served: Served, id: int, request: Request, size: int) -> Response:
         made = served.thumbnail(id, size)
     except FileNotFoundError:
         try:
-            made = served.thumbnail(id, _THUMBNAIL)  # which may have been kept
+            made = served.thumbnail(id, _THUMBNAIL)  # possibly cached
         except FileNotFoundError:
             raise Refusal(404, "the file of this item is missing") from None
     return Response(made, media_type="image/jpeg", headers=headers)
 
 
 def _page(served: Served, template: str, **values: Any) -> HTMLResponse:
-    """A whole page, with what stands on all of them."""
+    """A whole page, with the parts that all pages share."""
     run = served.collection.next_undo()
     return _rendered(
         template,
@@ -304,7 +304,7 @@ def _page(served: Served, template: str, **values: Any) -> HTMLResponse:
 
 
 def error_page(refusal: Refusal) -> HTMLResponse:
-    """An error for people who look at it in a browser."""
+    """An error page for browsers."""
     message = refusal.detail[0].upper() + refusal.detail[1:].rstrip(".") + "."
     return _rendered("error.html", refusal.status_code, message=message)
 
@@ -314,11 +314,11 @@ def _rendered(template: str, status: int = 200, **values: Any) -> HTMLResponse:
 
 
 def _address(path: str, query: Mapping[str, Any]) -> str:
-    """An address with those parameters that say something."""
+    """An address with its nonempty parameters."""
     given = {name: value for name, value in query.items() if value not in (None, "", "all")}
     return f"{path}?{urlencode(given)}" if given else path
 
 
 def reason_of(error: ValueError) -> str:
-    """What a collection says is wrong, for people."""
+    """An error of a collection as a message for people."""
     return "The collection " + str(error).removeprefix(f"{getattr(error, 'path', '')} ")

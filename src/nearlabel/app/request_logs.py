@@ -1,7 +1,6 @@
 """Logs of the service: one JSON object per line, or short lines for a terminal.
 
-What may be secret is in no line: neither headers nor bodies, nor what stands behind the ? of an
-address.
+Logs contain no secrets: no headers, no bodies, and nothing after the ? of an address.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _log = logging.getLogger("nearlabel.requests")
 
 
 def log_request(scope: Scope, status: int, size: int, seconds: float) -> None:
-    """Write the line of a request that was answered."""
+    """Log a request that was answered."""
     if not _log.isEnabledFor(logging.INFO):
         return
     client = scope.get("client")
@@ -52,7 +51,7 @@ class JsonLines(logging.Formatter):
 
 
 class PlainLines(logging.Formatter):
-    """A record as a line for people; what would control a terminal is escaped."""
+    """A record as a line for people; control characters are escaped."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
@@ -67,9 +66,9 @@ class PlainLines(logging.Formatter):
 
 
 def set_up_logs(form: str) -> None:
-    """Have the logs of the service go to standard error: "json", "text", or "auto" by what it is.
+    """Send the logs of the service to standard error, as "json" or "text", or "auto" to choose.
 
-    On a terminal only what goes wrong is told.
+    On a terminal, "auto" shows warnings and errors only.
     """
     plain = form == "text" or (form == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler(sys.stderr)
@@ -78,12 +77,12 @@ def set_up_logs(form: str) -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(logging.WARNING)
-    logging.basicConfig(handlers=[handler], level=logging.WARNING)  # what libraries say beside
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)  # messages of libraries
     logging.getLogger("nearlabel.service").setLevel(logging.INFO)
     if form != "auto" or not plain:
         _log.setLevel(logging.INFO)
 
 
 def tell_end() -> None:
-    """Write that nothing more will come."""
-    logging.getLogger("nearlabel.service").info("the service has ended; everything is stored")
+    """Log that the service has ended."""
+    logging.getLogger("nearlabel.service").info("the service has stopped; all changes are stored")

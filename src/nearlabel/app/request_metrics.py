@@ -1,4 +1,4 @@
-"""Figures about requests, in the form that Prometheus reads."""
+"""Metrics of requests in the Prometheus format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 
 
 class RequestMetrics:
-    """What is counted about requests and the collection."""
+    """What is measured about requests and the collection."""
 
     def __init__(self, served: Served) -> None:
         self._served = served
@@ -32,13 +32,13 @@ class RequestMetrics:
             "nearlabel_request_seconds", "Time to answer.", ("route",), buckets=_SECONDS, **kept
         )
         self.under_way = Gauge("nearlabel_requests_under_way", "Requests being answered.", **kept)
-        self._items = Gauge("nearlabel_items", "Items of the collection.", ("state",), **kept)
-        self._tags = Gauge("nearlabel_tags", "Tags of the collection.", **kept)
-        self._changes = Gauge("nearlabel_changes", "Changes of the collection.", **kept)
+        self._items = Gauge("nearlabel_items", "Items in the collection.", ("state",), **kept)
+        self._tags = Gauge("nearlabel_tags", "Tags in the collection.", **kept)
+        self._changes = Gauge("nearlabel_changes", "Number of the last change.", **kept)
         ProcessCollector(registry=self._registry)
 
     def response(self) -> Response:
-        """All figures as they are now."""
+        """All metrics with their current values."""
         totals = self._served.totals()
         for state in ("tagged", "untagged", "missing"):
             self._items.labels(state).set(totals.counts[state])
@@ -49,7 +49,7 @@ class RequestMetrics:
 
 
 class Measured:
-    """Counts and logs the requests of an application, those that are refused, too."""
+    """Counts and logs the requests of an application, including refused ones."""
 
     def __init__(self, app: ASGIApp, metrics: RequestMetrics) -> None:
         self._app, self._metrics = app, metrics
@@ -74,7 +74,7 @@ class Measured:
         finally:
             self._metrics.under_way.dec()
             seconds = time.perf_counter() - begin
-            # By the pattern of the address: one figure for all items, and none for nonsense.
+            # By the pattern of the address: one time series for all items, none for unknown ones.
             route = getattr(scope.get("route"), "path", "none")
             if scope["path"].startswith("/static/"):
                 route = "/static"

@@ -1,4 +1,4 @@
-"""What the service answers where something is wrong: one form, with codes that stay."""
+"""Error answers of the service: one format, with stable codes."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ CODES = {
         "unsupported",
         "This is not a picture in a known format, or an unknown content type.",
     ),
-    422: ("invalid", "A value is missing, or is not what is accepted."),
-    500: ("internal", "An error of the service itself; its log says more."),
-    503: ("unavailable", "The service has too much to do, or too little memory."),
-    507: ("disk_full", "There is no room left on the disk."),
+    422: ("invalid", "A value is missing or not valid."),
+    500: ("internal", "An internal error of the service; see its log."),
+    503: ("unavailable", "The service is overloaded or out of memory."),
+    507: ("disk_full", "There is no space left on the disk."),
 }
-_LISTED = 3  # of the values that are wrong
+_LISTED = 3  # wrong values listed at most
 _log = logging.getLogger("nearlabel.service")
 
 
 class ErrorDetail(BaseModel):
-    """What is wrong."""
+    """An error."""
 
-    code: str = Field(description="a word for programs, which stays the same")
-    message: str = Field(description="a sentence for people, which may change")
+    code: str = Field(description="for programs; stays the same")
+    message: str = Field(description="for people; may change")
 
 
 class ErrorBody(BaseModel):
-    """The body of every answer from 400 on."""
+    """The body of every answer with status 400 or above."""
 
     error: ErrorDetail
 
 
 class Refusal(HTTPException):
-    """A request that is answered with a status and a reason."""
+    """A request that is refused with a status and a reason."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Refusal(HTTPException):
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Answers of an address that are errors, for the description of the interface."""
+    """The error answers of an address, for its OpenAPI description."""
     usual = (400, 401, 403, 408, 413, 422, 500, 503)
     return {
         status: {"model": ErrorBody, "description": CODES[status][1]}
@@ -81,7 +81,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def error_body(code: str, message: str) -> dict[str, Any]:
-    """The body of an answer that is an error."""
+    """The body of an error answer."""
     return {"error": {"code": code, "message": message}}
 
 
@@ -102,18 +102,18 @@ def refusal_of(error: Exception) -> Refusal:
             if isinstance(error, kind):
                 return Refusal(status, said)
         if "readonly=True" in said:
-            return Refusal(403, "the collection is served to be read only", "readonly")
+            return Refusal(403, "the collection is served read-only", "readonly")
     elif isinstance(error, ArgumentError | ArgumentTypeError):
         return Refusal(422, one_line(str(error)))
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return Refusal(507)
     if isinstance(error, MemoryError):
-        return Refusal(503, "this needs more memory than there is")
+        return Refusal(503, "there is not enough memory for this")
     return Refusal(500)
 
 
 def _said_values(error: RequestValidationError | ValidationError) -> str:
-    """Which values are wrong, and what they must be."""
+    """Which values are wrong, and what is accepted."""
     found = error.errors()
     said = [
         f"{'.'.join(str(one) for one in each['loc'] if one != 'body') or 'body'}: {each['msg']}"
@@ -130,7 +130,7 @@ def error_response(refusal: Refusal) -> JSONResponse:
 
 
 def answer_to(error: Exception, path: str) -> JSONResponse:
-    """The answer to a request that ended with an error; one of ours is logged."""
+    """The answer to a request that ended with an error; internal errors are logged."""
     refusal = refusal_of(error)
     if refusal.status_code >= 500 and not isinstance(error, Refusal):
         _log.error("a request failed", exc_info=error, extra={"path": path})
@@ -138,7 +138,7 @@ def answer_to(error: Exception, path: str) -> JSONResponse:
 
 
 def install_error_answers(app: FastAPI, page: Callable[[Refusal], Response]) -> None:
-    """Have all errors of an application be answered in one form; `page` is that for people."""
+    """Answer all errors of an application in one format; `page` renders them for people."""
 
     async def answer(request: Request, error: Exception) -> Response:
         path = request.url.path
@@ -147,7 +147,9 @@ def install_error_answers(app: FastAPI, page: Callable[[Refusal], Response]) -> 
             if refusal.status_code < 500:
                 return page(refusal)
         found = answer_to(error, path)
-        if found.status_code == 405:  # the framework names the methods of one route of several
+        if (
+            found.status_code == 405
+        ):  # the framework lists the methods of only one of several routes
             path = getattr(request.scope.get("route"), "path", "")
             if methods := app.openapi()["paths"].get(path):
                 found.headers["Allow"] = ", ".join(methods).upper()

@@ -1,4 +1,4 @@
-"""A collection as the service has it: what many requests share."""
+"""A collection as shared by the requests of the service."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nearlabel.collection import Collection, TagCount
 from nearlabel.collection.item_features import ItemFeatures, item_features
 from nearlabel.common.validation import check_n_jobs
 
-_DECODED_AT_ONCE = 2  # pictures, each of which may take a few hundred megabytes
+_DECODED_AT_ONCE = 2  # pictures, each of which may take hundreds of megabytes
 
 
 class Totals(NamedTuple):
-    """What is counted of a collection, after a change."""
+    """The counts of a collection after a change."""
 
     change: int
     counts: dict[str, int]
@@ -25,21 +25,21 @@ class Totals(NamedTuple):
 
 
 class Served:
-    """A collection, and what is made once for all requests.
+    """A collection, and what is computed once for all requests.
 
     Attributes
     ----------
     collection : Collection
     settings : ServiceSettings
     kind : str
-        What the items are.
+        The kind of the items.
     is_ready : bool
-        Whether the first answer will be as fast as the others.
+        Whether the first answer will be as fast as later ones.
     """
 
     def __init__(self, collection: Collection, settings: ServiceSettings) -> None:
         self.collection, self.settings = collection, settings
-        self.kind = collection.settings.kind  # which stays; each time it would be read anew
+        self.kind = collection.settings.kind  # constant; `settings` reads the database each time
         self.is_ready = False
         self._computing = threading.BoundedSemaphore(check_n_jobs(-1))
         self._writing = threading.RLock()
@@ -50,21 +50,21 @@ class Served:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """One state of the collection, and a turn to compute: one for each core.
+        """One state of the collection, and one of as many slots as there are cores.
 
-        More at once would slow each other down.
+        More computations at once would slow each other down.
         """
         with self._computing, self.collection.snapshot():
             yield
 
     @contextmanager
     def writing(self) -> Iterator[Collection]:
-        """The collection, for changes that belong together: nothing comes between them."""
+        """The collection, for changes that belong together and must not be interleaved."""
         with self._writing:
             yield self.collection
 
     def totals(self) -> Totals:
-        """How many items and tags there are; counted again after each change."""
+        """The numbers of items and tags, counted again after each change."""
         collection = self.collection
         with collection.snapshot(learned=False):
             change, totals = collection.last_change(), self._totals
@@ -74,7 +74,7 @@ class Served:
         return totals
 
     def features(self) -> ItemFeatures:
-        """What makes vectors of pictures or texts."""
+        """What computes vectors from pictures or texts."""
         with self._making:
             if self._features is None:
                 settings = self.collection.settings
@@ -82,19 +82,19 @@ class Served:
             return self._features
 
     def vector_of(self, content: bytes) -> Any:
-        """The vector of a picture or a text, by the content of its file."""
+        """The vector of a picture or a text, from the content of its file."""
         features = self.features()
         with self._decoding:
             return features.vectors([content])
 
     def thumbnail(self, id: int, size: int) -> bytes:
-        """A small picture of an item; made when it is first asked for."""
+        """A thumbnail of an item, created on first use."""
         with self._decoding:
             return self.collection.thumbnail(id, size)
 
     def warm_up(self) -> None:
-        """Load what the first request would have to wait for."""
-        with suppress(Exception):  # whoever asks is told
+        """Load what the first request would otherwise wait for."""
+        with suppress(Exception):  # requests report it
             with self.collection.snapshot():
                 for id in self.collection.ids(limit=1):
                     self.collection.suggest(id)
@@ -106,7 +106,7 @@ class Served:
 
 
 def _example(kind: str) -> bytes:
-    """The content of a file of a kind."""
+    """The content of a file as input of the features."""
     if kind == "texts":
         return b"words"
     from PIL import Image

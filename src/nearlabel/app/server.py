@@ -1,4 +1,4 @@
-"""The service as a process: its address, slow clients, and its end."""
+"""The service as a process: its address, slow clients, and its shutdown."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from nearlabel.collection import Collection
 from nearlabel.common.threads import one_blas_thread
 
 _CONNECTIONS = 500
-_SLOWEST = 10_000  # bytes a second that a client must read
+_SLOWEST = 10_000  # minimum bytes per second that a client must read
 _M_MMAP_THRESHOLD, _LARGE_BLOCK = -3, 2**20  # of malloc.h; bytes
-_LAST_SECONDS = 20  # in which requests under way may be answered at the end
+_LAST_SECONDS = 20  # for requests under way at shutdown
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens on an address; an OSError says why it cannot."""
+    """A socket listening on an address; OSError if that is not possible."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    # What asyncio does not know to be TCP it does not send at once: an answer would take 40 ms.
+    # asyncio sets TCP_NODELAY only on sockets known to be TCP; without it, answers take 40 ms.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -45,23 +45,22 @@ def serve(
     listening: socket.socket,
     started: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve a collection until the process is told to end by SIGINT or SIGTERM.
+    """Serve a collection until SIGINT or SIGTERM.
 
-    Requests that are under way are answered then. The collection is not closed.
+    Requests under way are still answered. The collection is not closed.
     """
     server = server_of(collection, settings, started)
     _give_large_blocks_back()
-    # Requests at the same time share the cores: were each to use all of them, they would wait for
-    # each other.
+    # Concurrent requests share the cores: if each used all of them, they would wait for each other.
     with one_blas_thread:
         asyncio.run(server.serve(sockets=[listening]))
 
 
 def _give_large_blocks_back() -> None:
-    """Let the memory of large arrays go back to the system as soon as it is free.
+    """Return the memory of large arrays to the system as soon as it is freed.
 
-    By itself glibc raises the size from which it does so with each large array that is freed, and
-    a process that runs for weeks keeps more and more memory in pieces that nobody can use.
+    By default glibc raises the threshold for doing so with each large array that is freed, and a
+    long-running process keeps more and more memory in fragments that cannot be used.
     """
     with contextlib.suppress(OSError, AttributeError):  # another C library
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
@@ -70,7 +69,7 @@ def _give_large_blocks_back() -> None:
 def server_of(
     collection: Collection, settings: ServiceSettings, started: Callable[[], None] = lambda: None
 ) -> uvicorn.Server:
-    """The server of a collection, which has not started yet."""
+    """The server of a collection, not started yet."""
     config = uvicorn.Config(
         create_app(collection, settings),
         http=_protocol(settings.seconds),
@@ -88,22 +87,22 @@ def server_of(
 
 
 class _Server(uvicorn.Server):
-    """A server that tells when it has started, and ends as its caller wishes."""
+    """A server that reports when it has started, and shuts down as its caller wishes."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
         super().__init__(config)
         self._tell = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
+        """Start listening."""
         await super().startup(sockets)
         self._tell()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End on signals; unlike uvicorn's own, they are not raised again afterwards."""
+        """Stop on signals; unlike in uvicorn, they are not raised again afterwards."""
         if threading.current_thread() is not threading.main_thread():
-            yield  # only that one hears of signals
+            yield  # only the main thread receives signals
             return
         kinds = (signal.SIGINT, signal.SIGTERM)
         before = {one: signal.signal(one, self.handle_exit) for one in kinds}
@@ -115,11 +114,11 @@ class _Server(uvicorn.Server):
 
 
 def _protocol(seconds: float) -> type[H11Protocol]:
-    """A protocol that does not wait for ever: for the head of a request, or a reader."""
+    """A protocol with timeouts for the head of a request and for readers of answers."""
 
     class Impatient(H11Protocol):
         _timer: asyncio.TimerHandle | None = None
-        _left: tuple[Any, int] = (None, 0)  # bytes of which answer were unread at the last look
+        _left: tuple[Any, int] = (None, 0)  # the answer and its unread bytes at the last check
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -144,8 +143,8 @@ def _protocol(seconds: float) -> type[H11Protocol]:
             if self.transport.is_closing() and not unread:
                 return
             is_idle = not unread and (self.cycle is None or self.cycle.response_complete)
-            is_half = is_idle and self.timeout_keep_alive_task is None  # of a head
-            # An answer counts as complete when it is in the buffer, though nobody reads it there.
+            is_half = is_idle and self.timeout_keep_alive_task is None  # an incomplete head
+            # An answer counts as complete once it is buffered, even if nobody reads it.
             is_stuck = unread and answer is self.cycle and before - unread < seconds * _SLOWEST
             if is_half or is_stuck:
                 self.transport.abort()

@@ -1,4 +1,4 @@
-"""The application: the interface, the page, and what stands before them."""
+"""The application: the interface, the page, and their guards."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from nearlabel.collection import Collection
 STATIC = Path(__file__).with_name("static")
 _ABOUT = (
     "Suggests tags for items from the tagged items nearest to them, finds items, and learns from "
-    "every tag at once. Every error has one form, with a code that stays the same."
+    "every tag immediately. All errors have one format, with stable codes."
 )
 
 
@@ -54,7 +54,7 @@ def create_app(collection: Collection, settings: ServiceSettings) -> FastAPI:
         description=_ABOUT,
         version=nearlabel.__version__,
         openapi_url="/api/openapi.json",
-        docs_url=None,  # they load scripts from elsewhere
+        docs_url=None,  # they load scripts from other sites
         redoc_url=None,
         lifespan=lifespan,
         middleware=[
@@ -81,7 +81,7 @@ def _metrics(metrics: RequestMetrics) -> Any:
 
 
 def _described(app: FastAPI) -> dict[str, Any]:
-    """The description of the interface, with the bodies that are read by hand."""
+    """The OpenAPI description, with the bodies that are parsed by hand."""
     if app.openapi_schema is None:
         described = get_openapi(
             title=app.title,

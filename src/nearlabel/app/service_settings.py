@@ -1,4 +1,4 @@
-"""How a service is reached, and what it takes."""
+"""How a service is reached, and what it accepts."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _MOST_TOKEN = 4096
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """What the parts of a service have to know.
+    """Settings shared by the parts of a service.
 
     Attributes
     ----------
     uploads : Path
-        Folder in which pictures and texts that are uploaded are kept.
+        Folder for uploaded pictures and texts.
     host : str, default="127.0.0.1"
-        The address that it listens on.
+        The address to listen on.
     names : frozenset of str
-        Further names by which it may be called, as behind a proxy.
+        Further host names, as behind a proxy.
     token : str, optional
-        What clients must know.
+        The secret that clients must send.
     most_bytes : int
-        Of a request.
+        The largest request.
     most_pixels : int
-        Of a picture that is uploaded.
+        The largest uploaded picture.
     seconds : float
-        In which a request must have arrived; a large one has longer.
+        Time for a request to arrive; longer for a large one.
     follows_folders : bool, default=False
-        Whether files of the folders that were indexed are followed.
+        Whether files of the indexed folders are followed.
     """
 
     uploads: Path
@@ -50,7 +50,7 @@ class ServiceSettings:
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):
             raise ValueError(
-                f"{self.host} can be reached by other machines, so a token is needed: give "
+                f"{self.host} can be reached by other machines, so a token is needed: pass "
                 f"--token-file FILE, which is created if it does not exist, or set {TOKEN_VARIABLE}"
             )
         if self.token is not None:
@@ -68,23 +68,25 @@ def is_loopback(host: str) -> bool:
 
 
 def check_token(token: str) -> None:
-    """Refuse a token that can be guessed, or that a header cannot hold."""
+    """Refuse a token that can be guessed, or that a header cannot contain."""
     if len(token) < SHORTEST_TOKEN:
         raise ValueError(f"a token must have at least {SHORTEST_TOKEN} characters")
     if len(token) > _MOST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
-        raise ValueError("a token must consist of letters, digits and signs of ASCII, no spaces")
+        raise ValueError(
+            "a token must consist of ASCII letters, digits and punctuation, without spaces"
+        )
 
 
 def _is_credential(file: Path) -> bool:
-    """Whether systemd keeps a file for this service alone, whatever its mode says."""
+    """Whether a file is a systemd credential, private to this service whatever its mode."""
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     return bool(folder) and file.resolve().parent == Path(str(folder)).resolve()
 
 
 def token_of(path: str | None) -> str | None:
-    """The token in a file, which is created if it does not exist; else that of the environment.
+    """The token in a file, which is created if it does not exist; otherwise from the environment.
 
-    The variable is removed: processes that this one starts need not know it.
+    The variable is removed, so that child processes do not inherit it.
     """
     given = os.environ.pop(TOKEN_VARIABLE, None)
     if path is None:

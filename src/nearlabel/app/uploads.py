@@ -1,7 +1,7 @@
-"""Files that clients send: checked before they are decoded, and kept by their content.
+"""Uploaded files: checked before they are decoded, and stored by their content.
 
-What a client calls a file is shown to people, and never becomes a path: a file is kept under the
-sha256 of its content. So the same upload twice is one file and one item.
+A client's name for a file is only displayed, and never becomes a path: a file is stored under the
+sha256 of its content. So uploading it twice gives one file and one item.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ _SUFFIXES = {
     "RAW": ".raw",
     "TIFF": ".tiff",
 }
-_DECODED_ELSEWHERE = ("HEIC", "RAW")  # by a process of their own, with limits of its own
+_DECODED_ELSEWHERE = ("HEIC", "RAW")  # in a separate process, with its own limits
 _LONGEST_NAME = 200
 
 
 class Kept(NamedTuple):
-    """An item that was sent, and whether it is a new one."""
+    """An uploaded item, and whether it is new."""
 
     id: int
     is_new: bool
 
 
 def check_content(served: Served, content: bytes) -> str:
-    """Refuse a file that is not what the collection holds, or too large; the suffix of it."""
+    """Refuse a file of another kind than the collection, or too large; returns its suffix."""
     if served.kind == "vectors":
         raise Refusal(415, 'this collection holds vectors: send {"vector": …}')
     if served.kind == "texts":
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise Refusal(415, "the file is no text in UTF-8") from None
+            raise Refusal(415, "the file is not UTF-8 text") from None
         if "\0" in text or not text.strip():
-            raise Refusal(415, "the file is no text, or an empty one")
+            raise Refusal(415, "the file is not text, or is empty")
         return ".txt"
     found = format_of(content[:HEAD])
     if found is None:
@@ -68,19 +68,21 @@ def check_content(served: Served, content: bytes) -> str:
         width, height = _size(content, found)
         if width * height > served.settings.most_pixels:
             most = served.settings.most_pixels
-            raise Refusal(413, f"the picture has {width:,} x {height:,} pixels; {most:,} at most")
+            raise Refusal(
+                413, f"the picture has {width:,} x {height:,} pixels; at most {most:,} are allowed"
+            )
     return _SUFFIXES[found]
 
 
 def _size(content: bytes, found: str) -> tuple[int, int]:
-    """Width and height of a picture, of which only the header is read."""
+    """Width and height of a picture, from its header only."""
     with no_warnings_of_pillow():
         try:
             with opened(io.BytesIO(content), found) as image:
                 return image.size
         except ImportError as error:
-            raise UnreadablePicture("", f"was not read: {error}") from None
-        except Exception as error:  # Pillow raises errors of any kind about a damaged file
+            raise UnreadablePicture("", f"cannot be read: {error}") from None
+        except Exception as error:  # Pillow raises errors of any kind for a damaged file
             raise UnreadablePicture("", f"is a damaged {found}") from error
 
 
@@ -89,11 +91,11 @@ def text_content(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise Refusal(422, "text: has half of a character (an unpaired surrogate)") from None
+        raise Refusal(422, "text contains an unpaired surrogate") from None
 
 
 def keep_file(served: Served, content: bytes, name: str, group: int) -> Kept:
-    """Add the content of a file to the collection, unless it is there."""
+    """Add the content of a file to the collection, unless it exists."""
     suffix = check_content(served, content)
     digest = hashlib.sha256(content).digest()
     collection = served.collection
@@ -104,7 +106,7 @@ def keep_file(served: Served, content: bytes, name: str, group: int) -> Kept:
     folder = served.settings.uploads
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{digest.hex()}{suffix}"
-    if path.is_symlink():  # the folder may come from anybody; what it points to is not replaced
+    if path.is_symlink():  # the folder may come from anybody; the target is not replaced
         path.unlink()
     with replacing(path) as file:
         file.write(content)
@@ -117,7 +119,7 @@ def keep_file(served: Served, content: bytes, name: str, group: int) -> Kept:
 
 
 def keep_vector(served: Served, vector: Array, name: str, group: int) -> Kept:
-    """Add a vector to the collection, unless it is there by this name."""
+    """Add a vector to the collection, unless it exists under this name."""
     digest = vector_content(name, vector)
     known = served.collection.known_contents([digest]).get(digest)
     if known is not None:
@@ -127,15 +129,15 @@ def keep_vector(served: Served, vector: Array, name: str, group: int) -> Kept:
 
 
 def remove_upload(served: Served, item: Item) -> None:
-    """Remove the file of a forgotten item, if it is one that was sent here."""
+    """Remove the file of a forgotten item, if it was uploaded."""
     _remove_files(served, item.files, {item.content.hex()})
 
 
 @contextmanager
 def removing_uploads(served: Served, run: Sequence[Change]) -> Iterator[None]:
-    """Remove the files of uploads that are taken back inside, with what else a run has done.
+    """Remove the files of uploads that are undone inside, with everything else of the run.
 
-    A file whose content an item still has is left: it may be the last one that has it.
+    A file whose content an item still has is kept: it may be the last one.
     """
     folder, collection = served.settings.uploads, served.collection
     may_be_some = any(change.kind in ("add", "files") for change in run)
@@ -156,7 +158,7 @@ def _digests(files: Iterable[FileState]) -> list[bytes]:
 
 
 def _remove_files(served: Served, files: Iterable[FileState], contents: Container[str]) -> None:
-    """Remove those of some files that were sent here, with one of these contents."""
+    """Remove the uploaded ones of some files, with one of these contents."""
     for file in files:
         path = Path(file.root, file.path)
         if path.parent == served.settings.uploads.absolute() and path.stem in contents:
@@ -165,6 +167,6 @@ def _remove_files(served: Served, files: Iterable[FileState], contents: Containe
 
 
 def shown_as(name: str) -> str:
-    """What a client calls a file, for people: the last part of a path, without control marks."""
+    """A client's name for a file, for display: the last part of a path, printable only."""
     last = name.replace("\\", "/").rpartition("/")[2]
     return "".join(mark if mark.isprintable() else "?" for mark in last)[-_LONGEST_NAME:].strip()

@@ -1,20 +1,20 @@
-"""Names and tags as a page shows them: what nobody could see in them is written out."""
+"""Names and tags as shown on a page: invisible characters are written out."""
 
 from __future__ import annotations
 
 import unicodedata
 
-# They turn the direction of what follows, so that a name can pretend to be another one.
+# They reverse the direction of what follows, so that a name can pose as another one.
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and symbols without ink
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and symbols that are blank
 _INVISIBLE = ("Cc", "Cf", "Cn", "Co", "Mn", "Zl", "Zp", "Zs")
-_MOST = 3  # of a name without any visible character
+_MOST = 3  # characters shown of a name without any visible one
 
 
 def visible(name: str) -> str:
-    """A name in which control characters are code points, and all others where none has ink.
+    """A name with control characters as code points; all characters if none is visible.
 
-    Joiners and the like stay in other names: emojis and some scripts need them.
+    Joiners and the like are kept in other names: emojis and some scripts need them.
     """
     if name and not any(map(_has_ink, name)):
         more = "…" if len(name) > _MOST else ""

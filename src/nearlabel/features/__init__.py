@@ -1,6 +1,6 @@
-"""Pictures and texts become vectors: transformers in scikit-learn's contract.
+"""Transformers that turn pictures and texts into vectors, with scikit-learn's interface.
 
-The public names stand in the stub beside this file and load on first use.
+The public names are listed in the stub next to this file and load on first use.
 """
 
 from nearlabel.common.lazy import lazy_attributes

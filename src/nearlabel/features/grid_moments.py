@@ -1,4 +1,4 @@
-"""Moments of colors in the blocks of a grid, as in the papers on scenes."""
+"""Color moments in the blocks of a grid, as in the papers on scenes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nearlabel.features.pictures import Size, upright_rgb
 
 _BANDS = ("L", "u", "v")
 _SPREADS = ("variance", "deviation")
-_MOST_BLOCKS = 256  # of a side: more would be pictures, not moments
+_MOST_BLOCKS = 256  # per side: more would be pictures, not moments
 # sRGB under the white D65, with the digits of scikit-image's rgb2luv.
 _TO_XYZ = np.array(
     [
@@ -36,27 +36,27 @@ _LINEAR = np.where(_SHADES > 0.04045, ((_SHADES + 0.055) / 1.055) ** 2.4, _SHADE
 
 
 class GridMoments(TransformerMixin, BaseEstimator):
-    """Mean and variance of the colors in each block of a grid: 294 values a picture [1]_.
+    """Mean and variance of the colors in each block of a grid: 294 values per picture [1]_.
 
-    A picture in CIE L*u*v* (of sRGB, white D65) is divided into 7 x 7 blocks; the borders are the
-    floors of the exact sevenths. Each of the three bands has first the 49 means, row by row, then
-    the 49 variances, of all pixels of a block: the order of the public data set `scene`. The
-    bands have different ranges: scale them, with `MinMaxScaler` for example, before distances are
-    measured.
+    A picture in CIE L*u*v* (from sRGB, white D65) is divided into 7 x 7 blocks; the borders are the
+    exact sevenths, rounded down. Each of the three bands has first the 49 means, row by row, then
+    the 49 variances, over all pixels of a block: the order of the public data set `scene`. The
+    bands have different ranges: scale them, for example with `MinMaxScaler`, before computing
+    distances.
 
     Parameters
     ----------
     grid : int, default=7
-        Blocks from the left to the right, and from the top to the bottom, up to 256. Of a picture
-        with fewer pixels a side, blocks have a pixel in common.
+        Blocks per row and per column, up to 256. If a picture has fewer pixels per side, blocks
+        share pixels.
     spread : {"variance", "deviation"}, default="variance"
-        The second moment: the paper's, or its root, by which outliers count less.
+        The second moment: the paper's, or its square root, which is less sensitive to outliers.
     max_pixels : int or None, default=1,000,000
-        A picture of more pixels is reduced to a half, a quarter, an eighth … of its width and
-        height until it has no more. JPEG files are decoded to that size, which is several times
-        faster; of others, means of squares of pixels are taken. None: every pixel counts.
+        A picture with more pixels is reduced to a half, a quarter, an eighth … of its width and
+        height until it fits. JPEG files are decoded to that size, which is several times faster;
+        for others, squares of pixels are averaged. None uses every pixel.
     n_jobs : int or None, default=None
-        Threads that read pictures; -1 is all cores.
+        Threads that read pictures; -1 means all cores.
 
     References
     ----------
@@ -88,17 +88,17 @@ class GridMoments(TransformerMixin, BaseEstimator):
         self.max_pixels, self.n_jobs = max_pixels, n_jobs
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the parameters; there is nothing to learn, and no picture is read."""
+        """Check the parameters; nothing is learned, and no picture is read."""
         self._check_parameters()
         return self
 
     def transform(self, X: Any) -> Array:
-        """Moments of pictures.
+        """Compute the moments of pictures.
 
         Parameters
         ----------
         X : iterable of paths, bytes, binary files, PIL images or arrays
-            It is read as it goes: a generator will do.
+            Read lazily, so it can be a generator.
 
         Returns
         -------
@@ -107,7 +107,7 @@ class GridMoments(TransformerMixin, BaseEstimator):
         Raises
         ------
         UnreadablePicture
-            It names the first picture that cannot be read.
+            For the first picture that cannot be read, with its name.
         """
         self._check_parameters()
         extra_module("PIL.Image", "GridMoments needs Pillow", "pictures")
@@ -184,9 +184,9 @@ def cie_luv(rgb: Array) -> Array:
     """L*, u* and v* (3, height, width) of pixels (height, width, 3) of uint8."""
     linear = _LINEAR.take(np.moveaxis(rgb, -1, 0).reshape(3, -1))
     luv: Array = _TO_SUMS @ linear
-    total, u, v = luv  # X + 15 Y + 3 Z, X and Y; what follows is written in their place
+    total, u, v = luv  # X + 15 Y + 3 Z, X and Y; overwritten in place below
     lightness = np.maximum(v, _DARK)
-    np.log(lightness, out=lightness)  # with `exp`, half the time of `cbrt`
+    np.log(lightness, out=lightness)  # with `exp`, twice as fast as `cbrt`
     lightness /= 3
     np.exp(lightness, out=lightness)
     lightness *= 116
@@ -204,7 +204,7 @@ def cie_luv(rgb: Array) -> Array:
 
 
 def _factor(size: Size, most: int) -> int:
-    """The power of two by which a picture is divided so that it has no more than `most` pixels."""
+    """The power of two by which a picture is reduced to at most `most` pixels."""
     factor = 1
     while _divided(size[0], factor) * _divided(size[1], factor) > most:
         factor *= 2
@@ -216,6 +216,6 @@ def _divided(side: int, factor: int) -> int:
 
 
 def _reduced(size: Size, most: int) -> Size:
-    """The size to which a JPEG file is decoded, or somewhat less than that."""
+    """The size to which a JPEG file is decoded, or slightly less."""
     factor = _factor(size, most)
     return max(size[0] // factor, 1), max(size[1] // factor, 1)

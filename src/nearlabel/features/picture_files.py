@@ -1,4 +1,4 @@
-"""Pictures of folders and archives, prepared by several threads."""
+"""Pictures from folders and archives, prepared by several threads."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from nearlabel.features.pictures import UnreadablePicture, name_of, no_warnings_
 
 T = TypeVar("T")
 
-_MOST_THREADS = 64  # whatever a model file may ask for
-_WAITING = 4  # pictures a thread that are read, prepared or not yet asked for, at any time
+_MOST_THREADS = 64  # even if a model file asks for more
+_WAITING = 4  # pictures per thread in memory at any time
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class PictureVectors:
     Attributes
     ----------
     names : list of str
-        Of the pictures that were read: in a folder or an archive, their paths within it.
+        The pictures that were read: their paths relative to the folder or archive.
     X : ndarray or DataFrame of shape (n, d)
-        A row for each of these.
+        One row for each of them.
     skipped : list of (name, reason)
         The others, each with the rest of a sentence that says why.
     """
@@ -56,22 +56,22 @@ class PictureVectors:
 
 
 def find_pictures(source: str | os.PathLike[str]) -> list[str | ArchivedPicture]:
-    """List the pictures in a folder and the folders within it, or in a zip or tar archive.
+    """List the pictures in a folder and its subfolders, or in a zip or tar archive.
 
-    A picture is a file whose suffix promises one, or that begins as one. Files whose names begin
-    with a dot are left out, links are followed, and no folder is entered twice.
+    Pictures are recognized by their suffix or their first bytes. Hidden files are left out, links
+    are followed, and no folder is visited twice.
 
     Parameters
     ----------
     source : path
-        Of a folder, of an archive, or of a single picture.
+        A folder, an archive, or a single picture.
 
     Returns
     -------
     list of paths and `ArchivedPicture`
-        For `upright_rgb` and the transformers: of a folder paths, sorted; of an archive objects
-        with a `name` and a method `read`, in its order. A folder or an archive that cannot be read
-        is among them, and says why when it is read.
+        For `upright_rgb` and the transformers: sorted paths for a folder; for an archive, objects
+        with a `name` and a method `read`, in its order. A folder or archive that cannot be read is
+        in the list, and reports why when it is read.
 
     Raises
     ------
@@ -81,14 +81,14 @@ def find_pictures(source: str | os.PathLike[str]) -> list[str | ArchivedPicture]
 
 
 def found_files(source: str | os.PathLike[str], kind: Kind) -> list[str | ArchivedPicture]:
-    """List the files of a kind, as `find_pictures` does pictures."""
+    """List the files of a kind, as `find_pictures` does for pictures."""
     path = os.fsdecode(source)
     if os.path.isdir(path):  # noqa: PTH112
         return [*_in_folder(path, kind)]
     if not os.path.isfile(path):  # noqa: PTH113
         if not os.path.lexists(path):
-            raise FileNotFoundError(f"there is no file or folder {path!r}")
-        return [path]  # a device or the like: why it is not read is said when it is
+            raise FileNotFoundError(f"no such file or folder: {path!r}")
+        return [path]  # a device or the like: reading it reports the error
     try:
         archived = archived_pictures(path, kind)
     except OSError:
@@ -97,7 +97,7 @@ def found_files(source: str | os.PathLike[str], kind: Kind) -> list[str | Archiv
 
 
 def _in_folder(top: str, kind: Kind) -> Iterator[str | ArchivedPicture]:
-    """Files of a kind below a folder, by a stack: folders nest deeper than Python calls."""
+    """Files of a kind below a folder, by a stack: folders nest deeper than Python can recurse."""
     seen: set[tuple[int, int]] = set()
     waiting = [top]
     while waiting:
@@ -121,7 +121,7 @@ def _in_folder(top: str, kind: Kind) -> Iterator[str | ArchivedPicture]:
 
 
 def _is_of(kind: Kind, path: str) -> bool:
-    """Whether the name of a file promises one of a kind, or the file begins as one."""
+    """Whether a file is of a kind, judging by its name or its first bytes."""
     if kind.has_suffix(path):
         return True
     if not os.path.isfile(path):  # noqa: PTH113
@@ -136,17 +136,17 @@ def _is_of(kind: Kind, path: str) -> bool:
 def picture_vectors(
     source: Any, transformer: Any, *, n_jobs: int | None = None, progress: Progress | None = None
 ) -> PictureVectors:
-    """Turn all pictures of a folder or an archive into vectors; broken ones are left out.
+    """Turn all pictures of a folder or an archive into vectors; unreadable ones are skipped.
 
     Parameters
     ----------
     source : path, or iterable of pictures
-        A folder or an archive, as for `find_pictures`, or what a transformer takes.
+        A folder or an archive, as for `find_pictures`, or what a transformer accepts.
     transformer : GridMoments, PictureEmbedding, or a pipeline that begins with one; fitted
     n_jobs : int or None, default=None
-        Threads that read pictures; None: as the transformer has it.
+        Threads that read pictures; None uses the setting of the transformer.
     progress : callable, optional
-        Called with (pictures done, pictures in all).
+        Called with (pictures done, total pictures).
 
     Returns
     -------
@@ -161,7 +161,7 @@ def picture_vectors(
     >>> found.X.shape
     (2, 294)
     >>> found.skipped
-    [('picture 1', "is no picture of a known format; it begins with b'no pictu'")]
+    [('picture 1', "is not a picture of a known format; it starts with b'no pictu'")]
     """
     top = ""
     if isinstance(source, str | os.PathLike):
@@ -170,21 +170,21 @@ def picture_vectors(
     pictures = Skipping([*source], n_jobs, progress)
     if not hasattr(transformer, "transform"):
         raise TypeError(
-            "transformer must have a transform method; of a pipeline that ends in a classifier, "
-            f"give model[:-1]; got {type(transformer).__name__}"
+            "transformer must have a transform method; for a pipeline that ends in a classifier, "
+            f"pass model[:-1]; got {type(transformer).__name__}"
         )
     try:
         X = transformer.transform(pictures)
     except ValueError:
         if len(pictures.skipped) < len(pictures):
             raise
-        X = np.empty((0, len(transformer.get_feature_names_out())))  # a scaler wants some rows
+        X = np.empty((0, len(transformer.get_feature_names_out())))  # a scaler refuses 0 rows
     skipped = {at: error.reason for at, error in pictures.skipped}
     names = [name_within(top, one, at) for at, one in enumerate(pictures.sources)]
     if np.shape(X)[0] != len(names) - len(skipped):
         raise ValueError(
-            f"transformer must give a row for each picture that it reads, in this process; of "
-            f"{len(names)} pictures {len(skipped)} were skipped, and it gives {np.shape(X)[0]} rows"
+            f"transformer must return one row per picture it reads, in this process; of "
+            f"{len(names)} pictures {len(skipped)} were skipped, and it has {np.shape(X)[0]} rows"
         )
     return PictureVectors(
         [name for at, name in enumerate(names) if at not in skipped],
@@ -194,7 +194,7 @@ def picture_vectors(
 
 
 def name_within(top: str, source: Any, at: int) -> str:
-    """What a picture, or another file, is called: within a folder by its path from there."""
+    """The name of a picture or other file: its path relative to the folder."""
     name = name_of(source)
     if not name:
         return f"picture {at}"
@@ -204,9 +204,9 @@ def name_within(top: str, source: Any, at: int) -> str:
 
 @dataclass
 class Skipping:
-    """Pictures of which `in_parallel` leaves out those that cannot be read, and notes them.
+    """Pictures of which `in_parallel` skips and records the unreadable ones.
 
-    A transformer that hands its X to `in_parallel` gives rows for the others only.
+    A transformer that passes its X to `in_parallel` returns rows for the others only.
     """
 
     sources: list[Any]
@@ -224,24 +224,24 @@ class Skipping:
 def in_parallel(
     sources: Iterable[Any], prepare: Callable[[Any], T], n_jobs: int | None = None
 ) -> Iterator[T]:
-    """Prepare pictures in threads, and give what becomes of them in their order.
+    """Prepare pictures in threads, and yield the results in order.
 
-    Of the pictures only a few for each thread are in memory at any time: the next one is taken
-    from `sources` when a result was taken from here. What lies in archives is read in this thread.
+    Only a few pictures per thread are in memory at any time: the next one is taken from `sources`
+    when a result is consumed. Files in archives are read in this thread.
 
     Parameters
     ----------
     sources : iterable of pictures
-        Where it is a `Skipping`, those that cannot be read are left out.
+        If it is a `Skipping`, unreadable pictures are left out.
     prepare : callable
         Called with a picture, in another thread.
     n_jobs : int or None, default=None
-        Threads; None is this one.
+        Threads; None means this one.
 
     Raises
     ------
     UnreadablePicture
-        For the first picture that cannot be read; one without a name is called by its number.
+        For the first picture that cannot be read; if it has no name, with its number.
     """
     _check_many(sources)
     skipping = sources if isinstance(sources, Skipping) else None
@@ -270,7 +270,7 @@ def _check_many(sources: Any) -> None:
     is_one |= isinstance(sources, np.ndarray) and sources.shape[2:] in ((3,), (4,))
     if is_one or not isinstance(sources, Iterable):
         raise TypeError(
-            "X must be a list of pictures or another iterable; for a single one give [picture]; "
+            "X must be a list of pictures or another iterable; for a single one pass [picture]; "
             f"got one of type {type(sources).__name__}"
         )
 
@@ -278,7 +278,7 @@ def _check_many(sources: Any) -> None:
 def _results(
     sources: Iterator[tuple[int, Any]], prepare: Callable[[Any], T], n_jobs: int
 ) -> Generator[tuple[int, Callable[[], T]]]:
-    """For each picture its number and what gives, or raises, its result."""
+    """For each picture its number and a function that returns, or raises, its result."""
     if n_jobs == 1:
         for at, source in sources:
             yield at, partial(prepare, source)
@@ -291,7 +291,7 @@ def _results(
             if len(waiting) >= _WAITING * n_jobs:
                 first, result = waiting.popleft()
                 yield first, result.result
-                del result  # else it would be kept until the next one is there
+                del result  # otherwise kept in memory until the next one
         while waiting:
             first, result = waiting.popleft()
             yield first, result.result

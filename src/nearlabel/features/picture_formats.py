@@ -1,7 +1,7 @@
-"""Which format a file has, by its first bytes, and what opens it.
+"""The format of a file, by its first bytes, and what opens it.
 
-Suffixes lie, and a library that tries every format that it knows runs code that nobody meant to
-run: the first bytes choose one reader, and what begins as none of the formats here is not opened.
+Suffixes can be wrong, and a library that tries all its formats runs code that nobody intended to
+run: the first bytes select one reader, and files of other formats are not opened.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nearlabel.features.photo_decoder import decoded_photo
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-HEAD = 64  # bytes that tell the format
+HEAD = 64  # bytes that determine the format
 
 _BEGINNINGS: dict[str, bytes] = {
     "JPEG": rb"\xff\xd8\xff",
@@ -48,7 +48,7 @@ _PLUGINS = {
     "TIFF": ("TiffImagePlugin", "TiffImageFile"),
 }
 _PHOTOS = {"HEIC": ("pi-heif", "HEIC pictures"), "RAW": ("rawpy", "RAW photos")}
-# Most of these files are TIFF files, too, of which Pillow would read the small preview.
+# Most of these files are also TIFF files, of which Pillow would read the small preview.
 RAW_SUFFIXES = frozenset(
     (
         *(".3fr", ".arw", ".cr2", ".cr3", ".crw", ".dcr", ".dng", ".erf", ".fff", ".iiq", ".kdc"),
@@ -62,11 +62,11 @@ SUFFIXES = RAW_SUFFIXES.union(
     (".hif", ".tif", ".tiff"),
 )
 _NEW_SUBFILE_TYPE, _PHOTOMETRIC, _SUB_FILES, _DNG_VERSION = 254, 262, 330, 50706
-_MOSAICS = (32803, 34892)  # colors of a sensor, before and after they are filled in
+_MOSAICS = (32803, 34892)  # sensor colors, before and after demosaicing
 
 
 def format_of(head: bytes, name: str = "") -> str | None:
-    """The format of a file that begins so; its name tells photos of cameras from other TIFF."""
+    """The format by the first bytes of a file; its name separates RAW photos from other TIFF."""
     for found, pattern in _PATTERNS.items():
         if pattern.match(head):
             is_raw = found == "TIFF" and PurePath(name).suffix.lower() in RAW_SUFFIXES
@@ -75,9 +75,9 @@ def format_of(head: bytes, name: str = "") -> str | None:
 
 
 def opened(file: IO[bytes], found: str) -> Image:
-    """A picture whose header was read; `load` reads the rest.
+    """A picture whose header has been read; `load` reads the rest.
 
-    The classes are called, not `PIL.Image.open`: it compares with limits of its own.
+    Calls the plugin classes instead of `PIL.Image.open`, which has limits of its own.
     """
     if found == "TIFF" and _is_of_a_sensor(file):
         found = "RAW"
@@ -90,7 +90,7 @@ def opened(file: IO[bytes], found: str) -> Image:
 
 
 def _is_of_a_sensor(file: IO[bytes]) -> bool:
-    """Whether a TIFF file is a RAW photo: the values of a sensor, perhaps with a preview before."""
+    """Whether a TIFF file is a RAW photo: the values of a sensor, perhaps preceded by a preview."""
     from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
     head = file.read(8)

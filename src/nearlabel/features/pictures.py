@@ -1,8 +1,8 @@
 """Any picture, upright and in red, green and blue.
 
-What cameras, scanners and people make of pictures is told apart here, once: turned ones, grey and
-CMYK, 16 bits a channel, palettes, transparency, animations; and what is none, or would take all
-memory, is refused with the reason.
+Handles everything that cameras, scanners and people produce: rotated pictures, grey and CMYK, 16
+bits per channel, palettes, transparency, animations. Files that are not pictures, or would fill the
+memory, are refused with a reason.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 Size = tuple[int, int]
 
-MOST_BYTES = 2**30  # of a file
-_MOST_PIXELS = 2**28  # of a picture: phones make some with 200 million
-_MOST_DECODED = 120_000_000  # of these, where a picture has to be decoded in full
+MOST_BYTES = 2**30  # per file
+_MOST_PIXELS = 2**28  # per picture: some phones take 200 million
+_MOST_DECODED = 120_000_000  # per picture that has to be decoded in full
 _ORIENTATION = 0x0112
-# What turns a picture upright, by its orientation: the names of Pillow's transpositions.
+# What turns a picture upright, by its orientation: names of Pillow's transpositions.
 _TURNS = {
     2: "FLIP_LEFT_RIGHT",
     3: "ROTATE_180",
@@ -50,7 +50,7 @@ class UnreadablePicture(ValueError):  # noqa: N818
     Attributes
     ----------
     name : str
-        Of the file; of anything else the empty text.
+        The name of the file; empty for anything else.
     reason : str
         The rest of a sentence that begins with the name.
     """
@@ -65,16 +65,16 @@ class UnreadablePicture(ValueError):  # noqa: N818
 
 
 def upright_rgb(source: Any, *, at_least: Size | Callable[[Size], Size] | None = None) -> Image:
-    """A picture in mode RGB, upright, transparent parts white; of an animation the first one.
+    """A picture in mode RGB, upright, transparent parts white; the first frame of an animation.
 
     Parameters
     ----------
     source : path, bytes, binary file, PIL.Image.Image or ndarray
         Bytes are the content of a file. An array has the shape (height, width), or (height, width,
-        1, 3 or 4), and whole numbers of 8 or 16 bits, or fractions from 0 to 1.
+        1, 3 or 4), and integers of 8 or 16 bits, or floats from 0 to 1.
     at_least : (width, height), or callable, optional
-        A JPEG may be decoded to a half, a quarter or an eighth of its size, but not to less than
-        this, which saves most of the time. A callable gives this size for that of the picture.
+        A JPEG may be decoded to a half, a quarter or an eighth of its size, but not below this
+        size, which saves most of the time. A callable computes it from the size of the picture.
 
     Raises
     ------
@@ -90,18 +90,18 @@ def upright_rgb(source: Any, *, at_least: Size | Callable[[Size], Size] | None =
                 wanted = at_least(size) if callable(at_least) else at_least
                 image.draft(None, _upright(wanted, orientation(image)))
             image.load()
-            # A TIFF file is turned when it is loaded; in PNG the orientation may stand at the end.
+            # Pillow rotates TIFF files on loading; in PNG the orientation may be at the end.
             turn = _TURNS.get(orientation(image))
             rgb = _rgb(image)
             return rgb.transpose(_transpositions()[turn]) if turn else rgb
     except UnreadablePicture as error:
         raise UnreadablePicture(name, error.reason) from error.__cause__
     except MemoryError:
-        raise UnreadablePicture(name, "needs more memory than there is") from None
+        raise UnreadablePicture(name, "does not fit into memory") from None
 
 
 def name_of(source: Any) -> str:
-    """The name of the file that a picture comes from, or nothing."""
+    """The name of the file that a picture comes from, or an empty string."""
     if isinstance(source, str | os.PathLike):
         return os.fsdecode(source)
     name = getattr(source, "name", None) or getattr(source, "filename", None)
@@ -110,7 +110,7 @@ def name_of(source: Any) -> str:
 
 @contextmanager
 def _opened(source: Any, name: str) -> Iterator[tuple[Image, str]]:
-    """A picture and its format; whatever Pillow raises about it becomes a reason."""
+    """A picture and its format; whatever Pillow raises becomes a reason."""
     from PIL import Image
 
     if isinstance(source, np.ndarray):
@@ -124,15 +124,15 @@ def _opened(source: Any, name: str) -> Iterator[tuple[Image, str]]:
             yield (source if file is None else opened(file, found)), found
         except (UnreadablePicture, MemoryError):
             raise
-        except ImportError as error:  # of the extra for photos
-            raise UnreadablePicture("", f"was not read: {error}") from None
-        except Exception as error:  # Pillow raises errors of any kind about a damaged file
+        except ImportError as error:  # the extra for photos is missing
+            raise UnreadablePicture("", f"cannot be read: {error}") from None
+        except Exception as error:  # Pillow raises errors of any kind for a damaged file
             raise UnreadablePicture("", f"is a damaged {found}: {_said(error)}") from error
 
 
 @contextmanager
 def _file(source: Any) -> Iterator[IO[bytes] | None]:
-    """The content of a picture to read, or None for one of Pillow's."""
+    """The content of a picture to read, or None for a Pillow image."""
     from PIL import Image
 
     if isinstance(source, Image.Image):
@@ -156,7 +156,7 @@ def _file(source: Any) -> Iterator[IO[bytes] | None]:
 
 @contextmanager
 def regular_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """An open file that is neither endless nor waits for somebody to write it."""
+    """Open a regular file; others may be endless, or block until somebody writes."""
     try:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         file = os.fdopen(os.open(path, flags), "rb")
@@ -169,7 +169,7 @@ def regular_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _format(file: IO[bytes], name: str) -> str:
-    """The format that the first bytes tell; only a file that has one is read any further."""
+    """The format by the first bytes; files of unknown formats are not read any further."""
     size = file.seek(0, os.SEEK_END)
     if not size:
         raise UnreadablePicture("", "is empty")
@@ -180,7 +180,9 @@ def _format(file: IO[bytes], name: str) -> str:
     file.seek(0)
     found = format_of(head, name)
     if found is None:
-        raise UnreadablePicture("", f"is no picture of a known format; it begins with {head[:8]!r}")
+        raise UnreadablePicture(
+            "", f"is not a picture of a known format; it starts with {head[:8]!r}"
+        )
     return found
 
 
@@ -194,7 +196,7 @@ def _check_size(image: Image, found: str, at_least: Any) -> None:
 
 
 def orientation(image: Image) -> int:
-    """How the picture is turned, from 1 to 8; 1, upright, where damaged data do not tell."""
+    """The orientation of a picture, from 1 to 8; 1, upright, if damaged data do not say."""
     with suppress(Exception):
         found = image.getexif().get(_ORIENTATION)
         return found if isinstance(found, int) else 1
@@ -212,7 +214,7 @@ def _transpositions() -> Any:
 
 
 def _rgb(image: Image) -> Image:
-    """A picture of any mode in red, green and blue, over white where it is transparent."""
+    """A picture of any mode in red, green and blue, on white where it is transparent."""
     from PIL import Image as Images
 
     if image.mode.startswith("I;16"):
@@ -220,7 +222,7 @@ def _rgb(image: Image) -> Image:
     if image.mode in ("I", "F"):
         return Images.fromarray(_bytes_of(np.asarray(image))).convert("RGB")
     if image.mode == "LAB":
-        raise UnreadablePicture("", "has colors in L*a*b*, which are not read")
+        raise UnreadablePicture("", "has colors in L*a*b*, which are not supported")
     if not image.has_transparency_data:
         return image if image.mode == "RGB" else image.convert("RGB")
     clear = image.convert("RGBA")
@@ -230,9 +232,9 @@ def _rgb(image: Image) -> Image:
 
 
 def _bytes_of(pixels: Array) -> Array:
-    """Pixels as whole numbers from 0 to 255."""
+    """Pixels as integers from 0 to 255."""
     if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3, 4)):
-        shape = f"has the shape {pixels.shape}; (height, width) or (height, width, 3) is read"
+        shape = f"has the shape {pixels.shape}; expected (height, width) or (height, width, 3)"
         raise UnreadablePicture("", shape)
     if not pixels.size:
         raise UnreadablePicture("", "has no pixels")
@@ -243,32 +245,32 @@ def _bytes_of(pixels: Array) -> Array:
         return _eight_bits(pixels)
     most = {"b": 1, "f": 1, "i": 65535, "u": 65535}.get(pixels.dtype.kind)
     if most is None:
-        raise UnreadablePicture("", f"has values of type {pixels.dtype}; numbers are read")
+        raise UnreadablePicture("", f"has values of type {pixels.dtype}; expected numbers")
     low, high = pixels.min(), pixels.max()
-    if not (low >= 0 and high <= most):  # NaN is not, either
-        values = f"has values from {low:g} to {high:g}; of type {pixels.dtype}"
-        raise UnreadablePicture("", f"{values} those from 0 to {most} are read")
+    if not (low >= 0 and high <= most):  # also refuses NaN
+        expected = f"expected 0 to {most} for type {pixels.dtype}"
+        raise UnreadablePicture("", f"has values from {low:g} to {high:g}; {expected}")
     if most == 1:
         return np.rint(pixels * np.float32(255)).astype(np.uint8)
     return _eight_bits(pixels)
 
 
 def _eight_bits(sixteen: Array) -> Array:
-    """Values from 0 to 65,535 as ones from 0 to 255, rounded."""
+    """Values from 0 to 65,535 scaled to 0 to 255, rounded."""
     return ((sixteen.astype(np.uint32) * 255 + 32767) // 65535).astype(np.uint8)
 
 
 def _said(error: Exception) -> str:
-    """What an error says, in one line."""
+    """The message of an error, in one line."""
     said = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return one_line(said, 200)
 
 
 class _NoWarnings:
-    """Keeps Pillow's warnings about damaged files away while pictures are read.
+    """Suppresses Pillow's warnings about damaged files while pictures are read.
 
-    A file is read, or it is refused with the reason. Filters of warnings belong to the process:
-    this one is there as long as any thread reads a picture.
+    A file is either read or refused with a reason. Warning filters are global to the process:
+    this one exists as long as any thread reads a picture.
     """
 
     def __init__(self) -> None:
@@ -278,7 +280,7 @@ class _NoWarnings:
     def __call__(self) -> Iterator[None]:
         with self._lock.held():
             if not self._readers:
-                # The comment makes it another filter than any that users may have set.
+                # The comment distinguishes it from any filter that users may have set.
                 warnings.filterwarnings("ignore", module=r"(?#nearlabel)PIL\.")
                 self._filter = warnings.filters[0]
             self._readers += 1
@@ -288,7 +290,7 @@ class _NoWarnings:
             with self._lock.held():
                 self._readers -= 1
                 if not self._readers:
-                    with suppress(ValueError):  # somebody has set all filters anew
+                    with suppress(ValueError):  # somebody has reset all filters
                         warnings.filters.remove(self._filter)  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""Texts as the values of a network that has learned what sentences mean."""
+"""Texts as the output of a network trained on the meaning of sentences."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from nearlabel.features.texts import checked_texts
 from nearlabel.features.wordpiece import WordPieces
 
 TOKENIZER = "tokenizer.json"
-_MOST_TOKENS = 512  # that any network of this kind has places for
+_MOST_TOKENS = 512  # positions of networks of this kind
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _MOST_BYTES = {MODEL: MOST_BYTES, TOKENIZER: 2**26}
 
 
 class UsedTextNetwork(NamedTuple):
-    """The network that vectors of texts come from.
+    """The network that computes vectors of texts.
 
     Attributes
     ----------
     name : str
-        Its name, or the path of its file; of a function, the function's name.
+        Its name, or the path of its file; for a function, the function's name.
     width : int
-        Values of a vector.
+        The length of a vector.
     sha256 : str or None
         Checksum of its ONNX file.
     tokenizer_sha256 : str or None
-        Checksum of the file that says how texts are cut into pieces.
+        Checksum of its tokenizer file.
     """
 
     name: str
@@ -56,34 +56,34 @@ class UsedTextNetwork(NamedTuple):
 
 
 class TextEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Vectors of texts by a network: the mean over the pieces of a text, of length 1.
+    """Vectors of texts by a network: the mean over the tokens of a text, normalized to length 1.
 
-    Texts that say the same in other words come near to each other, which helps where texts are
-    short; scikit-learn's `TfidfVectorizer` is quicker and as good for longer ones. Both together,
-    by its `FeatureUnion`, are better than either. Nothing is learned here.
+    Texts with the same meaning in different words get similar vectors, which helps if texts are
+    short; scikit-learn's `TfidfVectorizer` is faster and as good for longer ones. Both combined
+    with `FeatureUnion` are better than either. Nothing is learned here.
 
     Parameters
     ----------
     network : str, path or callable, default="minilm"
-        - ``"minilm"`` (384 values, English), once `nearlabel models get minilm` has got it;
-        - the path of an ONNX file of a network like BERT, with its ``tokenizer.json`` beside it;
-        - a function that gets a list of texts and gives an array with a row for each. `fit` calls
-          it once with a text.
+        - ``"minilm"`` (384 values, English), after `nearlabel models get minilm`;
+        - the path of an ONNX file of a BERT-like network, with its ``tokenizer.json`` next to it;
+        - a function that takes a list of texts and returns an array with one row per text. `fit`
+          calls it once with a text.
     max_tokens : int, default=128
-        Pieces of a text that the network gets, words or parts of words; the rest is cut off.
+        Tokens of a text (words or parts of words) passed to the network; the rest is cut off.
     n_jobs : int or None, default=None
-        Texts that are computed at once, in threads; -1 is all cores.
+        Texts processed at the same time, in threads; -1 means all cores.
 
     Attributes
     ----------
     network_ : UsedTextNetwork
-        The network, with the checksums of its files. A saved model has the name and the checksums
-        and no weights: it can be used where the same network is, and refuses any other.
+        The network, with the checksums of its files. A saved model contains the name and checksums,
+        but no weights: it can be used wherever the same network is installed, and refuses others.
 
     Notes
     -----
-    Each text goes through the network alone, so that its vector does not depend on the others,
-    and none is filled up to the length of the longest.
+    Each text goes through the network alone, so that its vector does not depend on the others, and
+    nothing is padded.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class TextEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self
 
     def transform(self, X: Any) -> Array:
-        """Vectors of texts.
+        """Compute the vectors of texts.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class TextEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_n_jobs(self.n_jobs)
 
     def _used(self) -> UsedTextNetwork:
-        """The network that `fit` opened; without `fit`, the one that it would open now."""
+        """The network that `fit` opened; without `fit`, the one it would open now."""
         return self.network_ if hasattr(self, "network_") else _used(self.network)
 
     @property
@@ -152,8 +152,8 @@ class TextEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _tree(self) -> dict[str, Any]:
         if callable(self.network):
             raise TypeError(
-                "cannot save a TextEmbedding with a function as its network; a file of ONNX, or a "
-                "network by its name, can be saved"
+                "cannot save a TextEmbedding with a function as its network; use an ONNX file or "
+                "the name of a network"
             )
         return {
             "class": type(self).__name__,
@@ -172,9 +172,9 @@ class TextEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_integer(width, "width", low=1)
         for text in (made.network, name, *digests):
             if not isinstance(text, str):
-                raise ValueError(f"a network and its checksums are texts; got {text!r}")
+                raise ValueError(f"name and checksums of a network must be strings; got {text!r}")
         if name in NETWORKS and NETWORKS[name].of != "texts":
-            raise ValueError(f"{name} is no network of texts")
+            raise ValueError(f"{name} is not a network for texts")
         return made
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -187,7 +187,7 @@ class TextEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
 
 def _used(given: Any) -> UsedTextNetwork:
-    """The network that a user means, tried once to see that it works."""
+    """The network that a user asks for, tried once."""
     if callable(given):
         name = getattr(given, "__qualname__", type(given).__qualname__)
         return UsedTextNetwork(name, rows_of(given(["a text"]), name, 1, "text").shape[1])
@@ -220,7 +220,7 @@ def _pieces(used: UsedTextNetwork) -> WordPieces:
 
 
 def _unaltered(used: UsedTextNetwork, part: str) -> bytes:
-    """A file of a network, which must be the one that was used before."""
+    """A file of a network, which must be the one used before."""
     content = _content(used.name, part)
     expected = used.sha256 if part == MODEL else used.tokenizer_sha256
     check_same(used.name, checksum(content), expected, part)
@@ -228,7 +228,7 @@ def _unaltered(used: UsedTextNetwork, part: str) -> bytes:
 
 
 def _content(name: str, part: str) -> bytes:
-    """A file of a network by its name, or of one by the path of its ONNX file."""
+    """A file of a network, given its name or the path of its ONNX file."""
     if name in NETWORKS:
         return NETWORKS[name].read(part)
     path = Path(name) if part == MODEL else Path(name).with_name(part)
@@ -236,7 +236,7 @@ def _content(name: str, part: str) -> bytes:
 
 
 def _vector(running: Session, name: str, numbers: list[int]) -> Array:
-    """The vector of one text by the numbers of its pieces."""
+    """The vector of one text from its token ids."""
     asked = running.inputs
     if "input_ids" not in asked or not set(asked) <= set(_INPUTS):
         raise NetworkError(f"{name} must take {', '.join(_INPUTS)}; it takes {', '.join(asked)}")
@@ -247,7 +247,7 @@ def _vector(running: Session, name: str, numbers: list[int]) -> Array:
         found = found.mean(axis=1)
     if found.ndim != 2 or len(found) != 1 or found.dtype.kind != "f":
         raise NetworkError(
-            f"{name} must give values for each piece of a text, or for a text; it gives an array "
+            f"{name} must return values for each token of a text, or for a text; got an array "
             f"of shape {found.shape} and type {found.dtype}"
         )
     vector = found[0].astype(np.float32)

@@ -1,4 +1,4 @@
-"""Texts as transformers get them: lists of them, and those of folders and archives."""
+"""Texts for transformers: lists of strings, and text files in folders and archives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nearlabel.features.picture_archives import Kind
 from nearlabel.features.picture_files import Skipping, found_files, in_parallel, name_within
 from nearlabel.features.pictures import UnreadablePicture, regular_file
 
-_MOST_BYTES = 2**24  # of a text: five times the Bible
+_MOST_BYTES = 2**24  # per text: five times the Bible
 _SUFFIXES = (".txt", ".md")
 
 
@@ -24,10 +24,10 @@ class TextFiles:
     Attributes
     ----------
     names : list of str
-        Their paths within the folder or the archive.
+        Their paths relative to the folder or archive.
     texts : list of str
     skipped : list of (name, reason)
-        The files that could not be read, each with the rest of a sentence that says why.
+        Files that could not be read, each with the rest of a sentence that says why.
     """
 
     names: list[str]
@@ -46,33 +46,33 @@ def text_files(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> TextFiles:
-    """Read the texts in a folder and the folders within it, or in a zip or tar archive.
+    """Read the texts in a folder and its subfolders, or in a zip or tar archive.
 
-    Texts are in UTF-8, with or without a byte-order mark, and have up to 16 MiB. Files whose names
-    begin with a dot are left out, links are followed, and no folder is entered twice. Archives are
-    read without unpacking them to the disk.
+    Texts are UTF-8, with or without a byte-order mark, of up to 16 MiB. Hidden files are left out,
+    links are followed, and no folder is visited twice. Archives are read without unpacking them to
+    disk.
 
     Parameters
     ----------
     source : path
-        Of a folder, of an archive, or of a single text.
+        A folder, an archive, or a single text.
     suffixes : iterable of str, default=(".txt", ".md")
-        What the names of texts end in, in small or capital letters.
+        The suffixes of text files, regardless of case.
     n_jobs : int or None, default=None
-        Threads that read; None is one.
+        Threads that read files; None means one.
     progress : callable, optional
-        Called with (files done, files in all).
+        Called with (files done, total files).
 
     Returns
     -------
     TextFiles
-        Sorted by their paths; of an archive in its order. Files that cannot be read, or hold no
-        text, are in ``skipped``.
+        Sorted by path; for an archive, in its order. Unreadable files, and files that are not text,
+        are in ``skipped``.
 
     Raises
     ------
     FileNotFoundError
-        Where there is no such folder or file.
+        If there is no such folder or file.
     """
     kind = _texts_called(_checked_suffixes(suffixes))
     files = Skipping(found_files(source, kind), n_jobs, progress)
@@ -87,7 +87,7 @@ def text_files(
 
 
 def _texts_called(suffixes: frozenset[str]) -> Kind:
-    """Files that are texts by their names: no first bytes tell one."""
+    """Text files by suffix: their first bytes tell nothing."""
     return Kind(suffixes, _MOST_BYTES, lambda *_: False)
 
 
@@ -98,12 +98,14 @@ def _checked_suffixes(suffixes: Any) -> frozenset[str]:
     listed = [suffixes] if isinstance(suffixes, str) else [*suffixes]
     for one in listed:
         if not isinstance(one, str) or not one.startswith("."):
-            raise ArgumentError(f"suffixes must be such as '.txt'; got {one!r}", "suffixes")
+            raise ArgumentError(
+                f"suffixes must start with a dot, as '.txt'; got {one!r}", "suffixes"
+            )
     return frozenset(one.lower() for one in listed)
 
 
 def text_of(source: Any) -> str:
-    """The text of a file, by its path, its bytes or an open one; an error says why it is none."""
+    """The text of a file, given its path, its bytes or an open file; an error says why it fails."""
     if isinstance(source, bytes):
         content = source
     elif isinstance(source, str | os.PathLike):
@@ -116,25 +118,25 @@ def text_of(source: Any) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UnreadablePicture("", f"is no text in UTF-8: {error.reason}") from None
+        raise UnreadablePicture("", f"is not UTF-8 text: {error.reason}") from None
     if "\0" in text:
-        raise UnreadablePicture("", "is no text: it holds a zero byte")
+        raise UnreadablePicture("", "is not text: it contains a NUL byte")
     return text
 
 
 def checked_texts(X: Any) -> list[str]:
-    """Texts as a list, or an error that names the first that is none."""
+    """Texts as a list; an error names the first element that is not a string."""
     if isinstance(X, str | bytes):
-        raise ArgumentTypeError(f"X must be an iterable of texts; got the one {X[:40]!r}", "X")
-    if getattr(X, "ndim", 1) != 1:  # of a DataFrame, these would be the names of its columns
+        raise ArgumentTypeError(f"X must be an iterable of strings; got the string {X[:40]!r}", "X")
+    if getattr(X, "ndim", 1) != 1:  # iterating a DataFrame gives its column names
         shape = getattr(X, "shape", None)
-        raise ArgumentTypeError(f"X must be a list of texts, or a column; got shape {shape}", "X")
+        raise ArgumentTypeError(f"X must be a list of strings, or a column; got shape {shape}", "X")
     try:
         texts = list(X)
     except TypeError:
-        raise ArgumentTypeError(f"X must be an iterable of texts; got {X!r}", "X") from None
+        raise ArgumentTypeError(f"X must be an iterable of strings; got {X!r}", "X") from None
     for place, text in enumerate(texts):
         if not isinstance(text, str):
-            what = f"{type(text).__name__} at place {place}"
-            raise ArgumentTypeError(f"X must hold texts; got {what}: {str(text)[:40]!r}", "X")
+            what = f"{type(text).__name__} at position {place}"
+            raise ArgumentTypeError(f"X must contain strings; got {what}: {str(text)[:40]!r}", "X")
     return texts

@@ -1,4 +1,4 @@
-"""Texts as numbers of word pieces, as BERT and the networks after it read them."""
+"""Texts as token ids of word pieces, as read by BERT and its successors."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Any, Self
 from nearlabel.common.messages import plain_json
 
 _BEGIN, _END, _UNKNOWN = "[CLS]", "[SEP]", "[UNK]"
-_INSIDE = "##"  # before pieces that are not the first of a word
-_LONGEST_WORD = 100  # characters; a longer one is unknown
+_INSIDE = "##"  # prefix of pieces inside a word
+_LONGEST_WORD = 100  # characters; longer words are unknown
 _WORDS_KEPT = 2**16
 # Ideographs, each of which is a word.
 _IDEOGRAPHS = (
     (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),
     (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
 )  # fmt: skip
-_ASCII_SIGNS = frozenset("$+<=>^`|~")  # of ASCII, signs are punctuation as well
+_ASCII_SIGNS = frozenset("$+<=>^`|~")  # ASCII symbols count as punctuation
 
 
 class WordPieces:
-    """A vocabulary of word pieces, and how texts are cut into them.
+    """A vocabulary of word pieces, and the rules that split texts into them.
 
-    A text is stripped of control characters and accents and set in small letters. It is cut at
-    blanks, before and after every punctuation mark and ideograph, and each word into the longest
-    pieces of the vocabulary from left to right. The package `tokenizers` does the same; characters
-    that are younger than Unicode 8 may be taken for other kinds there.
+    Control characters and accents are removed and letters lowercased. A text is split at whitespace
+    and around every punctuation mark and ideograph, and each word into the longest pieces of the
+    vocabulary from left to right. The package `tokenizers` does the same, but may classify
+    characters added after Unicode 8 differently.
 
     Parameters
     ----------
     vocabulary : dict of str to int
-        Pieces by their numbers; "##" stands before those inside of a word.
+        Ids of pieces; pieces inside a word begin with "##".
     marks : iterable of str
-        Pieces that are recognized wherever they stand in a text, such as "[MASK]".
+        Pieces that are recognized anywhere in a text, such as "[MASK]".
     """
 
     def __init__(self, vocabulary: dict[str, int], marks: Any = ()) -> None:
@@ -48,7 +48,7 @@ class WordPieces:
 
     @classmethod
     def from_json(cls, content: bytes) -> Self:
-        """Read a ``tokenizer.json``; a ValueError where it holds another kind than BERT's."""
+        """Read a ``tokenizer.json``; ValueError if it is not of BERT's kind."""
         try:
             tree = plain_json(content)
             model, how = tree["model"], tree["normalizer"]
@@ -67,17 +67,17 @@ class WordPieces:
             }
             marks = [one["content"] for one in tree["added_tokens"]]
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-            raise ValueError("it is no tokenizer of word pieces in JSON") from None
+            raise ValueError("it is not a JSON tokenizer of word pieces") from None
         for key, (given, expected) in settings.items():
             if given != expected:
                 raise ValueError(f"its {key} is {given!r}; only {expected!r} can be used")
         is_one = _is_vocabulary(vocabulary)
         if not is_one or not all(isinstance(mark, str) and mark in vocabulary for mark in marks):
-            raise ValueError("its vocabulary makes no sense")
+            raise ValueError("its vocabulary is not valid")
         return cls(vocabulary, marks)
 
     def encode(self, text: str, most: int) -> list[int]:
-        """The numbers of a text, between those of its begin and its end, `most` in all."""
+        """The token ids of a text, including start and end, at most `most`."""
         numbers = [self._vocabulary[_BEGIN]]
         at = 0
         for mark in self._marks.finditer(text):
@@ -88,14 +88,14 @@ class WordPieces:
         return [*numbers[: most - 1], self._vocabulary[_END]]
 
     def _add(self, numbers: list[int], text: str, most: int) -> None:
-        """Add the numbers of a text without marks, until there are enough."""
+        """Add the token ids of a text without marks, up to the limit."""
         for word in words(text):
             if len(numbers) >= most:
                 return
             numbers += self.numbers_of_word(word)
 
     def _pieces(self, word: str) -> tuple[int, ...]:
-        """The longest pieces of a word from left to right; all of it is unknown if a part is."""
+        """The longest pieces of a word from left to right; the word is unknown if a part is."""
         unknown = (self._vocabulary[_UNKNOWN],)
         if len(word) > _LONGEST_WORD:
             return unknown
@@ -114,7 +114,7 @@ class WordPieces:
 
 
 def words(text: str) -> list[str]:
-    """The words and punctuation marks of a text, in small letters and without accents."""
+    """The words and punctuation marks of a text, lowercased and without accents."""
     cleaned = text.translate(_CLEANED)
     if not cleaned.isascii():
         cleaned = unicodedata.normalize("NFD", cleaned)
@@ -122,7 +122,7 @@ def words(text: str) -> list[str]:
 
 
 class _Cleaned(dict[int, str | None]):
-    """What characters become first: nothing, a blank, or themselves, ideographs between blanks."""
+    """The first replacement of characters: control characters dropped, ideographs spaced."""
 
     def __missing__(self, code: int) -> str | None:
         character = chr(code)
@@ -139,7 +139,7 @@ class _Cleaned(dict[int, str | None]):
 
 
 class _SetApart(dict[int, str]):
-    """What they become then: accents nothing, letters small, punctuation between blanks."""
+    """The second replacement: accents dropped, letters lowercased, punctuation spaced."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)

@@ -17,19 +17,18 @@ from nearlabel.features.texts import checked_texts
 
 
 class FrequentWords(TransformerMixin, BaseEstimator):
-    """Counts of the words that occur in most texts: 2 % of all words, as for web pages in [1]_.
+    """Counts of the words that occur in the most texts: 2 % of all words, as for web pages in [1]_.
 
-    A word is two or more letters, digits or underscores in a row, in small letters. Of the words of
-    the training texts, those are kept that occur in the largest numbers of texts; where several
-    occur in as many as the last one, the first in alphabetical order.
+    A word is two or more letters, digits or underscores in a row, lowercased. The words that occur
+    in the largest number of training texts are kept; ties are broken in alphabetical order.
 
     Parameters
     ----------
     share : float, default=0.02
-        Of all words, the share that is kept: above 0 and up to 1, rounded to a whole number of
-        words, but at least one.
+        The share of all words to keep: above 0 and up to 1, rounded to a whole number of words, but
+        at least one.
     stop_words : "english", list of str or None, default=None
-        Words that are left out before any are counted: scikit-learn's English ones, or your own.
+        Words to leave out before counting: scikit-learn's English list, or a custom list.
 
     Attributes
     ----------
@@ -40,8 +39,8 @@ class FrequentWords(TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    sklearn.feature_extraction.text.TfidfVectorizer : all words, the rare ones weighing more; the
-        better choice where no paper is to be followed.
+    sklearn.feature_extraction.text.TfidfVectorizer : All words, with larger weights for rare ones;
+        the better choice unless a paper is to be reproduced.
 
     References
     ----------
@@ -64,7 +63,7 @@ class FrequentWords(TransformerMixin, BaseEstimator):
         self.stop_words = stop_words
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the words of training texts.
+        """Choose the words from training texts.
 
         Parameters
         ----------
@@ -78,10 +77,10 @@ class FrequentWords(TransformerMixin, BaseEstimator):
         except ValueError as error:
             if "empty vocabulary" not in str(error):
                 raise
-            raise ValueError("X: no text holds a word that could be counted") from None
+            raise ValueError("X contains no words to count") from None
         frequency = np.bincount(counts.indices, minlength=counts.shape[1])  # one entry per text
         kept = max(round(share * len(frequency)), 1)
-        # Columns are in alphabetical order, which a stable sort keeps among equals.
+        # Columns are in alphabetical order, which a stable sort keeps among ties.
         chosen = np.sort(np.argsort(-frequency, kind="stable")[:kept])
         self.words_: Array = counter.get_feature_names_out()[chosen].astype(object)
         self.document_frequency_: Array = frequency[chosen]
@@ -103,7 +102,7 @@ class FrequentWords(TransformerMixin, BaseEstimator):
         return canonical_csr(counter.transform(checked_texts(X)))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """The words, one for each column."""
+        """The words, one per column."""
         check_is_fitted(self)
         return self.words_
 
@@ -124,11 +123,11 @@ class FrequentWords(TransformerMixin, BaseEstimator):
         _checked_stop_words(made.stop_words)
         words, frequency = tree["words"], np.asarray(tree["document_frequency"])
         if not isinstance(words, list) or not words or not all(type(one) is str for one in words):
-            raise ValueError("its words are no list of texts")
+            raise ValueError("words must be a list of strings")
         if sorted(set(words)) != words:
-            raise ValueError("its words are not in alphabetical order")
+            raise ValueError("words must be in alphabetical order")
         if frequency.shape != (len(words),) or frequency.dtype.kind not in "iu":
-            raise ValueError("its document frequencies are not those of its words")
+            raise ValueError("document frequencies must have one count per word")
         made.words_, made.document_frequency_ = np.array(words, object), frequency
         return made
 
@@ -146,13 +145,13 @@ def _checked_share(share: Any) -> float:
 
 
 def _checked_stop_words(words: Any) -> Any:
-    """Stop words as CountVectorizer takes them."""
+    """Stop words in the form of CountVectorizer."""
     if words is None or (isinstance(words, str) and words == "english"):
         return words
     wanted = "stop_words must be 'english', a list of words or None"
     if isinstance(words, str):
         raise ArgumentError(f"{wanted}; got {words!r}", "stop_words")
-    if isinstance(words, Iterator):  # the next `fit` would find it empty
+    if isinstance(words, Iterator):  # the next `fit` would find it exhausted
         raise ArgumentTypeError(f"{wanted}; got {words!r}", "stop_words")
     try:
         listed = list(words)

@@ -1,11 +1,11 @@
 // Pictures and texts to ask about: chosen, dropped or pasted; several are asked about in turn.
 "use strict";
 
-const MOST_FILES = 1000; // of a folder
+const MOST_FILES = 1000; // per folder
 const PICTURES = /\.(jpe?g|png|gif|webp|bmp|jp2|ppm|avif|heic|heif|tiff?|dng|cr2|cr3|nef|arw|orf|rw2|raf|raw)$/i;
 const kind = document.body.dataset.kind;
-let own = null; // a picture or a text that was asked about, and is not in the collection
-let keptAs = null; // the item that it became
+let own = null; // the picture or text asked about that is not in the collection
+let keptAs = null; // the item it became
 const several = { files: [], at: 0 };
 
 function form(file) {
@@ -43,7 +43,7 @@ async function ask(what) {
   const fresh = await documentAt("/ask", asking(what));
   const known = $("[data-item]", fresh)?.dataset.item;
   if (known) history.pushState(null, "", `/items/${known}`);
-  else if (!own) history.pushState(null, "", location.href); // Back leads to what was shown before
+  else if (!own) history.pushState(null, "", location.href); // so that Back leads to the previous view
   const text = what.text ?? (kind === "texts" ? await what.file.text() : undefined);
   disown();
   if (!known) own = { file: what.file, text, url: kind === "pictures" ? URL.createObjectURL(what.file) : undefined };
@@ -52,7 +52,7 @@ async function ask(what) {
   scrollTo(0, 0);
 }
 
-// What the service would refuse, or a browser cannot send.
+// Refuses what the service would refuse, or the browser cannot send.
 async function check(file) {
   const refused = (why) => Object.assign(new Error(`${file.name} ${why}`), { status: 415 });
   const most = Number(document.body.dataset.most);
@@ -68,7 +68,7 @@ const isOther = (file) => kind === "pictures" && file.type && !file.type.startsW
 async function askAbout(given) {
   if (!given.length) return;
   const wanted = given.filter((one) => !isOther(one));
-  const files = wanted.length ? wanted : given.slice(0, 1); // which is then refused
+  const files = wanted.length ? wanted : given.slice(0, 1); // then refused
   const others = given.length - files.length;
   Object.assign(several, { files: files.slice(0, MOST_FILES), at: -1 });
   await askNext(1);
@@ -93,7 +93,7 @@ async function askNext(step) {
       several.at = before;
       const isRefused = [413, 415, 422].includes(error.status);
       if (!isRefused || several.files.length === 1) {
-        if (before < 0) several.files = []; // nothing of it is shown
+        if (before < 0) several.files = []; // none of them is shown
         throw error;
       }
       several.files = several.files.filter((one) => one !== file);
@@ -101,11 +101,11 @@ async function askNext(step) {
       left.push(error.message.includes(file.name) ? error.message : `${file.name}: ${error.message}`);
     }
   }
-  if (left.length) tellPlace(); // there are fewer
-  if (left.length) say(left.length === 1 ? left[0] : `${left.length} files were left out. ${left[0]}`, true);
+  if (left.length) tellPlace(); // fewer are left
+  if (left.length) say(left.length === 1 ? left[0] : `${left.length} files were skipped. ${left[0]}`, true);
 }
 
-// Which of several files is shown, with the way to the others.
+// Which of several files is shown, with buttons for the others.
 function tellPlace() {
   $(".several")?.remove();
   const many = several.files.length;
@@ -129,7 +129,7 @@ function tellPlace() {
   $("#main").prepend(place);
 }
 
-// Ways in.
+// Choosing, dropping and pasting.
 
 document.addEventListener("change", (event) => {
   if (event.target.id === "ask") {
@@ -139,7 +139,7 @@ document.addEventListener("change", (event) => {
   } else if (event.target.matches(".select input")) toggle(event.target);
 });
 
-// The files of what was dropped, also of folders; to be called before anything is waited for.
+// The dropped files, including those in folders; must be called before the first await.
 function filesOf(transfer) {
   const entries = [...transfer.items].map((one) => one.webkitGetAsEntry?.()).filter(Boolean);
   const files = [...transfer.files];
@@ -155,7 +155,7 @@ async function filesWithin(entry) {
   if (entry.isFile) return [await new Promise((done, failed) => entry.file(done, failed))];
   const reader = entry.createReader();
   const found = [];
-  for (;;) { // a reader gives some at a time
+  for (;;) { // a reader returns some at a time
     const some = await new Promise((done, failed) => reader.readEntries(done, failed));
     if (!some.length || found.length > MOST_FILES) return found;
     for (const one of some) if (!one.name.startsWith(".")) found.push(...await filesWithin(one));
@@ -168,7 +168,7 @@ const carries = (event) => !isFromHere && event.dataTransfer?.types.includes("Fi
 function cover(isOver) {
   clearTimeout(covering);
   $("#drop").hidden = !isOver || kind === "vectors";
-  if (isOver) covering = setTimeout(cover, 700, false); // a drag that ends elsewhere is not told of
+  if (isOver) covering = setTimeout(cover, 700, false); // there is no event for a drag that ends elsewhere
 }
 addEventListener("dragstart", () => { isFromHere = true; });
 addEventListener("dragend", () => { isFromHere = false; });
@@ -181,7 +181,7 @@ addEventListener("dragover", (event) => {
 });
 addEventListener("drop", (event) => {
   if (!carries(event)) return;
-  event.preventDefault(); // else the browser would show the file in place of the page
+  event.preventDefault(); // otherwise the browser would open the file instead of the page
   cover(false);
   const found = filesOf(event.dataTransfer);
   attempt(async () => {

@@ -1,5 +1,5 @@
-// The page without this script shows everything; with it, things can be changed.
-// A button or form with data-api is one request to the interface; then its view is fetched anew.
+// Without this script the page shows everything; changes need it.
+// A button or form with data-api sends one request to the interface, then its view is fetched again.
 "use strict";
 
 const $ = (selector, within = document) => within.querySelector(selector);
@@ -13,7 +13,7 @@ async function answerTo(path, options) {
   if (response.ok && !isLogin) return response;
   if (isLogin || response.status === 401) {
     location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
-    throw new Error("You are not logged in any more.");
+    throw new Error("You are no longer logged in.");
   }
   const text = await response.text();
   const kind = response.headers.get("Content-Type") ?? "";
@@ -42,7 +42,7 @@ async function documentAt(path, options = {}) {
 
 function say(text, failed = false) {
   const line = document.createElement("p");
-  line.textContent = text.replace(/[\u202a-\u202e\u2066-\u2069]/g, ""); // which would turn the sentence round
+  line.textContent = text.replace(/[\u202a-\u202e\u2066-\u2069]/g, ""); // they would reverse the sentence
   line.classList.toggle("failed", failed);
   $("#message").replaceChildren(line);
   clearTimeout(say.timer);
@@ -57,7 +57,7 @@ async function attempt(work) {
   }
 }
 
-// A button in place of what could not be loaded.
+// A button in place of content that could not be loaded.
 function again(work) {
   const button = document.createElement("button");
   button.textContent = "Try again";
@@ -65,7 +65,7 @@ function again(work) {
   return button;
 }
 
-// What a view shows is replaced; the focus, and what was typed, stay where they were.
+// Replaces the content of a view; the focus and typed text are kept.
 
 const keyOf = (field) => [field.closest("[data-key]")?.dataset.key, field.form?.className, field.name].join(" ");
 
@@ -93,7 +93,7 @@ async function refresh(path = location.pathname + location.search) {
     show(await documentAt(path));
   } catch (error) {
     if (error.status !== 404) throw error;
-    history.replaceState(null, "", "/"); // what was shown is not there any more
+    history.replaceState(null, "", "/"); // the shown item no longer exists
     show(await documentAt("/"));
   }
 }
@@ -111,7 +111,7 @@ function bodyOf(element) {
 
 const split = (text) => [...new Set(text.split(";").map((one) => one.trim()).filter(Boolean))];
 
-// Clicks that come faster than answers wait for each other, and the view is fetched after the last.
+// Clicks that are faster than answers are queued, and the view is fetched after the last one.
 const acts = { last: Promise.resolve(), waiting: 0, isOld: false };
 
 async function act(element, extra = {}) {
@@ -145,7 +145,7 @@ async function actNow(element, body) {
     acts.isOld = true;
     if (element instanceof HTMLFormElement) element.reset();
     if (done.undone) say(`Taken back: ${done.undone.said}`);
-    else if (done.change === null) say("Nothing has changed: it was like that already.");
+    else if (done.change === null) say("Nothing has changed.");
     else if (element.dataset.said ?? done.change) say(element.dataset.said ?? done.change.said);
     if (element.dataset.then) location.assign(element.dataset.then);
     else if (acts.waiting === 1) await renewView();
@@ -164,7 +164,7 @@ async function renewView() {
 }
 
 document.addEventListener("click", (event) => {
-  if (event.target.closest(".skip")) { // as a link to #main it would leave a picture that is asked about
+  if (event.target.closest(".skip")) { // following a link to #main would leave an unsaved picture
     event.preventDefault();
     $("#main").focus();
   }
@@ -209,7 +209,7 @@ document.addEventListener("error", (event) => {
   if (event.target instanceof HTMLImageElement) event.target.classList.add("broken");
 }, true);
 
-// Known tags, offered while one is typed.
+// Known tags, offered while typing.
 
 let typing = 0;
 document.addEventListener("input", (event) => {
@@ -231,7 +231,7 @@ document.addEventListener("input", (event) => {
   }, 120);
 });
 
-// Items that go on for ever: what is far away is taken out again, so that memory stays level.
+// Infinite scrolling: distant pages are removed again, so that memory use stays bounded.
 
 const pages = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
@@ -258,7 +258,7 @@ async function fill(section, anew = false) {
 function empty(section) {
   if (!section.children.length || section.contains(document.activeElement)) return;
   section.style.height = `${section.offsetHeight}px`;
-  // A browser keeps pictures that it was to load later, and all around them, unless they have none.
+  // Browsers keep lazy images, and the elements around them, as long as they have a src.
   for (const image of $$("img", section)) image.removeAttribute("src");
   section.replaceChildren();
 }
@@ -272,7 +272,7 @@ function follow(section) {
   section.after(emptyPage(next.getAttribute("href"), section.offsetHeight));
 }
 
-// Back, and a reload, lead to the place in a long grid that was left: its pages are noted.
+// Back and reload restore the position in a long grid: its pages are recorded.
 history.scrollRestoration = "manual";
 let noting = 0;
 function notePlace() {
@@ -308,7 +308,7 @@ async function renew() {
   await Promise.all($$("section.page").filter((one) => one.children.length).map((one) => fill(one, true)));
 }
 
-// Many at once.
+// Selections.
 
 const selected = new Set();
 let lastBox = null;
@@ -353,9 +353,9 @@ async function decideSelected(bar, answer) {
   const tags = split(bar.elements.tags.value);
   if (!tags.length) throw new Error("Type a tag first.");
   const done = await api("POST", "/api/decisions", { ids: [...selected].map(Number), [answer]: tags });
-  say(done.change?.said ?? "Nothing has changed: it was like that already.");
+  say(done.change?.said ?? "Nothing has changed.");
   bar.reset();
-  selected.clear(); // some may not be shown any more, and would get the next tags, too
+  selected.clear(); // some may no longer be visible, and would get the next tags, too
   showSelection();
   await renew();
 }
@@ -383,8 +383,8 @@ function answerOf(question, what) {
   const isGiven = (one) => what === "all" || (what === "accept" && one.getAttribute("aria-pressed") === "true");
   const named = (ones) => ones.map((one) => one.dataset.tag).filter((name) => !further.includes(name));
   const answer = { id, tags: further, accepted: named(marks.filter(isGiven)), no: named(marks.filter((one) => !isGiven(one))) };
-  if (!further.length && !answer.accepted.length && what !== "none") throw new Error("No tag is marked: a digit marks one, n rejects all of them.");
-  if (!marks.length && !further.length) throw new Error("Nothing is suggested for it: type its tags, or skip it.");
+  if (!further.length && !answer.accepted.length && what !== "none") throw new Error("No tag is marked: press a digit to mark one, or n to reject all.");
+  if (!marks.length && !further.length) throw new Error("There are no suggestions: type tags, or skip it.");
   return answer;
 }
 
@@ -528,7 +528,7 @@ function move(from, key) {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || $("dialog[open]")) return;
   if (event.repeat && !event.key.startsWith("Arrow") && (event.key === "Enter" || !event.target.matches("input, textarea, select"))) {
-    event.preventDefault(); // a key that is held down would answer one question after the other
+    event.preventDefault(); // a key held down would answer one question after another
     return;
   }
   const field = event.target.matches("input:not([type=checkbox]):not([type=range]), select, textarea");

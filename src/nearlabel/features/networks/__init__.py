@@ -1,1 +1,1 @@
-"""Networks that turn pictures and texts into vectors, from packages to ONNX files in the cache."""
+"""Networks that turn pictures and texts into vectors: from packages to ONNX files in the cache."""

@@ -1,4 +1,4 @@
-"""The networks that nearlabel knows, each with the package that has its weights."""
+"""The known networks, each with the package that contains its weights."""
 
 from __future__ import annotations
 
@@ -119,11 +119,11 @@ NETWORKS = {
         ),
     )
 }
-"""The networks by their names, the better ones first."""
+"""The networks by name, better ones first."""
 
 
 def network(name: str) -> Network:
-    """A network by its name, or an error with those that there are."""
+    """A network by its name; the error lists the known ones."""
     if name not in NETWORKS:
         known = ", ".join(map(repr, NETWORKS))
         meant = did_you_mean(str(name), NETWORKS)
@@ -132,15 +132,15 @@ def network(name: str) -> Network:
 
 
 def best_there(of: str) -> Network:
-    """The best network for pictures or for texts that is on this machine.
+    """The best network for pictures or texts on this machine.
 
     Raises
     ------
     MissingNetworkError
-        With the commands that get one.
+        With the commands that install one.
     """
     possible = [one for one in NETWORKS.values() if one.of == of]
     for one in possible:
         if one.is_there:
             return one
-    raise MissingNetworkError(f"no network for {of} is here: {possible[-1].how_to_get}")
+    raise MissingNetworkError(f"no network for {of} is installed: {possible[-1].how_to_get}")

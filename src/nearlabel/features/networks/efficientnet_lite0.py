@@ -1,8 +1,8 @@
 """EfficientNet-Lite0 as an ONNX file, from the weights of a package.
 
-EfficientNet [1]_ without what is slow on small machines: no squeeze-and-excitation, and ReLU6 in
-the place of swish. The weights were TensorFlow's: padding goes to the end first, and batches were
-normalized with an epsilon of 1e-3.
+EfficientNet [1]_ without what is slow on small machines: no squeeze-and-excitation, and ReLU6
+instead of swish. The weights are TensorFlow's: odd padding goes to the end, and batch normalization
+has an epsilon of 1e-3.
 
 References
 ----------
@@ -24,12 +24,12 @@ SIZE, WIDTH = 224, 1280
 
 
 def efficientnet_lite0(pth: bytes) -> bytes:
-    """The network up to its pooled features, without the classes, as an ONNX file.
+    """The network up to its pooled features, without the classifier, as an ONNX file.
 
     Raises
     ------
     ValueError
-        One sentence, where these are not its weights.
+        If these are not its weights; one sentence.
     """
     try:
         return _graph(_Layers(torch_weights(pth)))
@@ -53,7 +53,7 @@ def _graph(layers: _Layers) -> bytes:
 
 
 class _Layers:
-    """The graph as it grows, layer by layer."""
+    """The graph under construction, layer by layer."""
 
     def __init__(self, weights: dict[str, Array]) -> None:
         self.graph = OnnxGraph("efficientnet-lite0")
@@ -71,10 +71,10 @@ class _Layers:
     def convolved(
         self, x: str, convolution: str, norm: str, *, stride: int = 1, clipped: bool = True
     ) -> str:
-        """A convolution, the normalization behind it and, if `clipped`, ReLU6."""
+        """A convolution, its normalization and, if `clipped`, ReLU6."""
         weight = self._weights[f"{convolution}.weight"]
         kernel = weight.shape[-1]
-        # The size is even wherever the stride is 2, so padding is kernel - stride in all.
+        # The size is even wherever the stride is 2, so the total padding is kernel - stride.
         before, after = (kernel - stride) // 2, (kernel - stride + 1) // 2
         x = self.graph.node(
             "Conv",

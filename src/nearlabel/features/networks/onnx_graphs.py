@@ -1,6 +1,6 @@
-"""ONNX files, written and looked through without the package onnx.
+"""ONNX files, written and inspected without the package onnx.
 
-The numbers of the fields are those of onnx.proto3, in which the format is published.
+The field numbers are those of onnx.proto3, the published definition of the format.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from nearlabel.features.networks.protobuf import field, fields, float_field, par
 _IR_VERSION, _OPSET = 8, 13  # of ONNX 1.10: any onnxruntime since 2021 reads them
 _FLOAT32 = 1  # TensorProto.FLOAT
 _KINDS = {float: 1, int: 2, list: 7}  # AttributeProto.FLOAT, INT, INTS
-_DEEPEST = 8  # graphs within each other, as in loops
+_DEEPEST = 8  # nested graphs, as in loops
 
 Attribute = int | float | list[int]
 
 
 class OnnxGraph:
-    """A graph that grows node by node, from one input to one output of float32."""
+    """A graph built node by node, from one float32 input to one float32 output."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -29,7 +29,7 @@ class OnnxGraph:
         self._weights: dict[str, Array] = {}
 
     def node(self, kind: str, inputs: Sequence[str], output: str, **attributes: Attribute) -> str:
-        """Add a node of a kind of ONNX, such as "Conv"; the name of its output."""
+        """Add a node with an ONNX operator, such as "Conv"; returns the name of its output."""
         self._nodes.append(
             b"".join(field(1, name) for name in inputs)
             + field(2, output)
@@ -39,12 +39,12 @@ class OnnxGraph:
         return output
 
     def weight(self, name: str, values: Array) -> str:
-        """Add an array that nodes name as an input; its name."""
+        """Add an array that nodes can use as an input; returns its name."""
         self._weights[name] = values
         return name
 
     def model(self, picture: Sequence[int], output: str, width: int, *, input: str = "x") -> bytes:  # noqa: A002
-        """The file: of `input`, any number of pictures of one shape, to `output`, (n, width)."""
+        """The file: from `input`, any number of pictures of one shape, to `output`, (n, width)."""
         graph = (
             b"".join(field(1, node) for node in self._nodes)
             + field(2, self._name)
@@ -73,23 +73,23 @@ def _tensor(name: str, values: Array) -> bytes:
 
 
 def _described(name: str, sizes: Sequence[int | str]) -> bytes:
-    """The name, type and shape of an input or output; a text stands for any size."""
+    """The name, type and shape of an input or output; a string denotes any size."""
     shape = b"".join(field(1, field(1 if isinstance(size, int) else 2, size)) for size in sizes)
     return field(1, name) + field(2, field(1, field(1, _FLOAT32) + field(2, shape)))
 
 
 def refuse_other_files(model: bytes) -> None:
-    """Refuse an ONNX file that would have other files read: weights outside of it.
+    """Refuse an ONNX file with weights in other files.
 
     Raises
     ------
     ValueError
-        Also where it is no ONNX file.
+        Also if it is not an ONNX file.
     """
     for number, value in fields(model):
         if number == 7:  # ModelProto.graph
             _look_through_graph(part(value), 0)
-        elif number == 25:  # ModelProto.functions, of which field 7 is their nodes
+        elif number == 25:  # ModelProto.functions, whose field 7 has their nodes
             for inner, node in fields(part(value)):
                 if inner == 7:
                     _look_through_node(part(node), 0)

@@ -1,7 +1,7 @@
-"""Files out of packages: of those that are installed, and of wheels, which are only read.
+"""Files from packages: installed ones, and wheels, which are only read.
 
-What a package must be is known beforehand, to the last bit: nothing else is opened. Nothing of a
-package is installed, imported or run for it, and nothing of a wheel is written to the disk.
+The content of a package is known in advance by its checksum: nothing else is opened. Nothing from a
+package is installed, imported or run, and nothing from a wheel is written to disk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NetworkError(ValueError):
 
 
 class PackageFile(NamedTuple):
-    """A file in a package: its path there, its size, and its checksum."""
+    """A file in a package: its path, size and checksum."""
 
     path: str
     size: int
@@ -35,7 +35,7 @@ class PackageFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Package:
-    """A version of a package: the size and the checksum of its wheel, and the files to be read."""
+    """A version of a package: the size and checksum of its wheel, and the files to read."""
 
     name: str
     version: str
@@ -48,16 +48,16 @@ class Package:
 
     @property
     def is_installed(self) -> bool:
-        """Whether this version of it is installed."""
+        """Whether this version is installed."""
         return bool(self._paths())
 
     def installed(self) -> list[bytes] | None:
-        """What its files hold where it is installed; None where it is not, or in another version.
+        """The contents of its installed files; None if this version is not installed.
 
         Raises
         ------
         NetworkError
-            If a file of it is another than it should be.
+            If a file differs from the expected one.
         """
         paths = self._paths()
         if not paths:
@@ -69,7 +69,7 @@ class Package:
         return contents
 
     def _paths(self) -> list[Path]:
-        """Where its files are installed; none if one is missing."""
+        """The paths of its installed files; none if one is missing."""
         try:
             found = distribution(self.name)
         except PackageNotFoundError:
@@ -79,15 +79,15 @@ class Package:
         return paths if is_it else []
 
     def in_wheel(self, path: Path) -> list[bytes]:
-        """What its files hold in a wheel.
+        """The contents of its files in a wheel.
 
         Raises
         ------
         NetworkError
-            If it is not the wheel of this version, to the last bit.
+            If it is not exactly the wheel of this version.
         """
         if path.exists() and not path.is_file():
-            raise NetworkError(f"{path} is not the wheel of {self}: it is no file")
+            raise NetworkError(f"{path} is not the wheel of {self}: it is not a file")
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size != self.size:
@@ -105,17 +105,17 @@ class Package:
                 raise NetworkError(f"{path} cannot be read: {one_line(str(error))}") from None
 
     def wheel_in(self, source: Path) -> Path:
-        """Its wheel: a file that was named, or the one of its name in a folder."""
+        """Its wheel: a given file, or the one in a given folder."""
         if not source.is_dir():
             return source
         begin = f"{re.sub('[-_.]+', '_', self.name)}-{self.version}-".lower()
         for path in sorted(source.glob("*.whl")):
             if path.name.lower().startswith(begin):
                 return path
-        raise NetworkError(f"{source} has no wheel of {self}: no file {begin}*.whl is there")
+        raise NetworkError(f"{source} has no wheel of {self}: no file {begin}*.whl")
 
     def downloaded(self, folder: Path) -> Path:
-        """Its wheel, downloaded into a folder by pip, from where the user's settings say."""
+        """Its wheel, downloaded into a folder by pip with the user's settings."""
         command = [
             *(sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input"),
             *("--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"),
@@ -129,18 +129,18 @@ class Package:
         errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
         reason = one_line("; ".join(line.removeprefix("ERROR:").strip() for line in errors), 200)
         raise NetworkError(
-            f"pip could not download {self}: {reason or 'it gives no reason'}; a wheel from "
-            "elsewhere can be given by --from"
+            f"pip could not download {self}: {reason or 'no reason given'}; pass a wheel from "
+            "elsewhere with --from"
         )
 
 
 def _member(archive: zipfile.ZipFile, file: PackageFile, where: str) -> bytes:
-    """What a file of an archive holds; not a byte more than it should have is unpacked."""
+    """The content of a file in an archive; never unpacks more than the expected size."""
     with archive.open(file.path) as member:
         return _check(member.read(file.size + 1), file, where)
 
 
 def _check(content: bytes, file: PackageFile, where: str) -> bytes:
     if hashlib.sha256(content).hexdigest() != file.sha256:
-        raise NetworkError(f"{where} is altered: its sha256 is not {file.sha256}")
+        raise NetworkError(f"{where} was modified: its sha256 is not {file.sha256}")
     return content

@@ -1,6 +1,6 @@
-"""Networks in files of PaddlePaddle, read without it: a program, and the weights that it names.
+"""Networks in PaddlePaddle files, read without PaddlePaddle: a program and its weights.
 
-The numbers of the fields are those of Paddle's framework.proto.
+The field numbers are those of Paddle's framework.proto.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from nearlabel.common.arrays import Array
 from nearlabel.features.networks.protobuf import fields, part, signed, text, whole
 
 _FLOAT32 = 5  # VarType.FP32
-_HEAD = struct.Struct("<IQIi")  # version, levels of rows, version, bytes of the description
+_HEAD = struct.Struct("<IQIi")  # version, levels of detail, version, description size
 _MOST_AXES = 8
 
 
 @dataclass
 class Step:
-    """An operator of a program: its kind, the names it reads and writes by role, its settings."""
+    """An operator of a program: its type, the names it reads and writes by role, its attributes."""
 
     kind: str = ""
     inputs: dict[str, list[str]] = field(default_factory=dict)
@@ -31,18 +31,18 @@ class Step:
 
 
 def paddle_program(program: bytes, weights: bytes) -> tuple[list[Step], dict[str, Array]]:
-    """The steps of `inference.pdmodel` in their order, and the arrays of `inference.pdiparams`.
+    """The steps of `inference.pdmodel` in order, and the arrays of `inference.pdiparams`.
 
     Raises
     ------
     ValueError
-        One sentence, where these are other files or do not belong together.
+        If these are other files or do not belong together; one sentence.
     """
     try:
         steps, names = _steps(program)
         return steps, _arrays(weights, names)
     except (ValueError, KeyError, struct.error) as error:
-        raise ValueError(f"not a network of PaddlePaddle: {error}") from None
+        raise ValueError(f"not a PaddlePaddle network: {error}") from None
 
 
 def _steps(program: bytes) -> tuple[list[Step], list[str]]:
@@ -54,7 +54,7 @@ def _steps(program: bytes) -> tuple[list[Step], list[str]]:
                 steps.append(_step(part(value)))
             elif inner == 3:
                 variable = dict(fields(part(value)))
-                if variable.get(3):  # it is kept: a weight, or the place of input and output
+                if variable.get(3):  # persistable: a weight, or a placeholder of input and output
                     names.append(text(variable[1]))
     return steps, [name for name in names if name not in ("feed", "fetch")]
 
@@ -75,7 +75,7 @@ def _step(message: memoryview) -> Step:
 
 
 def _setting(message: memoryview) -> tuple[str, list[Any]]:
-    """The name and the values of a setting; whole numbers, floats and texts."""
+    """The name and the values of an attribute: integers, floats and strings."""
     name, values = "", list[Any]()
     for number, value in fields(message):
         if number == 1:
@@ -88,21 +88,21 @@ def _setting(message: memoryview) -> tuple[str, list[Any]]:
 
 
 def _arrays(content: bytes, names: list[str]) -> dict[str, Array]:
-    """The arrays of a file, which stand in the order of their names."""
+    """The arrays of a file, stored in the order of their names."""
     arrays, place = {}, 0
     for name in sorted(names):
         version, levels, version_again, size = _HEAD.unpack_from(content, place)
         place += _HEAD.size
         if version or levels or version_again or not 0 <= size <= len(content) - place:
-            raise ValueError(f"the array {name!r} is of another kind")
+            raise ValueError(f"the array {name!r} has an unsupported format")
         described = list(fields(content[place : place + size]))
         shape = [whole(value) for number, value in described if number == 2]
         if (1, _FLOAT32) not in described or len(shape) > _MOST_AXES or min(shape, default=1) < 1:
-            raise ValueError(f"the array {name!r} does not hold float32")
+            raise ValueError(f"the array {name!r} is not float32")
         place += size
         count = math.prod(shape)
         if 4 * count > len(content) - place:
-            raise ValueError(f"the array {name!r} is cut off")
+            raise ValueError(f"the array {name!r} is truncated")
         arrays[name] = np.frombuffer(content, "<f4", count, place).reshape(shape)
         place += 4 * count
     if place != len(content):

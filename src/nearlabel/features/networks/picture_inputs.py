@@ -1,4 +1,4 @@
-"""How a picture becomes the input of a network, and a file that says so."""
+"""How a picture becomes the input of a network, and the file with these settings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nearlabel.common.extras import extra_module
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import check_choice, check_integer, check_real
 
-_MOST_PIXELS = 4096  # of a side
+_MOST_PIXELS = 4096  # per side
 _INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
-_MOST_BYTES = 2**16  # of a file of settings
+_MOST_BYTES = 2**16  # of a settings file
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class PictureInput:
     size : (int, int)
         Width and height.
     mean, std : (float, float, float)
-        Of red, green and blue from 0 to 1: the input is (value / 255 - mean) / std.
+        For red, green and blue from 0 to 1: the input is (value / 255 - mean) / std.
     resize : {"stretch", "crop"}
-        The whole picture, or the largest part in its middle that has the shape of the input.
+        Use the whole picture, or its largest central part with the shape of the input.
     interpolation : {"nearest", "bilinear", "bicubic", "lanczos"}
     layout : {"NCHW", "NHWC"}
-        Whether the colors of a picture are its first axis or its last.
+        Whether the color axis of a picture comes first or last.
     colors : {"RGB", "BGR"}
     output : str or None
-        The name of the output to take; None: the only one.
+        The name of the output to use; None if there is only one.
     """
 
     size: tuple[int, int]
@@ -50,12 +50,14 @@ class PictureInput:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """The settings of a table, checked."""
+        """The settings from a table, validated."""
         known = [field.name for field in fields(cls)]
         for name in settings:
             if name not in known:
                 meant = did_you_mean(str(name), known)
-                raise ValueError(f"{name!r} is none of {', '.join(known)}{meant}")
+                raise ValueError(
+                    f"unknown setting {name!r}; known settings are {', '.join(known)}{meant}"
+                )
         for name in ("size", "mean", "std"):
             if name not in settings:
                 raise ValueError(f"{name} is missing")
@@ -77,24 +79,24 @@ class PictureInput:
         check_choice(made.layout, "layout", ("NCHW", "NHWC"))
         check_choice(made.colors, "colors", ("RGB", "BGR"))
         if not isinstance(made.output, str | None):
-            raise ValueError(f"output must be a text; got {made.output!r}")
+            raise ValueError(f"output must be a string; got {made.output!r}")
         return made
 
     @classmethod
     def beside(cls, model: Path) -> Self:
-        """The settings in the TOML file beside an ONNX file.
+        """The settings in the TOML file next to an ONNX file.
 
         Raises
         ------
         ValueError
-            With the name of the file, where it is missing or makes no sense.
+            If the file is missing or not valid; names the file.
         """
-        import tomllib  # takes time that only few need
+        import tomllib  # slow to import and rarely needed
 
         path = model.with_suffix(".toml")
         try:
-            if path.exists() and not path.is_file():  # a pipe, say, which may never end
-                raise ValueError("it is no regular file")
+            if path.exists() and not path.is_file():  # a pipe, for example, may never end
+                raise ValueError("it is not a regular file")
             with path.open("rb") as file:
                 content = file.read(_MOST_BYTES + 1)
             if len(content) > _MOST_BYTES:
@@ -102,20 +104,20 @@ class PictureInput:
             return cls.of(tomllib.loads(content.decode()))
         except FileNotFoundError:
             raise ValueError(
-                f"{model} needs {path.name} beside it, which says how pictures become its input: "
+                f"{model} needs a file {path.name} next to it with the input settings: "
                 "size = 224, mean = [0.485, 0.456, 0.406], std = [0.229, 0.224, 0.225], …"
             ) from None
         except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"{path}: {error}") from None
 
     def settings(self) -> dict[str, Any]:
-        """The settings as a table, which `of` reads."""
+        """The settings as a table that `of` reads."""
         return {
             name: list(one) if isinstance(one, tuple) else one for name, one in asdict(self).items()
         }
 
     def pixels(self, image: Any) -> Array:
-        """The pixels of a picture at the size of the input, (height, width, 3) of uint8."""
+        """The pixels of a picture, resized to the input, (height, width, 3) of uint8."""
         pillow = extra_module("PIL.Image", "pictures need Pillow", "pictures")
         how = pillow.Resampling[self.interpolation.upper()]
         if self.resize == "crop":
@@ -124,7 +126,7 @@ class PictureInput:
         return np.asarray(image.resize(self.size, how))
 
     def batch(self, pixels: Sequence[Array]) -> Array:
-        """Pictures as one input, of float32."""
+        """Pictures as one float32 input."""
         stack = np.stack(pixels)
         out = np.empty((len(stack), 3, *stack.shape[1:3]), np.float32)
         for channel, (mean, std) in enumerate(zip(self.mean, self.std, strict=True)):
@@ -135,9 +137,9 @@ class PictureInput:
 
 
 def _numbers(settings: Mapping[str, Any], name: str, count: int) -> list[Any]:
-    """The numbers of a setting; one that stands alone counts for all."""
+    """The numbers of a setting; a single number applies to all."""
     value = settings[name]
     found = list(value) if isinstance(value, list | tuple) else [value] * count
     if len(found) != count:
-        raise ValueError(f"{name} must be one number or {count}; got {value!r}")
+        raise ValueError(f"{name} must be 1 number or {count}; got {value!r}")
     return found

@@ -26,7 +26,7 @@ SIZE, WIDTH = 224, 1024
 
 
 def pplcnetv2(program: bytes, weights: bytes, *, size: int = SIZE, width: int = WIDTH) -> bytes:
-    """The network up to the values of its last pooling, without the classes, as an ONNX file."""
+    """The network up to its last pooling, without the classifier, as an ONNX file."""
     steps, arrays = paddle_program(program, weights)
     graph, names = OnnxGraph("pplcnetv2"), {}
     poolings = [place for place, step in enumerate(steps) if step.kind == "pool2d"]
@@ -39,16 +39,18 @@ def pplcnetv2(program: bytes, weights: bytes, *, size: int = SIZE, width: int = 
             else:
                 last = _add(graph, step, arrays, names)
     except (KeyError, IndexError, TypeError) as error:
-        raise ValueError(f"not PP-LCNetV2: {error} is missing in a step {step.kind!r}") from None
+        raise ValueError(
+            f"not PP-LCNetV2: {error} is missing in the operator {step.kind!r}"
+        ) from None
     graph.node("Flatten", [last], "features", axis=1)
     return graph.model([3, size, size], "features", width)
 
 
 def _add(graph: OnnxGraph, step: Step, arrays: dict[str, Array], names: dict[str, str]) -> str:
-    """Add the node of ONNX that computes what a step does; the name of its output."""
+    """Add the ONNX node for a step; returns the name of its output."""
 
     def read(role: str) -> str:
-        """The name of what a step reads; an array is added to the graph."""
+        """The name of an input of a step; weights are added to the graph."""
         (name,) = step.inputs[role]
         if name not in arrays:
             return names.get(name, name)
@@ -62,7 +64,7 @@ def _add(graph: OnnxGraph, step: Step, arrays: dict[str, Array], names: dict[str
     if step.kind in ("conv2d", "depthwise_conv2d"):
         pads = step.settings["paddings"]
         if setting("padding_algorithm") != "EXPLICIT" or len(pads) != 2:
-            raise ValueError("not PP-LCNetV2: a convolution pads in another way")
+            raise ValueError("not PP-LCNetV2: unsupported padding of a convolution")
         return graph.node(
             "Conv",
             [read("Input"), read("Filter")],
@@ -81,9 +83,9 @@ def _add(graph: OnnxGraph, step: Step, arrays: dict[str, Array], names: dict[str
         if setting("pooling_type") != "avg" or not (
             setting("adaptive") or setting("global_pooling")
         ):
-            raise ValueError("not PP-LCNetV2: a pooling is of another kind")
+            raise ValueError("not PP-LCNetV2: unsupported pooling")
         return graph.node("GlobalAveragePool", [read("X")], step.outputs["Out"][0])
     if step.kind not in _SAME:
-        raise ValueError(f"not PP-LCNetV2: it has a step {step.kind!r}")
+        raise ValueError(f"not PP-LCNetV2: it has the operator {step.kind!r}")
     inputs = [read(role) for role in ("X", "Y") if role in step.inputs]
     return graph.node(_SAME[step.kind], inputs, step.outputs["Out"][0])

@@ -1,4 +1,4 @@
-"""The wire format of protocol buffers, as far as the files of networks need it."""
+"""The wire format of protocol buffers, as far as network files need it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _WORD = 2**64
 
 
 def fields(message: bytes | memoryview) -> Iterator[tuple[int, int | float | memoryview]]:
-    """The fields of a message in their order: numbers, each with a value.
+    """The fields of a message in order: field numbers, each with a value.
 
-    A value is a whole number, a float, or the bytes of a text, an array or another message. A
-    message that is cut off, or has a length beyond its end, is a ValueError.
+    A value is an integer, a float, or the bytes of a string, an array or another message. A
+    truncated message, or one with a length beyond its end, is a ValueError.
     """
     view, place = memoryview(message), 0
     while place < len(view):
@@ -25,7 +25,7 @@ def fields(message: bytes | memoryview) -> Iterator[tuple[int, int | float | mem
             continue
         size, place = _varint(view, place) if kind == 2 else ({1: 8, 5: 4}.get(kind, -1), place)
         if size < 0 or size > len(view) - place:
-            raise ValueError("a message of it is cut off, or of another kind")
+            raise ValueError("a message is truncated, or not a protocol buffer")
         content = view[place : place + size]
         place += size
         yield (
@@ -38,43 +38,43 @@ def _varint(view: memoryview, place: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, _MOST_SHIFT + 1, 7):
         if place >= len(view):
-            raise ValueError("a number of it is cut off")
+            raise ValueError("a number is truncated")
         byte = view[place]
         place += 1
         value |= (byte & 127) << shift
         if byte < 128:
             return value % _WORD, place
-    raise ValueError("a number of it is too long")
+    raise ValueError("a number is too long")
 
 
 def signed(value: int) -> int:
-    """A varint as a signed number of 64 bits."""
+    """A varint as a signed 64-bit integer."""
     return value - _WORD if value >> 63 else value
 
 
 def text(value: int | float | memoryview) -> str:
-    """The text of a field, or a ValueError where it has none."""
+    """The string of a field; ValueError if it is not one."""
     if not isinstance(value, memoryview):
-        raise ValueError("a number stands in the place of a text")
+        raise ValueError("a field has a number instead of a string")
     return bytes(value).decode()
 
 
 def part(value: int | float | memoryview) -> memoryview:
-    """The bytes of a field, or a ValueError where it has none."""
+    """The bytes of a field; ValueError if it has none."""
     if not isinstance(value, memoryview):
-        raise ValueError("a number stands in the place of a message")
+        raise ValueError("a field has a number instead of a message")
     return value
 
 
 def whole(value: int | float | memoryview) -> int:
-    """The whole number of a field, or a ValueError where it has none."""
+    """The integer of a field; ValueError if it is not one."""
     if not isinstance(value, int):
-        raise ValueError("something else stands in the place of a whole number")
+        raise ValueError("a field does not have an integer")
     return signed(value)
 
 
 def field(number: int, value: int | str | bytes) -> bytes:
-    """A field as bytes: a whole number, a text, or the bytes of another message."""
+    """A field as bytes: an integer, a string, or the bytes of another message."""
     if isinstance(value, int):
         return _number(number << 3) + _number(value % _WORD)
     content = value.encode() if isinstance(value, str) else value
@@ -82,7 +82,7 @@ def field(number: int, value: int | str | bytes) -> bytes:
 
 
 def float_field(number: int, value: float) -> bytes:
-    """A field with a float of 32 bits as bytes."""
+    """A field with a 32-bit float as bytes."""
     return _number(number << 3 | 5) + struct.pack("<f", value)
 
 

@@ -1,4 +1,4 @@
-"""Networks in memory, computed by onnxruntime."""
+"""Networks in memory, run by onnxruntime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nearlabel.common.messages import one_line
 from nearlabel.features.networks.onnx_graphs import refuse_other_files
 from nearlabel.features.networks.packages import NetworkError
 
-_MOST_OPEN = 4  # networks in memory at once
+_MOST_OPEN = 4  # networks in memory at the same time
 _open: dict[tuple[int, str, int], Session] = {}
 
 
@@ -24,24 +24,24 @@ def onnx_runtime(name: str) -> Any:
 
 
 class Session:
-    """An ONNX file that is ready to compute, on the processor alone.
+    """An ONNX file ready to run, on the CPU only.
 
     Parameters
     ----------
     model : bytes
-        What the file holds.
+        The content of the file.
     name : str
-        What errors call it.
+        The name in error messages.
     n_jobs : int
-        Threads of one computation.
+        Threads per computation.
     """
 
     def __init__(self, model: bytes, name: str, n_jobs: int = 1) -> None:
         runtime = onnx_runtime(name)
         options = runtime.SessionOptions()
-        options.intra_op_num_threads = min(n_jobs, os.cpu_count() or 1)  # all that help
+        options.intra_op_num_threads = min(n_jobs, os.cpu_count() or 1)  # more do not help
         options.inter_op_num_threads = 1
-        # Threads that wait leave the processor to those that open pictures.
+        # Waiting threads leave the CPU to those that decode pictures.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 4
         self._name = name
@@ -55,16 +55,16 @@ class Session:
 
     @property
     def inputs(self) -> dict[str, list[Any]]:
-        """The names and shapes of what it takes; a size that is free is a text or None."""
+        """The names and shapes of its inputs; a free size is a string or None."""
         return {one.name: one.shape for one in self._session.get_inputs()}
 
     @property
     def outputs(self) -> dict[str, list[Any]]:
-        """The names and shapes of what it gives."""
+        """The names and shapes of its outputs."""
         return {one.name: one.shape for one in self._session.get_outputs()}
 
     def run(self, output: str, inputs: dict[str, Array]) -> Array:
-        """One of its outputs, for inputs by their names."""
+        """One of its outputs, given inputs by name."""
         try:
             (values,) = self._session.run([output], inputs)
         except Exception as error:
@@ -73,7 +73,7 @@ class Session:
 
 
 def session(sha256: str, name: str, n_jobs: int, read: Callable[[], bytes]) -> Session:
-    """The session of a file with this checksum: the one that is open, or a new one.
+    """The session of a file with this checksum: an open one, or a new one.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def session(sha256: str, name: str, n_jobs: int, read: Callable[[], bytes]) -> S
     name : str
     n_jobs : int
     read : callable
-        Gives what the file holds, with this checksum, or raises an error.
+        Returns the content of the file with this checksum, or raises an error.
     """
     key = os.getpid(), sha256, n_jobs  # the threads of a session do not survive a fork
     found = _open.get(key)

