@@ -48,7 +48,7 @@ from nearlabel.datasets.text_lines import DataError
         (["fit", "none.csv", "-o", "m"], ["'none.csv'"]),
         (["fit", "Song.csv", "-o", "m"], ["'Song.csv'", "did you mean 'songs.csv'"]),
         (["evaluate", "songs.csv", "--metric", "haming"], ["--metric", "mean 'hamming_loss'"]),
-        (["fit", "new.csv", "-o", "m"], ["new.csv, line 1", "give --tags or --labels"]),
+        (["fit", "new.csv", "-o", "m"], ["new.csv, line 1", "pass --tags or --labels"]),
         (["fit", "songs.csv", "-o", "m", "--xml", "x"], ["nearlabel: --xml ", "'csv'"]),
         (["fit", "songs.csv", "-o", "m", "--encoding", "x"], ["nearlabel: --encoding ", "'x'"]),
         (["evaluate", "songs.csv", "--set", "smoothin=2"], ["--set smoothin", "'smoothing'?"]),
@@ -75,11 +75,11 @@ def test_messages_name_options_rather_than_parameters(fail, answer, here, tmp_pa
     (tmp_path / "latin.csv").write_bytes(b"x,tags\n1,caf\xe9\n")
     assert "--encoding 'latin-1'" in fail("datasets", "describe", tmp_path / "latin.csv")
     (tmp_path / "gap.csv").write_text("x,tags\n1,a\n,b\n")
-    assert "--impute median accepts gaps" in fail("evaluate", tmp_path / "gap.csv")
-    assert "--gaps accepts gaps" in fail("datasets", "describe", tmp_path / "gap.csv")
+    assert "--impute median accepts missing cells" in fail("evaluate", tmp_path / "gap.csv")
+    assert "--gaps accepts missing cells" in fail("datasets", "describe", tmp_path / "gap.csv")
     assert "--stratified: " in fail("evaluate", "songs.csv", "--split", "loo", "--stratified")
     shutil.copy("songs.csv", tmp_path / "songs.data")
-    assert "give --format" in fail("datasets", "describe", tmp_path / "songs.data")
+    assert "pass --format" in fail("datasets", "describe", tmp_path / "songs.data")
     code, printed, notes = answer("fit", "songs.csv", "-o", tmp_path / "m", "--k", 600)
     assert (code, "599 neighbors" in printed) == (0, True)
     assert notes.startswith("nearlabel: note: --k 600 ")

@@ -104,7 +104,7 @@ def test_texts_and_folders_out_and_in(photos, ask):
         (["import", "photos"], "give a table or a folder of tags"),
         (["import", "photos", "tags.xml"], "tags.xml must be a folder, or end in one of .csv"),
         (["import", "photos", "none.csv"], "none.csv: No such file"),
-        (["import", "photos", "none.csv", "--encoding", "none"], "--encoding must be one like"),
+        (["import", "photos", "none.csv", "--encoding", "none"], "--encoding must be a text"),
         (["import", "photos", "latin.csv"], "--encoding 'latin-1'"),
     ],
 )

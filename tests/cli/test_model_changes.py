@@ -483,7 +483,7 @@ def wrong(two_parts, tmp_path_factory):
         (["add", "none", "more.csv"], ["none: No such file"]),
         (["add", "old.csv", "more.csv"], ["old.csv", "the model comes first"]),
         (["add", "old.model", "none.csv"], ["'none.csv'"]),
-        (["add", "old.model", "all.model"], ["all.model", "give --format"]),
+        (["add", "old.model", "all.model"], ["all.model", "pass --format"]),
         (["add", "old.model", "new.csv"], ["new.csv", "--tags or --labels"]),
         (["add", "old.model", "old.csv"], ["'song 001'", "already", "and 87 more"]),
         (["add", "old.model", "twice.csv"], ["twice.csv", "'song 900'"]),

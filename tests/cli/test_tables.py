@@ -226,7 +226,7 @@ def test_what_is_refused_offers_options(folder, ask, fail):
     for verb in (("fit", "-o", "m"), ("evaluate",), ("tune",), ("compare",)):
         assert "--impute median" in fail(verb[0], "songs.csv", *verb[1:])
     for verb in (("describe", "songs.csv"), ("convert", "songs.csv", "songs.json")):
-        assert "; --gaps accepts gaps)" in fail("datasets", *verb)
+        assert "; --gaps accepts missing cells)" in fail("datasets", *verb)
     nl.datasets.save(nl.datasets.make_local_labels(9, 2, 3), folder / "made.npz")
     assert "--impute mean is not supported" in fail(
         "fit", "made.npz", "--impute", "mean", "-o", "m"

@@ -123,7 +123,7 @@ def test_what_does_not_change_has_no_journal(tmp_path, made):
     assert not journal_path(path).exists()
     with Journal.create_or_open(path, models.stored_digest(path)) as journal:
         journal.append({"number": 0})
-    with pytest.raises(FileError, match=r"graph\.journal .*NeighborGraph does not change"):
+    with pytest.raises(FileError, match=r"graph\.journal .*NeighborGraph cannot be changed"):
         nl.load(path)
 
 
