@@ -506,7 +506,7 @@ def test_rows_of_a_table(ask, asked, answer, fail, songs, tmp_path, monkeypatch)
     assert asked("forget", target, "song 002")["items"] == 600
     assert asked("add", target, "new.csv")["added"] == 3  # without tags
     assert "no column for the feature" in fail("add", target, "new.csv", "--ignore", "tempo")
-    assert "no folder" in fail("index", "songs.csv", "-c", target, "--watch")
+    assert "not a folder" in fail("index", "songs.csv", "-c", target, "--watch")
 
 
 def test_texts(ask, asked, answer, tmp_path, monkeypatch):

@@ -63,6 +63,15 @@ def test_a_reader_that_has_seen_enough(unbuffered):
     assert process.returncode == 141
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs pipes that break")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_nobody_reads_the_help(unbuffered):
+    with nearlabel("--help", env={**os.environ, "PYTHONUNBUFFERED": unbuffered}) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs limits of files")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output_that_cannot_be_written_is_an_error(unbuffered, tmp_path):

@@ -203,7 +203,8 @@ def test_a_report_without_its_packages_says_what_to_install(fail, kept, tmp_path
     assert not (tmp_path / "new").exists()
 
 
-def test_doubtful_numbers_are_marked(ask, tmp_path, quick):
+def test_doubtful_numbers_are_marked(ask, tmp_path, monkeypatch, quick):
+    monkeypatch.setenv("COLUMNS", "100")  # all numbers of a row in one line
     printed = ask("reproduce", "--paper", "wang-2018", "--table", "3", "--results", tmp_path)
     (line,) = re.findall(r"^(emotions .*)\n  DML-kNN", printed, re.MULTILINE)
     assert line.split() == ["emotions", "0.187", "0.147", "0.253?", "0.300", "0.816"]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nearlabel.collection.exchange.tag_tables import TaggedFile
     from nearlabel.collection.indexing import IndexReport
 
-_REST = 10  # the next look comes after at least so many times as long as the last one took
+_REST = 10  # times the duration of a look: the shortest pause until the next one
 _COUNTS = {
     "new": "new",
     "changed": "changed",

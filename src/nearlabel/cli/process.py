@@ -118,6 +118,10 @@ def run(arguments: Sequence[str]) -> int:
         except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
             _drop_output()
             return BROKEN_PIPE
+        except SystemExit as error:  # of rich, which prints the help
+            if not isinstance(error.__context__, BrokenPipeError):
+                raise
+            return BROKEN_PIPE
         except KeyboardInterrupt as error:  # perhaps with a word on what was stored
             return _say_error("; ".join(["interrupted", *map(str, error.args)]), INTERRUPTED)
         except Exception as error:

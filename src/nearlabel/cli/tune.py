@@ -135,10 +135,10 @@ def tune(
         settings += [one["distance"]] if graphs > 1 else []
         rows.append((title(name), ", ".join(settings), *(metric_cell(one[m]) for m in wanted)))
     say_table(("", "best", *metric_heads(wanted)), rows)
-    say(f"to fit the best:\n{command}")
     for path in (measuring.output, figure):
         if path is not None:
             say(f"wrote {path}")
+    say(f"to fit the best:\n{command}")
 
 
 def _fit_command(

@@ -92,7 +92,7 @@ def _refused_value(error: CoercionError) -> str:
     token: Any = error.token
     name = token.keyword or (error.argument.name.lstrip("-").upper() if error.argument else "")
     given, kind = token.value, error.target_type
-    if error.msg is not None:  # by a converter of ours
+    if error.msg is not None:  # of our own converters
         return f"{name} {error.msg}"
     if get_origin(kind) is Literal:
         choices = [str(one) for one in get_args(kind)]
