@@ -24,6 +24,7 @@ QUESTION = (
     "client together, against one process with one thread; exact search, one folder of blocks. "
     "Every graph is the same to the last bit"
 )
+ROWS_AT_ONCE = 2**14
 
 
 @contextmanager
@@ -70,41 +71,46 @@ def digest(graphs: Any) -> str:
     return found.hexdigest()
 
 
+def alone(X: Any, k: int) -> tuple[float, str]:
+    """Core-seconds of one process with one thread, and a digest of what it finds."""
+    start = time.process_time()
+    graph = nl.neighbor_graph(X, k, search="exact", n_jobs=1)
+    taken = time.process_time() - start
+    return taken, digest(block for _, block in graph.blocks(ROWS_AT_ONCE))
+
+
+def by_two(X: Any, k: int, size: int, one: tuple[float, str], folder: Path) -> dict[str, Any]:
+    """Two workers and blocks of some size, against one process."""
+    blocks, (n, d) = folder / f"blocks-{size}", X.shape
+    write_blocks(blocks, X, size)
+    with two_workers() as client, tempfile.TemporaryDirectory(dir=folder) as scratch:
+        search = partial(nl.distributed.neighbor_graph, blocks, k, client)
+        work = partial(search, search="exact", folder=scratch)
+        taken, found = core_seconds_of_all(client, work)
+        parts = (part for block in found.blocks() for _, part in block.blocks(ROWS_AT_ONCE))
+        same = digest(parts) == one[1]
+        peak = max(client.run(peak_of_worker).values())
+    count = -(-n // size)
+    return {
+        "measured": "graph of the rows",
+        "n": n,
+        "d": d,
+        "k": k,
+        "rows_a_block": size,
+        "calls": count * (count + 1) // 2,
+        "one_process": round(one[0], 1),
+        "two_workers": round(taken, 1),
+        "times": round(taken / one[0], 3),
+        "peak_mib_of_a_worker": round(peak),
+        "same_to_the_last_bit": same,
+    }
+
+
 def overhead(n: int, d: int, k: int, sizes: tuple[int, ...], folder: Path) -> list[dict[str, Any]]:
     """One process, and two workers with blocks of several sizes."""
     X = np.random.default_rng(0).standard_normal((n, d), dtype=np.float32)
-    start = time.process_time()
-    graph = nl.neighbor_graph(X, k, search="exact", n_jobs=1)
-    alone = time.process_time() - start
-    at_once = max(1, 2**20 // k)
-    answer = digest(block for _, block in graph.blocks(at_once))
-    del graph
-    case = {"measured": "graph of the rows", "n": n, "d": d, "k": k}
-    rows: list[dict[str, Any]] = []
-    for size in sizes:
-        blocks = folder / f"blocks-{size}"
-        write_blocks(blocks, X, size)
-        with two_workers() as client, tempfile.TemporaryDirectory(dir=folder) as scratch:
-            search = partial(nl.distributed.neighbor_graph, blocks, k, client)
-            work = partial(search, search="exact", folder=scratch)
-            taken, found = core_seconds_of_all(client, work)
-            parts = (part for block in found.blocks() for _, part in block.blocks(at_once))
-            same = digest(parts) == answer
-            peak = max(client.run(peak_of_worker).values())
-        count = -(-n // size)
-        rows.append(
-            {
-                **case,
-                "rows_a_block": size,
-                "calls": count * (count + 1) // 2,
-                "one_process": round(alone, 1),
-                "two_workers": round(taken, 1),
-                "times": round(taken / alone, 3),
-                "peak_mib_of_a_worker": round(peak),
-                "same_to_the_last_bit": same,
-            }
-        )
-    return rows
+    one = alone(X, k)
+    return [by_two(X, k, size, one, folder) for size in sizes]
 
 
 def constants(rows: list[dict[str, Any]], n: int, folder: Path) -> list[dict[str, Any]]:
@@ -178,7 +184,7 @@ def main() -> None:
     n = arguments.rows
     with tempfile.TemporaryDirectory(prefix="nearlabel-") as name:
         folder = Path(name)
-        sizes = (n // 32, n // 16, n // 8, n // 4)
+        sizes = (n // 16, n // 8, n // 4)
         rows = overhead(n, 128, 100, sizes, folder)
         rows += constants(rows, n // 50, folder)
         rows.append(larger_than_memory(n // 25, 52_000, n // 2_500, 256, folder))

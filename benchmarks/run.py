@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import cluster_tables
 import collection_tables
 import honesty_tables
 import quality_tables
@@ -28,6 +29,7 @@ EXPERIMENTS = HERE.parent / "docs" / "experiments.md"
 COLLECTION = HERE.parent / "docs" / "made_collection.md"
 COLLECTIONS = HERE.parent / "docs" / "collection.md"
 SCALE = HERE.parent / "docs" / "scale.md"
+CLUSTER = HERE.parent / "docs" / "cluster.md"
 METRICS = HERE.parent / "docs" / "metrics.md"
 LABEL_SPACE = HERE.parent / "docs" / "label_space.md"
 BLEND = HERE.parent / "docs" / "blend.md"
@@ -55,7 +57,7 @@ WITHOUT = (
         "recall_effect",
     ),
     *("hard_data", "living_models", "pictures", "teaching", "stored_collections"),
-    *("service", "page"),
+    *("service", "page", "cluster"),
 )
 
 
@@ -134,6 +136,10 @@ def documents() -> dict[Path, str]:
     scale = with_part(scale, "approximate", scale_tables.against_faiss(rows))
     rows = result_of("recall_effect")["rows"]
     made[SCALE] = with_part(scale, "recall", scale_tables.effect_of_recall(rows))
+    made[CLUSTER] = CLUSTER.read_text()
+    measured_parts = cluster_tables.parts(result_of("cluster")["rows"], result_of("scale")["rows"])
+    for name, part in measured_parts.items():
+        made[CLUSTER] = with_part(made[CLUSTER], name, part)
     rows = result_of("honesty")["rows"]
     made[LABEL_SPACE] = with_part(
         LABEL_SPACE.read_text(), "honesty", honesty_tables.of_spaces(rows)

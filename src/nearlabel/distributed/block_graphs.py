@@ -23,12 +23,13 @@ from nearlabel.distributed.growing_lists import (
     finish,
     seen_blocks,
 )
-from nearlabel.distributed.list_blocks import listed_graph, takes_lists_of
+from nearlabel.distributed.list_blocks import lists_for
+from nearlabel.distributed.list_searches import ListSearch, files_of
 from nearlabel.distributed.vector_blocks import VectorBlocks
 from nearlabel.distributed.workers import dask_module, run_calls
 from nearlabel.distributed.workspaces import Workspace, data_mark, working
 from nearlabel.graph import NeighborGraph, Recall
-from nearlabel.search import check_metric, is_precomputed
+from nearlabel.search import InvertedLists, check_metric, is_precomputed
 
 _MOST_ROUNDS = 3  # of calls that came too late and are made again
 
@@ -170,16 +171,14 @@ def graph_of(
         raise ValueError(
             f"queries must have as many features as X: {blocks.width}; got {queries.width}"
         )
-    lists = takes_lists_of(place, blocks, k, metric, search)
+    lists = lists_for(place, blocks, k, metric, search)
     target = _graph_folder(place, blocks, k, queries, metric, lists)
     stored = target / "graph.json"
     if not stored.exists():
         if lists is None:
             graph = _compared(place, blocks, k, queries, metric, target, progress)
         else:
-            graph = BlockGraph(
-                *listed_graph(place, blocks, k, queries, metric, lists, target, progress)
-            )
+            graph = _listed(place, blocks, k, queries, metric, lists, target, progress)
         with replacing(stored) as file:
             file.write(json.dumps(asdict(graph)).encode())
     elif progress is not None:
@@ -204,6 +203,32 @@ def _graph_folder(
     return place.part("graph", data_mark(blocks), asked, k, name, repr(lists))
 
 
+def _listed(
+    place: Workspace,
+    blocks: VectorBlocks,
+    k: int,
+    queries: VectorBlocks | None,
+    metric: str,
+    lists: InvertedLists,
+    target: Path,
+    progress: Progress | None,
+) -> BlockGraph:
+    """The graph by inverted lists, with its recall."""
+
+    def exact(rows: Array, planned: int) -> NeighborGraph:
+        sample = place.vectors(blocks[rows])
+        found = graph_of(place, blocks, planned + 1, sample, metric, "exact", None)
+        return found.load().without(rows)
+
+    search = ListSearch(place, blocks, metric, lists, exact)
+    if queries is None:
+        files, recall = search.among(k, target, progress)
+    else:
+        files, recall = search.answers(queries, k, target, progress)
+    sizes = tuple(block.rows for block in (blocks if queries is None else queries).blocks)
+    return BlockGraph(files, sizes, len(blocks), k, recall)
+
+
 def _compared(
     place: Workspace,
     blocks: VectorBlocks,
@@ -217,10 +242,7 @@ def _compared(
     base, asking = blocks.blocks, (blocks if queries is None else queries).blocks
     how = Comparing(k, metric, len(blocks), len(base))
     lists = [str(target / f"lists-{number:06}") for number in range(len(asking))]
-    files = [
-        (str(target / f"indices-{number:06}.npy"), str(target / f"distances-{number:06}.npy"))
-        for number in range(len(asking))
-    ]
+    files = files_of(target, len(asking))
     n = sum(block.rows for block in asking)
     stages = Stages(progress, n)
     for _ in range(_MOST_ROUNDS):
@@ -236,7 +258,7 @@ def _compared(
         raise RuntimeError(f"another process writes to {target} at the same time")
     for path in lists:
         Path(path).unlink()
-    return BlockGraph(tuple(files), tuple(block.rows for block in asking), len(blocks), k)
+    return BlockGraph(files, tuple(block.rows for block in asking), len(blocks), k)
 
 
 def _compare_all(

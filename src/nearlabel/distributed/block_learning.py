@@ -13,6 +13,7 @@ from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.validation import Labels, check_n_jobs, check_same_length
 from nearlabel.distributed.block_graphs import BlockGraph, graph_of
 from nearlabel.distributed.label_files import LabelFiles, read_labels
+from nearlabel.distributed.list_blocks import list_index, lists_for
 from nearlabel.distributed.vector_blocks import VectorBlocks
 from nearlabel.distributed.workers import dask_module
 from nearlabel.distributed.workspaces import Workspace, working
@@ -77,10 +78,18 @@ def fit(
         model = copy(estimator)
         for name in ("feature_names_in_", "_journal"):
             model.__dict__.pop(name, None)
-        vectors = place.joined(blocks)
-        k = model._begin(vectors, labels, ids)
+        n = len(blocks)
+        k = min(n if model.n_neighbors is None else int(model.n_neighbors), n - 1)
+        lists = lists_for(place, blocks, k, model.metric, model.search)
+        if lists is None:
+            model._begin(place.joined(blocks), labels, ids)
+        else:
+            index = list_index(place, blocks, model.metric, lists, model.search)
+            model._begin(index.vectors, labels, ids)
         model.n_features_in_ = blocks.width
-        _learn(model, place, blocks, labels, min(k, len(blocks) - 1), progress)
+        _learn(model, place, blocks, labels, k, progress)
+        if lists is not None:  # with the plans that were made on the way
+            model._items.index = list_index(place, blocks, model.metric, lists, model.search)
     return estimator._replaced_by(model)
 
 

@@ -18,6 +18,10 @@ _IN_SIGHT = 2048  # calls among which one is looked for whose blocks are free
 _MOST_DEATHS = 4  # times that the cluster may give up a call because its workers died
 
 
+class ClusterError(ConnectionError):
+    """A cluster that cannot do the work; says why."""
+
+
 def dask_module(name: str) -> Any:
     """A module of Dask, or an error that names the extra."""
     return extra_module(name, "nl.distributed needs Dask", "distributed")
@@ -52,7 +56,7 @@ def connected(client: Any = None) -> Iterator[Any]:
         try:
             own = distributed.Client(client, timeout=10)
         except (OSError, ValueError) as error:
-            raise ConnectionError(f"no Dask scheduler answers at {client}: {error}") from None
+            raise ClusterError(f"no Dask scheduler answers at {client}: {error}") from None
         with own:
             yield own
 
@@ -60,19 +64,19 @@ def connected(client: Any = None) -> Iterator[Any]:
 def check_workers(client: Any, folder: Path) -> None:
     """Refuse workers that have another nearlabel, or none, or do not see the folder."""
     if not client.nthreads():
-        raise RuntimeError(f"the cluster at {client.scheduler.address} has no workers")
+        raise ClusterError(f"the cluster at {client.scheduler.address} has no workers")
     # A function of the standard library, since a worker may have no other.
     found = client.run(pkgutil.resolve_name, "nearlabel:__version__", on_error="return")
     for worker, told in found.items():
         if isinstance(told, ImportError):
-            raise RuntimeError(f"worker {worker} cannot import nearlabel: {told}")
+            raise ClusterError(f"worker {worker} cannot import nearlabel: {told}")
         if told != __version__:
-            raise RuntimeError(
+            raise ClusterError(
                 f"worker {worker} has nearlabel {told}, and this process {__version__}"
             )
     for worker, sees in client.run(_sees, str(folder)).items():
         if not sees:
-            raise RuntimeError(
+            raise ClusterError(
                 f"worker {worker} does not see the folder {folder}: folder= must be one that all "
                 "workers share"
             )
@@ -135,7 +139,10 @@ def run_calls(
             except distributed.KilledWorker:
                 deaths[number] += 1
                 if deaths[number] == _MOST_DEATHS:
-                    raise
+                    raise ClusterError(
+                        f"workers died again and again during {function.__name__}: their memory "
+                        "may be too small for two blocks"
+                    ) from None
                 waiting[number] = None
                 continue
             done += sizes[number]

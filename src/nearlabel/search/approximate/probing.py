@@ -290,6 +290,19 @@ class ListedRows:
         self.touch(self.lists_of(places))
         return self.nearest(self.rows[places], k + 1, probes, n_jobs).without(places)
 
+    def near_rows_of(self, lists: slice, k: int, probes: int) -> NeighborGraph:
+        """The neighbors of the rows of some lists, by place, as far as the probes find them."""
+        first, last = (int(self.lists.starts[end]) for end in (lists.start, lists.stop))
+        found = self._room(last - first, k)
+        for some in runs(self.lists.sizes[lists], _queries_at_once(probes)):
+            ends = self.lists.starts[[lists.start + some.start, lists.start + some.stop]]
+            start, stop = ends.tolist()
+            self.touch(np.arange(lists.start + some.start, lists.start + some.stop))
+            part = found.rows(start - first, stop - first)
+            for _ in self.search(self.rows[start:stop], probes, part, start):
+                pass
+        return found
+
     def among(
         self,
         k: int,
