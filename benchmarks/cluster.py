@@ -32,7 +32,7 @@ def two_workers(memory: str | None = None) -> Iterator[Client]:
     """Two processes of one thread each, and how to reach them."""
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit=memory, dashboard_address=None
+            n_workers=2, threads_per_worker=1, memory_limit=memory, dashboard_address="127.0.0.1:0"
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -62,8 +62,10 @@ def on_paper(rows: list[Row], scale: list[Row]) -> str:
     """From a million to a billion items, by the model."""
     products, lists, calls = (row["nanoseconds"] * 1e-9 for row in rows if "constant" in row)
     lines = [
-        f"Constants, measured on one core: {products * 1e9:.4f} ns for each row × row × feature, "
-        f"{lists * 1e9:.1f} ns for each row × neighbor × block, {calls * 1e3:.1f} ms for each call.",
+        f"Constants, measured on one core: {products * 1e9:.4f} ns for each row, other row and "
+        "feature, "
+        f"{lists * 1e9:.1f} ns for each row, neighbor and block, "
+        f"{calls * 1e3:.1f} ms for each call.",
         "",
         f"Exact, d = {D} in float32, k = {K}:",
         "",

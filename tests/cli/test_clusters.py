@@ -21,7 +21,7 @@ def address():
     """A cluster whose only worker is a thread of this process."""
     how = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
     with distributed.LocalCluster(
-        **how, dashboard_address=None, protocol="tcp", host="127.0.0.1"
+        **how, dashboard_address="127.0.0.1:0", protocol="tcp", host="127.0.0.1"
     ) as cluster:
         yield cluster.scheduler_address
 

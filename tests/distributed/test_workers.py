@@ -29,16 +29,22 @@ def test_results_come_in_the_order_of_calls(client):
 
 def test_workers_with_another_version_or_none(client, monkeypatch, tmp_path):
     monkeypatch.setattr(workers, "__version__", "0.0.9")
-    with pytest.raises(workers.ClusterError, match=r"worker tcp://\S+ has nearlabel .*this process 0.0.9"):
+    with pytest.raises(
+        workers.ClusterError, match=r"worker tcp://\S+ has nearlabel .*this process 0.0.9"
+    ):
         workers.check_workers(client, tmp_path)
     told = {"tcp://a:1": ModuleNotFoundError("No module named 'nearlabel'")}
     monkeypatch.setattr(client, "run", lambda *_, **__: told)
-    with pytest.raises(workers.ClusterError, match="worker tcp://a:1 cannot import nearlabel: No module"):
+    with pytest.raises(
+        workers.ClusterError, match="worker tcp://a:1 cannot import nearlabel: No module"
+    ):
         workers.check_workers(client, tmp_path)
 
 
 def test_a_folder_or_a_file_that_workers_do_not_see(client, tmp_path):
-    with pytest.raises(workers.ClusterError, match="does not see the folder .*folder= must be one that"):
+    with pytest.raises(
+        workers.ClusterError, match="does not see the folder .*folder= must be one that"
+    ):
         workers.check_workers(client, tmp_path / "elsewhere")
     with pytest.raises(FileNotFoundError, match="X: worker .* does not see .*missing.npy"):
         workers.check_files(client, [str(tmp_path / "missing.npy")], "X")

@@ -48,7 +48,9 @@ def connected(client: Any = None) -> Iterator[Any]:
         yield client
     elif client == "local":
         with (
-            distributed.LocalCluster(threads_per_worker=1, dashboard_address=None) as cluster,
+            distributed.LocalCluster(
+                threads_per_worker=1, dashboard_address="127.0.0.1:0"
+            ) as cluster,
             distributed.Client(cluster) as own,
         ):
             yield own
