@@ -244,13 +244,14 @@ def _compared(
     lists = [str(target / f"lists-{number:06}") for number in range(len(asking))]
     files = files_of(target, len(asking))
     n = sum(block.rows for block in asking)
-    stages = Stages(progress, n)
+    told = progress
     for _ in range(_MOST_ROUNDS):
         known = np.array([seen_blocks(path, len(base)) for path in lists])
         if queries is None:
-            _compare_all(place, blocks, lists, known, how, stages.next(n))
+            _compare_all(place, blocks, lists, known, how, told)
         else:
-            _ask_all(place, blocks, queries, lists, known, how, stages.next(n))
+            _ask_all(place, blocks, queries, lists, known, how, told)
+        told = None  # progress does not restart
         calls = [(path, *pair) for path, pair in zip(lists, files, strict=True)]
         if all(run_calls(place.client, finish, calls)):
             break
@@ -258,6 +259,8 @@ def _compared(
         raise RuntimeError(f"another process writes to {target} at the same time")
     for path in lists:
         Path(path).unlink()
+    if progress is not None:
+        progress(n, n)
     return BlockGraph(files, tuple(block.rows for block in asking), len(blocks), k)
 
 
@@ -274,21 +277,25 @@ def _compare_all(
     sides = [Side(number, path) for number, path in enumerate(lists)]
     alone = [number for number in range(count) if not known[number, number]]
     pairs = [(a, b) for a, b in _rounds(count) if not (known[a, b] and known[b, a])]
-    stages = Stages(progress, sum(rows[a] for a in alone) + sum(rows[a] for a, _ in pairs))
+    within = [rows[a] ** 2 for a in alone]
+    between = [2 * rows[a] * rows[b] for a, b in pairs]
+    n = len(blocks)
+    stages = Stages(progress, n)
+    first = n * sum(within) // max(1, sum(within) + sum(between))
     run_calls(
         place.client,
         compare_within,
         [(sides[a], blocks.of([a]), how) for a in alone],
-        sizes=[rows[a] ** 2 for a in alone],
-        progress=stages.next(sum(rows[a] for a in alone)),
+        sizes=within,
+        progress=stages.next(first),
     )
     run_calls(
         place.client,
         compare_between,
         [((sides[a], sides[b]), blocks.of([a, b]), how) for a, b in pairs],
         uses=pairs,
-        sizes=[rows[a] * rows[b] for a, b in pairs],
-        progress=stages.next(sum(rows[a] for a, _ in pairs)),
+        sizes=between,
+        progress=stages.next(n - first),
     )
 
 
@@ -331,5 +338,5 @@ def _ask_all(
         ],
         uses=[(a,) for a, _ in pairs],
         sizes=[asking[a].rows * base[b].rows for a, b in pairs],
-        progress=progress,
+        progress=Stages(progress, len(queries)).next(len(queries)),
     )

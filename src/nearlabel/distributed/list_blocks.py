@@ -107,8 +107,10 @@ def _ends(place: Workspace, blocks: VectorBlocks) -> tuple[Floats, Floats, Float
     path = place.part("ends", data_mark(blocks)) / "ends.npy"
     if not path.exists():
         calls = [(blocks.of([i]),) for i in range(len(blocks.blocks))]
-        low, high, total = zip(*run_calls(place.client, ends_of_block, calls), strict=True)
-        write_array(path, np.min(low, axis=0), np.max(high, axis=0), np.sum(total, axis=0))
+        parts = zip(*run_calls(place.client, ends_of_block, calls), strict=True)
+        joins = (np.min, np.max, np.sum)
+        ends = [join(part, axis=0) for join, part in zip(joins, parts, strict=True)]
+        write_array(path, *ends)
     low, high, total = read_arrays(path, 3)
     return low, high, total
 

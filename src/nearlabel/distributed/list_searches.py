@@ -72,7 +72,8 @@ class ListSearch:
             (str(self._folder), self._metric, queries.of([i]), k, plan.probes, *pair)
             for i, pair in enumerate(files)
         ]
-        run_calls(self._place.client, answer_block, calls, progress=progress)
+        told = Stages(progress, len(queries)).next(len(queries))
+        run_calls(self._place.client, answer_block, calls, progress=told)
         return files, plan.recall
 
     def among(self, k: int, target: Path, progress: Progress | None) -> tuple[Files, Recall | None]:
