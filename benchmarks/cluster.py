@@ -64,11 +64,12 @@ def write_blocks(folder: Path, rows: Any, size: int) -> None:
 
 
 def digest(graphs: Any) -> str:
-    found = hashlib.sha256()
+    """What tells a graph from others, in whatever parts it comes."""
+    indices, distances = hashlib.sha256(), hashlib.sha256()
     for graph in graphs:
-        found.update(graph.indices.astype(np.int64).tobytes())
-        found.update(graph.distances.astype(np.float64).tobytes())
-    return found.hexdigest()
+        indices.update(graph.indices.astype(np.int64).tobytes())
+        distances.update(graph.distances.astype(np.float64).tobytes())
+    return indices.hexdigest() + distances.hexdigest()
 
 
 def alone(X: Any, k: int) -> tuple[float, str]:

@@ -12,8 +12,11 @@ LISTS = ((10**6, 8), (10**7, 16), (10**8, 64), (10**9, 256))
 
 
 def parts(rows: list[Row], scale: list[Row]) -> dict[str, str]:
-    """The parts by their names."""
-    return {"overhead": overhead(rows), "memory": memory(rows), "paper": on_paper(rows, scale)}
+    """The parts by their names; without rows, those that need nothing but `benchmarks/scale.py`."""
+    lists = {"by lists": by_lists(scale)}
+    if not rows:
+        return lists
+    return {**lists, "overhead": overhead(rows), "memory": memory(rows), "paper": exact(rows)}
 
 
 def overhead(rows: list[Row]) -> str:
@@ -58,8 +61,11 @@ def bytes_a_row(d: int, k: int) -> int:
     return 2 * (4 * d + 4 * (d + 2)) + 2 * (2 * 12 * k + 12 * k + 8 * (2 * k + 16))
 
 
-def on_paper(rows: list[Row], scale: list[Row]) -> str:
-    """From a million to a billion items, by the model."""
+def exact(rows: list[Row]) -> str:
+    """Exact graphs of many items, by the model."""
+    small = min((row for row in rows if "times" in row), key=lambda row: row["rows_a_block"])
+    taken = small["rows_a_block"] * bytes_a_row(small["d"], small["k"])
+    beside = small["peak_mib_of_a_worker"] * 2**20 - taken  # Python and its libraries
     products, lists, calls = (row["nanoseconds"] * 1e-9 for row in rows if "constant" in row)
     lines = [
         f"Constants, measured on one core: {products * 1e9:.4f} ns for each row, other row and "
@@ -79,17 +85,21 @@ def on_paper(rows: list[Row], scale: list[Row]) -> str:
         moved = n * blocks * (4 * D + 2 * 12 * K)
         hours = seconds / 3600 / workers
         lines.append(
-            f"| {n:,} | {size:,} | {blocks:,} | {0.25 + size * bytes_a_row(D, K) / 1e9:.1f} | "
+            f"| {n:,} | {size:,} | {blocks:,} | {(beside + size * bytes_a_row(D, K)) / 1e9:.1f} | "
             f"{seconds / 3600:,.1f} | {moved / 1e12:,.1f} | {workers:,} | {hours:,.1f} | "
             f"{moved / 1e6 / seconds:,.0f} |"
         )
+    return "\n".join(lines)
+
+
+def by_lists(scale: list[Row]) -> str:
+    """Fits by inverted lists, from that of a million items and its growth."""
     fits = [row for row in scale if row["measured"] == "MLkNN.fit" and row["n"] == 10**6]
     growth = next(row["exponent"] for row in scale if "exponent" in row)
     easy, hard = (next(row for row in fits if (row["data"] == name)) for name in NAMES)
-    lines += [
-        "",
-        f"By inverted lists, from the fits of a million items in [scale.md](scale.md) and their "
-        f"growth as n to the power of {growth}:",
+    lines = [
+        f"By inverted lists, d = {D} in float32, k = {K}, from the fits of a million items in "
+        f"[scale.md](scale.md) and their growth as n to the power of {growth}:",
         "",
         "| items | vectors, GB | core-hours, clusters | core-hours, overlapping clusters | workers "
         "| hours | mapped for each worker at most, GB |",

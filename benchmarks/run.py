@@ -137,8 +137,9 @@ def documents() -> dict[Path, str]:
     rows = result_of("recall_effect")["rows"]
     made[SCALE] = with_part(scale, "recall", scale_tables.effect_of_recall(rows))
     made[CLUSTER] = CLUSTER.read_text()
-    measured_parts = cluster_tables.parts(result_of("cluster")["rows"], result_of("scale")["rows"])
-    for name, part in measured_parts.items():
+    known = (RESULTS / "cluster.json").exists()
+    rows = result_of("cluster")["rows"] if known else []
+    for name, part in cluster_tables.parts(rows, result_of("scale")["rows"]).items():
         made[CLUSTER] = with_part(made[CLUSTER], name, part)
     rows = result_of("honesty")["rows"]
     made[LABEL_SPACE] = with_part(
