@@ -84,10 +84,11 @@ def fit(
     check_target("--output", output, data)
     if best and clustering.cluster is not None:
         raise ValueError("--best: not with --cluster, which fits one method")
-    items = clustering.blocks(data)
+    in_blocks = clustering.blocks(data)
+    items = in_blocks
     if items is None:
         items = preparation.load(reading, data, part, searching.jobs)
-    elif preparation.scale is not None or preparation.impute is not None:
+    elif preparation.scale is not None or preparation.impute != "none":
         raise ValueError("--scale, --impute: blocks are taken as they are; leave it out")
     else:
         preparation = replace(preparation, scale="none")
@@ -109,9 +110,8 @@ def fit(
         preparation = replace(preparation, scale="auto")
     with naming(scale="--scale", text="--text"):
         preparing = preparation.of(items).chosen(items.X, items.Y, learning.distance or "euclidean")
-    fitted, plan = _fitted(
-        model, preparing, items, _column_names(items, data, reading.format), minutes, clustering
-    )
+    names = _column_names(items, data, reading.format) if in_blocks is None else None
+    fitted, plan = _fitted(model, preparing, items, names, minutes, clustering)
     model = fitted[-1] if hasattr(fitted, "steps") else fitted
     had_changes = journal_path(output).exists()
     nl.save(fitted, output)
