@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +16,9 @@ from nearlabel.distributed.vector_blocks import write_array
 
 
 def kill_one(client):
-    with_pid = client.run(os.getpid)
-    os.kill(random.choice(list(with_pid.values())), signal.SIGKILL)
+    client.wait_for_workers(1)
+    by_worker = client.run(os.getpid, on_error="ignore")
+    os.kill(random.choice(list(by_worker.values())), signal.SIGKILL)
 
 
 def assert_same(found, X, k):
@@ -96,23 +95,17 @@ def test_lists_are_replaced_as_a_whole(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_workers_killed_at_random_during_a_fit(client, items, folder_of, tmp_path, seed):
-    chance, done = random.Random(seed), threading.Event()
+    chance, killed = random.Random(seed), []
 
-    def kill_some():
-        while not done.wait(chance.uniform(0.5, 2)):
-            try:
-                kill_one(client)
-            except (OSError, IndexError):  # it died just now
-                time.sleep(0.1)
+    def kill(done, of):
+        if len(killed) < 5 and chance.random() < 0.05:
+            killed.append(done)
+            kill_one(client)
 
-    killing = threading.Thread(target=kill_some)
-    killing.start()
-    try:
-        rows = folder_of(items.X, range(20, 700, 20))
-        found = nl.distributed.fit(nl.MLkNN(8), rows, items.Y, client, folder=tmp_path / "work")
-    finally:
-        done.set()
-        killing.join()
+    rows = folder_of(items.X, range(50, 700, 50))
+    how = {"folder": tmp_path / "work", "progress": kill}
+    found = nl.distributed.fit(nl.MLkNN(8), rows, items.Y, client, **how)
+    assert killed
     client.wait_for_workers(2)
     expected = nl.MLkNN(8).fit(items.X, items.Y)
     np.testing.assert_array_equal(found._counted.with_label, expected._counted.with_label)

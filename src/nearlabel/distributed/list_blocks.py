@@ -107,10 +107,9 @@ def _ends(place: Workspace, blocks: VectorBlocks) -> tuple[Floats, Floats, Float
     path = place.part("ends", data_mark(blocks)) / "ends.npy"
     if not path.exists():
         calls = [(blocks.of([i]),) for i in range(len(blocks.blocks))]
-        parts = zip(*run_calls(place.client, ends_of_block, calls), strict=True)
-        joins = (np.min, np.max, np.sum)
-        ends = [join(part, axis=0) for join, part in zip(joins, parts, strict=True)]
-        write_array(path, *ends)
+        found = run_calls(place.client, ends_of_block, calls)
+        lows, highs, sums = (np.array(part) for part in zip(*found, strict=True))
+        write_array(path, lows.min(axis=0), highs.max(axis=0), sums.sum(axis=0))
     low, high, total = read_arrays(path, 3)
     return low, high, total
 
