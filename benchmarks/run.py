@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import baseline_tables
+import cluster_tables
 import collection_tables
 import honesty_tables
 import quality_tables
@@ -29,6 +30,7 @@ EXPERIMENTS = HERE.parent / "docs" / "experiments.md"
 COLLECTION = HERE.parent / "docs" / "made_collection.md"
 COLLECTIONS = HERE.parent / "docs" / "collection.md"
 SCALE = HERE.parent / "docs" / "scale.md"
+CLUSTER = HERE.parent / "docs" / "cluster.md"
 METRICS = HERE.parent / "docs" / "metrics.md"
 LABEL_SPACE = HERE.parent / "docs" / "label_space.md"
 BLEND = HERE.parent / "docs" / "blend.md"
@@ -58,7 +60,7 @@ WITHOUT = (
         "recall_effect",
     ),
     *("hard_data", "living_models", "pictures", "teaching", "stored_collections"),
-    *("service", "page"),
+    *("service", "page", "cluster"),
 )
 
 
@@ -141,6 +143,11 @@ def documents() -> dict[Path, str]:
     scale = with_part(scale, "approximate", scale_tables.against_faiss(rows))
     rows = result_of("recall_effect")["rows"]
     made[SCALE] = with_part(scale, "recall", scale_tables.effect_of_recall(rows))
+    made[CLUSTER] = CLUSTER.read_text()
+    known = (RESULTS / "cluster.json").exists()
+    rows = result_of("cluster")["rows"] if known else []
+    for name, part in cluster_tables.parts(rows, result_of("scale")["rows"]).items():
+        made[CLUSTER] = with_part(made[CLUSTER], name, part)
     rows = result_of("honesty")["rows"]
     made[LABEL_SPACE] = with_part(
         LABEL_SPACE.read_text(), "honesty", honesty_tables.of_spaces(rows)

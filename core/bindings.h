@@ -45,6 +45,7 @@ void bind_count_changes(nb::module_& module);
 void bind_counts(nb::module_& module);
 void bind_distances(nb::module_& module);
 void bind_living_histograms(nb::module_& module);
+void bind_merged_lists(nb::module_& module);
 void bind_neighbor_lists(nb::module_& module);
 void bind_neighbors_of_neighbors(nb::module_& module);
 void bind_packed_bounds(nb::module_& module);

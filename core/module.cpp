@@ -14,6 +14,7 @@ NB_MODULE(_core, module) {
     bind_counts(module);
     bind_distances(module);
     bind_living_histograms(module);
+    bind_merged_lists(module);
     bind_neighbor_lists(module);
     bind_neighbors_of_neighbors(module);
     bind_packed_bounds(module);

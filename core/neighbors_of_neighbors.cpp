@@ -110,7 +110,7 @@ private:
     Query query_;
 };
 
-// Writes the neighbors of the rows from `first` on, by name, to the rows of their names.
+// Writes the neighbors, by name, of the rows from `first` to before `last`, in their order.
 void look_at_neighbors(const Rows& base, Matrix<const std::int32_t> rows,
                        Matrix<const float> distances, Vector<const std::int32_t> names,
                        std::int64_t first, std::int64_t last, std::int64_t through,
@@ -121,12 +121,13 @@ void look_at_neighbors(const Rows& base, Matrix<const std::int32_t> rows,
     require(
         0 <= first && first <= last && last <= pass.size() && 0 <= through && through <= pass.k(),
         "first, last and through must be within the rows and their neighbors");
-    require(new_rows.shape(0) == rows.shape(0) && new_rows.shape(1) == rows.shape(1) &&
-                new_distances.shape(0) == rows.shape(0) && new_distances.shape(1) == rows.shape(1),
-            "new_rows and new_distances must have the shape of rows");
+    require(new_rows.shape(0) == static_cast<std::size_t>(last - first) &&
+                new_rows.shape(1) == rows.shape(1) && new_distances.shape(0) == new_rows.shape(0) &&
+                new_distances.shape(1) == rows.shape(1),
+            "new_rows and new_distances must have a row for each that is looked at");
     for (std::int64_t row = first; row < last; ++row) {
         const auto& list = pass.look(row, through);
-        const std::int64_t to = pass.name(row) * pass.k();
+        const std::int64_t to = (row - first) * pass.k();
         for (std::int64_t place = 0; place < pass.k(); ++place) {
             new_distances.data()[to + place] = list[static_cast<std::size_t>(place)].first;
             new_rows.data()[to + place] = list[static_cast<std::size_t>(place)].second;

@@ -13,6 +13,7 @@
 #include "distances.h"
 #include "filter.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -114,11 +116,13 @@ public:
     // that one thread at a time may write to: from each of `starts` to the next. A query whose
     // error is infinite is given up from the start. With `apart`, a bound of APART means that a
     // query and a base row share no feature, and so are at distance 1 exactly: they are never
-    // listed, and `finish` adds those that are needed.
+    // listed, and `finish` adds those that are needed. With `limits`, upper bounds on the distances
+    // that each query asks for, it may find fewer than k; a limit of -infinity asks for nothing.
     Shortlist(const Rows& queries, const Rows& base, std::int64_t k, std::int64_t room,
               Vector<const float> query_errors, Vector<const float> base_errors, double scale,
               std::int64_t itself, std::vector<std::int64_t> starts,
-              Vector<const std::int32_t> names, float relative, bool apart)
+              Vector<const std::int32_t> names, float relative, bool apart,
+              std::optional<Vector<const float>> limits)
         : queries_(queries),
           base_(base),
           n_(queries.size()),
@@ -131,7 +135,10 @@ public:
           starts_(std::move(starts)),
           names_(std::move(names)),
           relative_(relative),
-          apart_(apart) {
+          apart_(apart),
+          limited_(limits.has_value()) {
+        require(!limited_ || (!apart && limits->shape(0) == static_cast<std::size_t>(n_)),
+                "limits must have one entry a query, and none be apart");
         require(!apart || (base.sparse() && base.metric() == Metric::cosine),
                 "apart is for the cosine distances of sparse rows");
         require(relative >= 0 && relative <= 1, "relative must be from 0 to 1");
@@ -151,8 +158,11 @@ public:
         require(query_errors_.shape(0) == static_cast<std::size_t>(n_) &&
                     base_errors_.shape(0) == static_cast<std::size_t>(base.size()),
                 "errors must have one entry a row");
-        for (std::int64_t i = 0; i < n_; ++i)
-            limits_.push_back(query_errors_.data()[i] == infinite ? -infinite : most());
+        for (std::int64_t i = 0; i < n_; ++i) {
+            const float limit = limited_ ? limits->data()[i] : most();
+            require(!std::isnan(limit), "limits must be numbers");
+            limits_.push_back(query_errors_.data()[i] == infinite ? -infinite : limit);
+        }
         sizes_.assign(static_cast<std::size_t>(n_), 0);
         in_vain_.assign(static_cast<std::size_t>(n_), 0);
         bounds_.reset(new float[static_cast<std::size_t>(n_ * room)]);
@@ -207,7 +217,8 @@ public:
         take_near<false>(block.data(), height, width, queries, row, work);
     }
 
-    // Writes the k nearest of some queries: rows and canonical distances, ties by row.
+    // Writes the k nearest of some queries: rows and canonical distances, ties by row. If limits
+    // leave fewer, the rest is -1 at infinite distance.
     void finish(std::int64_t query, Matrix<std::int32_t> rows, Matrix<double> distances) {
         const auto count = static_cast<std::int64_t>(rows.shape(0));
         const auto k = static_cast<std::size_t>(k_);
@@ -218,7 +229,8 @@ public:
         for (std::int64_t i = 0; i < count; ++i) {
             const std::scoped_lock guard(locks_[stripe_of(query + i)]);
             if (limits_[query + i] == -infinite) continue;
-            require(apart_ || sizes_[query + i] >= k_, "a query has been offered too few rows");
+            require(apart_ || limited_ || sizes_[query + i] >= k_,
+                    "a query has been offered too few rows");
             if (sizes_[query + i] >= k_) {
                 shrink(query + i, work);
                 require(sizes_[query + i] >= k_, "query_errors and base_errors must be numbers");
@@ -228,12 +240,17 @@ public:
             if (apart_) add_those_apart(query + i, work);
             if (static_cast<std::int64_t>(found.size()) > k_)
                 std::nth_element(found.begin(), found.begin() + k_ - 1, found.end());
-            std::sort(found.begin(), found.begin() + k_);
-            for (std::int64_t place = 0; place < k_; ++place) {
+            const auto size = std::min(k_, static_cast<std::int64_t>(found.size()));
+            std::sort(found.begin(), found.begin() + size);
+            for (std::int64_t place = 0; place < size; ++place) {
                 distances.data()[i * k_ + place] = found[place].distance;
                 rows.data()[i * k_ + place] = found[place].row;
             }
-            require(std::isfinite(found[k_ - 1].distance),
+            for (std::int64_t place = size; place < k_; ++place) {
+                distances.data()[i * k_ + place] = std::numeric_limits<double>::infinity();
+                rows.data()[i * k_ + place] = -1;
+            }
+            require(size == 0 || std::isfinite(found[size - 1].distance),
                     "a distance to a neighbor is too large for float64; rescale X");
         }
     }
@@ -407,6 +424,7 @@ private:
     Vector<const std::int32_t> names_;
     float relative_;
     bool apart_;
+    bool limited_;  // whether limits were given
     std::vector<float> limits_;
     std::vector<std::int64_t> sizes_;
     std::vector<std::int64_t> in_vain_;  // measured distances that better bounds would have saved
@@ -422,10 +440,12 @@ void bind_shortlist(nb::module_& module) {
     nb::class_<Shortlist>(module, "Shortlist", "The nearest rows of queries seen so far.")
         .def(nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
                       Vector<const float>, double, std::int64_t, std::vector<std::int64_t>,
-                      Vector<const std::int32_t>, float, bool>(),
+                      Vector<const std::int32_t>, float, bool,
+                      std::optional<Vector<const float>>>(),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
              "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a, "itself"_a,
-             "starts"_a, "names"_a.noconvert(), "relative"_a = 0.0f, "apart"_a = false)
+             "starts"_a, "names"_a.noconvert(), "relative"_a = 0.0f, "apart"_a = false,
+             "limits"_a.noconvert() = nb::none())
         .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a, "row"_a,
              "both"_a)
         .def("offer_to", &Shortlist::offer_to, Released(), "block"_a.noconvert(),

@@ -2,6 +2,7 @@
 
 from nearlabel import collection as collection
 from nearlabel import datasets as datasets
+from nearlabel import distributed as distributed
 from nearlabel import experiments as experiments
 from nearlabel import features as features
 from nearlabel import metrics as metrics

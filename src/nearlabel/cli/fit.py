@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from nearlabel.cli.feature_list import feature_list, shown_features, warn_of_labels_among_features
 from nearlabel.cli.measuring import sizes, told_preparation
 from nearlabel.cli.options import Count, DataOrPictures, Json, Part, Seed, Switch, positive_number
+from nearlabel.cli.options.clustering import Clustering
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
 from nearlabel.cli.options.preparation import Preparation
@@ -43,6 +44,7 @@ def fit(
     learning: Learning = Learning(),
     preparation: Preparation = Preparation(),
     searching: Searching = Searching(),
+    clustering: Clustering = Clustering(),
     reading: LabeledReading = LabeledReading(),
 ) -> None:
     """Fit a model to labelled items and write it to a file.
@@ -75,12 +77,22 @@ def fit(
     nearlabel fit yeast -o yeast.model --part train
     nearlabel fit many.npz -o many.model --search approximate --jobs -1
     nearlabel fit scenes -o scenes.model --features auto
+    nearlabel fit blocks -o blocks.model --cluster tcp://10.0.0.1:8786 --cluster-folder shared
     """
     if output.startswith("-"):
         raise ValueError(f"--output must be a file, such as songs.model; got {output}")
     check_target("--output", output, data)
     learning.check_options(k=k != _USUAL_K, searching=searching)
-    items = preparation.load(reading, data, part, searching.jobs)
+    if best and clustering.cluster is not None:
+        raise ValueError("--best: not with --cluster, which fits one method")
+    in_blocks = clustering.blocks(data)
+    items = in_blocks
+    if items is None:
+        items = preparation.load(reading, data, part, searching.jobs)
+    elif preparation.scale is not None or preparation.impute != "none":
+        raise ValueError("--scale, --impute: blocks are taken as they are; leave it out")
+    else:
+        preparation = replace(preparation, scale="none")
     learning = learning.of(items)
     import_scikit_learn(scaling=True)
     import nearlabel as nl
@@ -97,9 +109,8 @@ def fit(
         preparation = replace(preparation, scale="auto")
     with naming(scale="--scale", text="--text"):
         preparing = preparation.of(items).chosen(items.X, items.Y, learning.distance or "euclidean")
-    fitted, plan = _fitted(
-        model, preparing, items, _column_names(items, data, reading.format), minutes
-    )
+    names = _column_names(items, data, reading.format) if in_blocks is None else None
+    fitted, plan = _fitted(model, preparing, items, names, minutes, clustering)
     model = fitted[-1] if hasattr(fitted, "steps") else fitted
     had_changes = journal_path(output).exists()
     nl.save(fitted, output)
@@ -164,6 +175,7 @@ def _fitted(
     items: Dataset,
     names: Sequence[str] | None,
     minutes: float | None,
+    clustering: Clustering,
 ) -> tuple[Any, str]:
     """The model, fitted to all items, after what prepares their features.
 
@@ -184,7 +196,8 @@ def _fitted(
         model, plan = planned(model, X, items.Y, 60 * minutes)
     with steps("learning") as progress:
         known = {"ids": _ids(items)} if model.keeps_items else {}
-        model.fit(X, items.Y, label_names=items.label_names, progress=progress, **known)
+        how = {"label_names": items.label_names, "progress": progress, **known}
+        clustering.fit(model, X, items.Y, **how)
     first = (
         model if transformer is None else getattr(transformer, "steps", [[0, transformer]])[0][1]
     )

@@ -108,7 +108,7 @@ class LabelHistograms(CountedRows):
     ) -> LabelHistograms:
         """Histograms of `rows`, all if None, over labels Y and k neighbors: given, or empty."""
         everywhere = label_totals(Y)
-        start = np.concatenate([[0], np.cumsum(np.minimum(everywhere, k) + 1, dtype=np.int64)])
+        start = first_cells(everywhere, k)
         totals = everywhere if rows is None else label_totals(Y[rows])
         n = np.full(len(totals), Y.shape[0] if rows is None else len(rows))
         if with_label is None or without_label is None:
@@ -223,12 +223,24 @@ def label_histograms(
         if more_with is not with_label:
             with_label += more_with
             without_label += more_without
-    # Rows without the label and without a neighbor that carries it were not visited.
-    start = result.start[:-1]
+    return with_rows_at_0(result)
+
+
+def first_cells(totals: Array, k: int) -> Array:
+    """Where the cells of each label begin, and their number: see `LabelHistograms`."""
+    return np.concatenate([[0], np.cumsum(np.minimum(totals, k) + 1, dtype=np.int64)])
+
+
+def with_rows_at_0(counted: LabelHistograms) -> LabelHistograms:
+    """Tables to which all rows were added, with those that `add_to_histograms` does not visit.
+
+    These are rows without the label and without a neighbor that carries it.
+    """
+    start, without_label = counted.start[:-1], counted.without_label
     without_label[start] = 0
-    never = result.n - result.totals - np.add.reduceat(without_label, start)
+    never = counted.n - counted.totals - np.add.reduceat(without_label, start)
     without_label[start] = never
-    return result
+    return counted
 
 
 def add_to_histograms(

@@ -34,6 +34,7 @@ from nearlabel.common.validation import (
     refuse_arguments,
 )
 from nearlabel.graph import NeighborGraph, as_query_graph, as_self_graph
+from nearlabel.labels.block_counts import BlockCounts
 from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
@@ -89,6 +90,8 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
     """Its own parameters, which a fitted model keeps as they were: `smoothing` as `_smoothing`."""
     stored: ClassVar[tuple[Field, ...]] = ()
     """What `_learn` learns, as it stands in files; see `nearlabel.methods.fields`."""
+    by_blocks: ClassVar[type[BlockCounts] | None] = None
+    """What `_learn` counts on all training rows, where blocks of them can be counted apart."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -300,20 +303,16 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
 
         A fit that fails or is interrupted leaves this model as it was.
         """
-        settings, n_jobs = self._checked_settings(), check_n_jobs(self.n_jobs)
-        self._refuse_closed()
+        self._checked_settings()  # before anything takes long
+        n_jobs = check_n_jobs(self.n_jobs)
         model = copy(self)
         n = labels.matrix.shape[0]
         X = model._check_training(X, n, graph)
-        k = self._usable_neighbors(n)
+        k = model._begin(X, labels, ids)
+        items = model._items
         if graph is not None:
             graph = _first_neighbors(graph, min(k, n - 1))
         rows = self._rows_to_learn_from(labels.matrix, X)
-        store = None if X is None else VectorStore(X, ids)
-        form = labels.sparse, labels.tags
-        asked = None if self.n_neighbors is None else int(self.n_neighbors)
-        items = Items(labels.matrix, *form, self.metric, self.search, store, asked=asked)
-        model._items = items
         keeps = graph is None and rows is None and keeps_neighbors(self, items)
         searched = 0 if graph is not None else n if rows is None else len(rows)
         learning = n if graph is not None else 1 + searched // answers.ROWS_A_SEARCH
@@ -326,17 +325,32 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
             )
         elif rows is not None:
             graph = graph.take(rows)
-        model.n_neighbors_, model.search_recall_ = k, graph.recall
-        model.history_ = History()
-        model.__dict__.pop("_is_outdated", None)
-        model.classes_, model.label_names_ = labels.classes, labels.names
-        model.__dict__.update(settings)
+        model.search_recall_ = graph.recall
         told = stages.next(learning)
         model._learn_from(graph.head(min(k, graph.k)), rows, n_jobs, told)
         if keeps:
             items.kept = KeptNeighbors.of(graph, min(k, n - 1))
         if told is not None:
             told(1, 1)
+        return self._replaced_by(model)
+
+    def _begin(self, X: Any, labels: Labels, ids: Any) -> int:
+        """Take checked training items, from which nothing is learned yet; returns k."""
+        settings = self._checked_settings()
+        self._refuse_closed()
+        k = self._usable_neighbors(labels.matrix.shape[0])
+        store = None if X is None else VectorStore(X, ids)
+        form = labels.sparse, labels.tags
+        asked = None if self.n_neighbors is None else int(self.n_neighbors)
+        self._items = Items(labels.matrix, *form, self.metric, self.search, store, asked=asked)
+        self.n_neighbors_, self.history_ = k, History()
+        self.__dict__.pop("_is_outdated", None)
+        self.classes_, self.label_names_ = labels.classes, labels.names
+        self.__dict__.update(settings)
+        return k
+
+    def _replaced_by(self, model: Self) -> Self:
+        """Become a copy of this model that has been fitted."""
         journal = vars(self).get("_journal")
         if journal is not None:
             model._journal = journal
@@ -352,17 +366,18 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
         progress: Progress | None,
         *,
         on: bool = False,
+        counted: Any = None,
     ) -> None:
         """Learn from the neighbors of `rows`, of all training rows if None, and prepare.
 
-        `on` says that what only `refresh` learns stays.
+        `on` says that what only `refresh` learns stays. `counted` is what `by_blocks` has counted.
         """
         for name in computed_names(type(self)) & vars(self).keys():
             del self.__dict__[name]
         items, before = self._items, set(vars(self))
         rows = np.arange(len(items)) if rows is None else rows
         learn = self._learn_on if on else self._learn
-        learn(Training(graph, items.labels, items.vectors, rows, n_jobs, progress))
+        learn(Training(graph, items.labels, items.vectors, rows, n_jobs, progress, counted))
         declared = {field.attribute for field in self.stored}
         wrong = (vars(self).keys() - before - declared) | (declared - vars(self).keys())
         if wrong:
@@ -402,7 +417,7 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
                 f"n_neighbors={self.n_neighbors} is more than the {n - 1} other training rows; "
                 f"using {n - 1}",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return min(int(self.n_neighbors), n - 1)
 

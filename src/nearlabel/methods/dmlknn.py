@@ -13,6 +13,7 @@ from nearlabel.common.arrays import Array, Floats, canonical_csr
 from nearlabel.formulas.bayes import Ratio, posterior
 from nearlabel.formulas.similar_counts import AdmissibleRows
 from nearlabel.graph import NeighborGraph
+from nearlabel.labels.block_counts import BlockNeighborCounts
 from nearlabel.labels.count_changes import CountChanges
 from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.scores import DenseScores, LabelScores
@@ -82,9 +83,11 @@ class DMLkNN(NeighborClassifier):
         Choice("denominator", "_denominator", ("labels", "counts")),
     )
     stored = (NeighborCounts(),)
+    by_blocks = BlockNeighborCounts
 
     def _learn(self, seen: Training) -> None:
-        self._counts = neighbor_counts(seen.graph, seen.Y)  # C_il
+        counts = seen.counted  # C_il
+        self._counts = neighbor_counts(seen.graph, seen.Y) if counts is None else counts
 
     def _follow(self, change: Change) -> bool:
         assert change.counts is not None

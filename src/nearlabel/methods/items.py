@@ -48,6 +48,9 @@ class Training(NamedTuple):
         Threads.
     progress : callable or None
         Called with (steps done, total steps) if learning takes long.
+    counted : object or None
+        What a method's `by_blocks` has counted, in place of the neighbors of all rows: the graph
+        then has none of them.
     """
 
     graph: NeighborGraph
@@ -56,6 +59,7 @@ class Training(NamedTuple):
     rows: Array
     n_jobs: int
     progress: Progress | None
+    counted: Any = None
 
 
 @dataclass

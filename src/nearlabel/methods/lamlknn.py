@@ -85,6 +85,7 @@ class LAMLkNN(MLkNN):
         Numbers("cluster", "_cluster", "n", below="m"),
         Histograms(clusters="_cluster"),
     )
+    by_blocks = None  # clusters are known when all vectors were seen
 
     def _check_parameters(self) -> None:
         check_integer(self.n_clusters, "n_clusters", low=1)

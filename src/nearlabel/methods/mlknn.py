@@ -14,6 +14,7 @@ from nearlabel.formulas.bayes import Ratio, posterior
 from nearlabel.formulas.count_posteriors import CountPosteriors, Rows
 from nearlabel.formulas.even_counts import EvenCounts
 from nearlabel.graph import NeighborGraph
+from nearlabel.labels.block_counts import BlockCounts, BlockHistograms
 from nearlabel.labels.counts import counts_and_own, neighbor_counts
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.histograms import (
@@ -129,8 +130,10 @@ class MLkNN(NeighborClassifier):
     )
     stored: ClassVar[tuple[Field, ...]] = (Histograms(),)
 
+    by_blocks: ClassVar[type[BlockCounts] | None] = BlockHistograms
+
     def _learn(self, seen: Training) -> None:
-        self._counted: CountedRows = label_histograms(  # c[j], c'[j]
+        self._counted: CountedRows = seen.counted or label_histograms(  # c[j], c'[j]
             seen.graph, seen.Y, n_jobs=seen.n_jobs, progress=seen.progress
         )
 

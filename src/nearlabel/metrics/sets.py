@@ -76,9 +76,24 @@ class Agreement:
         self._rows = tuple(np.diff(matrix.indptr) for matrix in (both, truth, decided))
         self._labels = tuple(label_totals(matrix) for matrix in (both, truth, decided))
 
+    @classmethod
+    def of_counts(cls, n: int, labels: Array) -> Agreement:
+        """What is known of n rows from hits, true and predicted labels of each label, (3, q).
+
+        Only metrics that are no means over rows, and the Hamming loss, can be asked for.
+        """
+        known = cls.__new__(cls)
+        known._shape, known._labels = (n, labels.shape[1]), tuple(labels)
+        return known
+
+    @property
+    def label_counts(self) -> Array:
+        """Hits, true and predicted labels, of each label: shape (3, q)."""
+        return np.array(self._labels)
+
     def hamming_loss(self) -> float:
         """Mean of [truth xor predicted]."""
-        hits, true, predicted = (int(count.sum()) for count in self._rows)
+        hits, true, predicted = (int(count.sum()) for count in self._labels)
         return (true + predicted - 2 * hits) / (self._shape[0] * self._shape[1])
 
     def _hamming_loss(self) -> Floats:
@@ -103,7 +118,7 @@ class Agreement:
 
     def micro_f1(self, convention: str = "paper") -> float:
         """2 hits / (true + predicted), over all."""
-        hits, true, predicted = (count.sum(keepdims=True) for count in self._rows)
+        hits, true, predicted = (count.sum(keepdims=True) for count in self._labels)
         return float(_ratio(2 * hits, true + predicted, convention)[0])
 
     def macro_f1(self, convention: str = "paper") -> float:

@@ -80,7 +80,9 @@ def test_neighbors_of_neighbors_against_the_literal_version(data, metric, dtype,
     base = core_rows(X, metric)
     middle = data.draw(st.integers(0, n))
     for first, last in ((0, middle), (middle, n)):
-        CORE.look_at_neighbors(base, rows, distances, names, first, last, through, *new)
+        part = ints(last - first, k), np.empty((last - first, k), np.float32)
+        CORE.look_at_neighbors(base, rows, distances, names, first, last, through, *part)
+        new[0][names[first:last]], new[1][names[first:last]] = part
     expected = looked_at(X, rows, distances, names, through, metric)
     np.testing.assert_array_equal(new[0], expected[0])
     np.testing.assert_array_equal(new[1], expected[1])

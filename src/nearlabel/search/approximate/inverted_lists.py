@@ -79,9 +79,13 @@ class InvertedLists:
 
 def reads(vectors: Any, metric: Metric) -> bool:
     """Whether these rows can be searched by lists, and whether that pays."""
+    return takes(vectors, metric) and (metric == "cosine" or _is_ordinary(vectors, metric))
+
+
+def takes(vectors: Any, metric: Metric) -> bool:
+    """Whether lists of rows of that shape pay, if float32 can represent their distances."""
     known = isinstance(metric, str) and metric in METRICS
-    fits = not sparse.issparse(vectors) and _FEWEST <= vectors.shape[0] < 2**31
-    return known and fits and (metric == "cosine" or _is_ordinary(vectors, metric))
+    return known and not sparse.issparse(vectors) and _FEWEST <= vectors.shape[0] < 2**31
 
 
 def _is_ordinary(vectors: Array, metric: Metric) -> bool:
@@ -89,7 +93,15 @@ def _is_ordinary(vectors: Array, metric: Metric) -> bool:
     d = vectors.shape[1]
     ends = [(rows.min(axis=0), rows.max(axis=0)) for _, rows in chunks(vectors, d)]
     low, high = (as_float(np.array(some)) for some in zip(*ends, strict=True))
-    low, high = low.min(axis=0), high.max(axis=0)
+    return fits_float32(low.min(axis=0), high.max(axis=0), metric)
+
+
+def fits_float32(low: Array, high: Array, metric: Metric) -> bool:
+    """Whether float32 holds the distances of rows, the largest and most of the small ones.
+
+    The rows have features from `low` to `high`, (d,) each.
+    """
+    d = len(low)
     with np.errstate(over="ignore"):
         reach = np.max(high - low)
         reach = reach * reach if metric == "sqeuclidean" else reach

@@ -164,8 +164,7 @@ class ListIndex:
 
     def _planned(self, k: int) -> int:
         """The number of neighbors that the plan for k covers."""
-        n = int(self.vectors.shape[0])
-        return min(-(-k // _NEIGHBORS_A_PLAN) * _NEIGHBORS_A_PLAN, n - 1)
+        return planned_neighbors(k, int(self.vectors.shape[0]))
 
     def _ready(
         self, k: int, n_jobs: int, kind: type[QueryPlan] = QueryPlan
@@ -217,6 +216,11 @@ class ListIndex:
             progress(n, n)
         found.recall = recall
         return found
+
+
+def planned_neighbors(k: int, n: int) -> int:
+    """The number of neighbors, of n rows, that a plan for k is made for."""
+    return min(-(-k // _NEIGHBORS_A_PLAN) * _NEIGHBORS_A_PLAN, n - 1)
 
 
 def homes_of(index: ListIndex | TailIndex) -> Array:

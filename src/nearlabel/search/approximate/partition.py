@@ -6,6 +6,7 @@ lists are the same for any number of threads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,13 +61,22 @@ class Lists:
         return np.diff(self.starts)
 
 
-def divide(vectors: Any, metric: Metric, seed: int, n_jobs: int) -> Lists:
-    """Divide dense rows into about 3 sqrt(n) lists of similar size."""
+def divide(
+    vectors: Any,
+    metric: Metric,
+    seed: int,
+    n_jobs: int,
+    homes: Callable[[Array], Array] | None = None,
+) -> Lists:
+    """Divide dense rows into about 3 sqrt(n) lists of similar size.
+
+    `homes`, if given, finds the nearest center of every row.
+    """
     n = vectors.shape[0]
     random = np.random.default_rng(seed)
     count = max(1, round(_LISTS * np.sqrt(n)))
     centers = _means(_sample(vectors, None, count, random), count, metric, random, n_jobs)
-    home = nearest_centers(vectors, centers, metric, n_jobs)
+    home = nearest_centers(vectors, centers, metric, n_jobs) if homes is None else homes(centers)
     centers, home = _without_short(vectors, centers, home, n / count, metric, n_jobs)
     lists = _without_long(vectors, centers, home, n / count, metric, random, n_jobs)
     centers = np.array([center for center, _ in lists])

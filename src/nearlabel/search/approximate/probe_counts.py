@@ -53,12 +53,25 @@ def more_probes(probes: int, count: int) -> int:
     return min(count, max(probes + 1, round(_STEP * probes)))
 
 
-def make_plan(listed: ListedRows, k: int, recall: float, seed: int, n_jobs: int) -> Plan:
-    """The number of probes that queries need to reach a recall of their k neighbors."""
+def make_plan(
+    listed: ListedRows,
+    k: int,
+    recall: float,
+    seed: int,
+    n_jobs: int,
+    exact_neighbors: Callable[[Array], NeighborGraph] | None = None,
+) -> Plan:
+    """The number of probes that queries need to reach a recall of their k neighbors.
+
+    `exact_neighbors`, if given, finds the k nearest rows of some rows by position.
+    """
     n, count = len(listed), len(listed.lists)
     random = np.random.default_rng([seed, 1])
     chosen = random.choice(n, min(n, _ROWS_TUNED + ROWS_MEASURED), replace=False)
-    exact = listed.left_out(chosen, k, count, n_jobs)
+    if exact_neighbors is None:
+        exact = listed.left_out(chosen, k, count, n_jobs)
+    else:
+        exact = exact_neighbors(chosen)
     parts = np.split(np.arange(len(chosen)), [len(chosen) // 3])
     tuned, measured = (Sample(chosen[some], exact.take(some)) for some in parts)
     tried = [listed.least_probes(k + 1)]

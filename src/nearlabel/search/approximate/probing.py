@@ -290,6 +290,19 @@ class ListedRows:
         self.touch(self.lists_of(places))
         return self.nearest(self.rows[places], k + 1, probes, n_jobs).without(places)
 
+    def near_rows_of(self, lists: slice, k: int, probes: int) -> NeighborGraph:
+        """The neighbors of the rows of some lists, by place, as far as the probes find them."""
+        first, last = (int(self.lists.starts[end]) for end in (lists.start, lists.stop))
+        found = self._room(last - first, k)
+        for some in runs(self.lists.sizes[lists], _queries_at_once(probes)):
+            ends = self.lists.starts[[lists.start + some.start, lists.start + some.stop]]
+            start, stop = ends.tolist()
+            self.touch(np.arange(lists.start + some.start, lists.start + some.stop))
+            part = found.rows(start - first, stop - first)
+            for _ in self.search(self.rows[start:stop], probes, part, start):
+                pass
+        return found
+
     def among(
         self,
         k: int,
@@ -383,12 +396,20 @@ class ListedRows:
 
         `found` has the neighbors of all rows by place, `result` those by row number.
         """
-        names = self.lists.order
+        numbers = self.lists.order[rows]
+        result.indices[numbers], result.distances[numbers] = self.looked_at(found, through, rows)
+
+    def looked_at(self, found: NeighborGraph, through: int, rows: slice) -> tuple[Array, Array]:
+        """The nearest of the neighbors of rows and of those of their first neighbors, by number.
+
+        `found` has the neighbors of all rows by place.
+        """
+        names, shape = self.lists.order, (rows.stop - rows.start, found.k)
+        result = np.empty(shape, np.int32), np.empty(shape, np.float32)
         if self._compiled is not None:
             graph = self._compiled.rows, found.indices, found.distances, names
-            written = result.indices, result.distances
-            engine.core().look_at_neighbors(*graph, rows.start, rows.stop, through, *written)
-            return
+            engine.core().look_at_neighbors(*graph, rows.start, rows.stop, through, *result)
+            return result
         for row in range(rows.start, rows.stop):
             own = found.indices[row]
             others = np.setdiff1d(found.indices[own[:through]], [row, *own])
@@ -396,8 +417,9 @@ class ListedRows:
             distances = np.concatenate([found.distances[row], measured.astype(np.float32)])
             numbers = names[np.concatenate([own, others])]
             order = np.lexsort((numbers, distances))[: len(own)]
-            result.indices[names[row]] = numbers[order]
-            result.distances[names[row]] = distances[order]
+            result[0][row - rows.start] = numbers[order]
+            result[1][row - rows.start] = distances[order]
+        return result
 
 
 def _queries_at_once(probes: int) -> int:

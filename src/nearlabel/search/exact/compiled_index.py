@@ -151,12 +151,19 @@ class CompiledIndex:
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
     def _shortlist(
-        self, queries: Any, errors: Array, k: int, itself: int, starts: list[int]
+        self,
+        queries: Any,
+        errors: Array,
+        k: int,
+        itself: int,
+        starts: list[int],
+        limits: Array | None = None,
     ) -> Any:
         """Empty lists for the k nearest base rows of some queries, with some room above k.
 
         Query i is the base row `itself` + i and excluded from its own list, unless `itself` is -1.
-        One thread at a time writes to the queries from each of `starts` to the next.
+        One thread at a time writes to the queries from each of `starts` to the next. With `limits`,
+        in the scale of the bounds, rows beyond are not listed, and lists may be shorter than k.
         """
         return engine.core().Shortlist(
             queries=queries,
@@ -171,6 +178,7 @@ class CompiledIndex:
             names=self._order,
             relative=self._bounds.relative,
             apart=self._bounds.marks_apart,
+            limits=limits,
         )
 
     def fill_among(self, found: NeighborGraph, n_jobs: int, progress: Progress | None) -> Array:
@@ -219,6 +227,29 @@ class CompiledIndex:
         found.indices[self._order] = self._order[indices]
         found.distances[self._order] = distances
         return np.sort(self._order[left])
+
+    def fill_between(self, first: int, limits: Array, places: Array, distances: Array) -> Array:
+        """Write the nearest rows of the other of two parts; see `neighbors_between`.
+
+        The stripes of the first part hold the rows up to `first`. Returns which rows, of those with
+        a limit that is not negative, are left to do.
+        """
+        bounds, kept, stripes = self._bounds, self._kept, self._stripes
+        starts = [stripe.start for stripe in stripes]
+        # What is as far as the limit is wanted, too: its number may be lower.
+        scaled = self.scaled_limits(np.where(limits >= 0, np.nextafter(limits, np.inf), -1.0))
+        lists = self._shortlist(self.rows, self._errors, places.shape[1], 0, starts, scaled)
+        split = starts.index(first)
+        memory = np.empty(bounds.side**2, np.float32)
+        for number, stripe in enumerate(stripes[:split]):
+            left = bounds.as_queries(kept[number] if kept else self._packed(stripe, number))
+            for other, its in enumerate(stripes[split:], split):
+                base = kept[other] if kept else self._packed(its, other)
+                lists.offer(bounds.block(left, base, memory), stripe.start, its.start, True)
+        lists.finish(0, places, distances)
+        given_up = np.empty(len(places), bool)
+        lists.given_up(given_up)
+        return given_up
 
     def fill(
         self,

@@ -1,0 +1,62 @@
+"""Which cluster does the work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+if TYPE_CHECKING:
+    from nearlabel.datasets import Dataset
+
+
+@Parameter(name="*", group=Group("On a cluster", sort_key=3))
+@dataclass(frozen=True)
+class Clustering:
+    """Which cluster does the work.
+
+    Parameters
+    ----------
+    cluster
+        A Dask cluster: the address of its scheduler, or local for a worker per core of this
+        machine. DATA may then be a folder with blocks of vectors in its folder X, .npy or Parquet
+        files, and blocks of labels in Y, .npy, .npz or Parquet files.
+    cluster_folder
+        A folder that all workers see. A run that was stopped goes on from what it holds.
+    """
+
+    cluster: Annotated[str | None, Parameter(metavar="ADDRESS|local")] = None
+    cluster_folder: Annotated[str | None, Parameter(metavar="FOLDER")] = None
+
+    def __post_init__(self) -> None:
+        if self.cluster is None and self.cluster_folder is not None:
+            raise ValueError("--cluster-folder: only together with --cluster")
+
+    def blocks(self, data: str) -> Dataset | None:
+        """The items of a folder of blocks, whose vectors stay there; None where it is not one."""
+        folder = Path(data)
+        if self.cluster is None or not (folder / "X").is_dir():
+            return None
+        from nearlabel.datasets import Dataset
+        from nearlabel.distributed.label_files import read_labels
+        from nearlabel.distributed.vector_blocks import blocks_in, files_in
+
+        files, ending = files_in((folder / "X").absolute(), "X")
+        if ending != ".npy":
+            raise ValueError(f"{folder / 'X'}: the command line reads .npy blocks; got {ending}")
+        Y = read_labels(folder / "Y").matrix
+        blocks: Any = blocks_in(files, "X")
+        if len(blocks) != Y.shape[0]:
+            raise ValueError(f"{data}: X has {len(blocks)} rows, and Y {Y.shape[0]}")
+        return Dataset(blocks, Y)
+
+    def fit(self, model: Any, X: Any, Y: Any, **how: Any) -> None:
+        """Fit a model in this process, or on the cluster."""
+        if self.cluster is None:
+            model.fit(X, Y, **how)
+            return
+        import nearlabel as nl
+
+        nl.distributed.fit(model, X, Y, self.cluster, folder=self.cluster_folder, **how)

@@ -1,0 +1,207 @@
+"""Answers of a fitted model to queries in blocks, by the workers of a cluster.
+
+Every worker maps the file of the model, and answers as it would in one process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.progress import Progress
+from nearlabel.common.validation import check_integer, check_same_length
+from nearlabel.distributed.label_files import LabelFiles, read_labels
+from nearlabel.distributed.vector_blocks import VectorBlocks, checked_rows
+from nearlabel.distributed.workers import run_calls
+from nearlabel.distributed.workspaces import Workspace, working
+from nearlabel.graph import NeighborGraph
+from nearlabel.labels.ranked_labels import RankedLabels
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.answers import each_run, in_the_form_of_y
+from nearlabel.metrics.conventions import convention_named
+from nearlabel.metrics.metric_sums import MetricSums
+from nearlabel.persistence.models import load, save
+
+
+def rank(
+    model: Any,
+    X: Any,
+    top: int = 10,
+    client: Any = None,
+    *,
+    folder: Any = None,
+    progress: Progress | None = None,
+) -> RankedLabels:
+    """Rank the labels of rows in blocks: what the model's own `rank` gives.
+
+    Parameters
+    ----------
+    model : fitted estimator or Pipeline
+        It is written to a file, which the workers map into memory.
+    X, client, folder, progress
+        As in `nearlabel.distributed.neighbor_graph`; the folder is left as it was, but for blocks
+        that are written from a Dask array, Parquet files or a matrix.
+    top : int, default=10
+        How many labels; all of them if there are fewer.
+
+    Returns
+    -------
+    RankedLabels
+    """
+    top = check_integer(top, "top", low=1)
+    with _answering(model, X, client, folder) as run:
+        parts = run(rank_block, (top,), progress)
+    labels, scores = (np.concatenate(some) for some in zip(*parts, strict=True))
+    return RankedLabels(labels, scores, _last(model).label_names_)
+
+
+def predict(
+    model: Any, X: Any, client: Any = None, *, folder: Any = None, progress: Progress | None = None
+) -> Any:
+    """Decide the labels of rows in blocks: what the model's own `predict` gives.
+
+    Parameters
+    ----------
+    model, X, client, folder, progress
+        As in `rank`.
+
+    Returns
+    -------
+    As `predict` of the model.
+    """
+    with _answering(model, X, client, folder) as run:
+        parts = run(decide_block, (), progress)
+    return in_the_form_of_y(_last(model), sparse.vstack(parts, format="csr"))
+
+
+def evaluate(
+    model: Any,
+    X: Any,
+    y: Any,
+    client: Any = None,
+    *,
+    convention: str = "paper",
+    at: int = 5,
+    folder: Any = None,
+    progress: Progress | None = None,
+) -> dict[str, float]:
+    """Compute all metrics of a model on rows in blocks, as exact sums over these.
+
+    Parameters
+    ----------
+    model, X, client, folder, progress
+        As in `rank`.
+    y : true labels, as in the `fit` of estimators, Dask array or folder of blocks
+    convention, at
+        As in `nearlabel.metrics.evaluate`.
+
+    Returns
+    -------
+    dict of str to float
+        As `nearlabel.metrics.evaluate` gives, without macro_average_precision and macro_auc: how
+        labels rank all rows is no sum over rows.
+    """
+    convention_named(convention)
+    at = check_integer(at, "at", low=1)
+    Y: Csr = _last(model).label_matrix(_in_memory(y))
+    with _answering(model, X, client, folder) as run:
+        check_same_length(X=run.n, y=Y.shape[0])
+        truth = run.place.labels(Y)
+        parts = run(measure_block, (truth, convention, at), progress)
+    return MetricSums.joined(parts).values()
+
+
+class _Run:
+    """Calls for each block of queries."""
+
+    def __init__(self, place: Workspace, blocks: VectorBlocks, path: str) -> None:
+        self.place, self.n, self._blocks, self._path = place, len(blocks), blocks, path
+
+    def __call__(
+        self, function: Callable[..., Any], more: tuple[Any, ...], progress: Progress | None
+    ) -> list[Any]:
+        blocks = self._blocks.blocks
+        calls = [(self._path, self._blocks.of([i]), *more) for i in range(len(blocks))]
+        sizes = [block.rows for block in blocks]
+        return run_calls(self.place.client, function, calls, sizes=sizes, progress=progress)
+
+
+@contextmanager
+def _answering(model: Any, X: Any, client: Any, folder: Any) -> Iterator[_Run]:
+    with working(client, folder) as place:
+        blocks = place.vectors(X)
+        path = place.part("model", id(model)) / "answering.model"
+        save(model, path)
+        try:
+            yield _Run(place, blocks, str(path))
+        finally:
+            path.unlink()
+            path.parent.rmdir()
+
+
+def rank_block(path: str, block: VectorBlocks, top: int) -> tuple[Array, Array]:
+    """The best labels of the rows of a block; for workers."""
+    ranked = _model(path).rank(_rows(block), top)
+    return ranked.labels, ranked.scores
+
+
+def decide_block(path: str, block: VectorBlocks) -> Csr:
+    """The label sets of the rows of a block; for workers."""
+    model, X = _prepared(path, block)
+    decided: dict[int, Csr] = {}
+
+    def decide(place: slice, scores: LabelScores, near: NeighborGraph, _: Any) -> None:
+        decided[place.start] = model._decide(scores, near)
+
+    each_run(model, decide, X)
+    return sparse.vstack([decided[start] for start in sorted(decided)], format="csr")
+
+
+def measure_block(
+    path: str, block: VectorBlocks, truth: LabelFiles, convention: str, at: int
+) -> MetricSums:
+    """What the metrics of the rows of a block add up to; for workers."""
+    model, X = _prepared(path, block)
+    first, sums = block.blocks[0].start, dict[int, MetricSums]()
+
+    def measure(place: slice, scores: LabelScores, near: NeighborGraph, _: Any) -> None:
+        Y = truth.of(first + np.arange(place.start, place.stop))
+        decided = model._decide(scores, near)
+        sums[place.start] = MetricSums.of(Y, scores, decided, convention, at)
+
+    each_run(model, measure, X)
+    return MetricSums.joined([sums[start] for start in sorted(sums)])
+
+
+def _rows(block: VectorBlocks) -> Array:
+    return checked_rows(block.read(), block.blocks[0].path)
+
+
+def _prepared(path: str, block: VectorBlocks) -> tuple[Any, Any]:
+    """The model itself, and the rows of a block as its pipeline prepares them."""
+    model, X = _model(path), _rows(block)
+    if hasattr(model, "steps"):
+        X = model[:-1].transform(X)
+    return _last(model), _last(model)._check_queries(X)
+
+
+@lru_cache(maxsize=1)
+def _model(path: str) -> Any:
+    return load(path, mmap=True)
+
+
+def _last(model: Any) -> Any:
+    return model[-1] if hasattr(model, "steps") else model
+
+
+def _in_memory(y: Any) -> Any:
+    """Labels in a form that a model reads."""
+    in_blocks = hasattr(y, "to_delayed") or isinstance(y, str | os.PathLike)
+    return read_labels(y).matrix if in_blocks else y

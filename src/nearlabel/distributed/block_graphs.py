@@ -1,0 +1,342 @@
+"""Neighbor graphs of rows in blocks: every two blocks are compared once, by some worker."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array
+from nearlabel.common.files import replacing
+from nearlabel.common.progress import Progress, Stages
+from nearlabel.common.validation import check_dense_size, check_integer
+from nearlabel.distributed.growing_lists import (
+    Comparing,
+    Side,
+    compare_between,
+    compare_within,
+    finish,
+    seen_blocks,
+)
+from nearlabel.distributed.list_blocks import lists_for
+from nearlabel.distributed.list_searches import ListSearch, files_of
+from nearlabel.distributed.vector_blocks import VectorBlocks
+from nearlabel.distributed.workers import dask_module, run_calls
+from nearlabel.distributed.workspaces import Workspace, data_mark, working
+from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.search import InvertedLists, check_metric, is_precomputed
+
+_MOST_ROUNDS = 3  # of calls that came too late and are made again
+
+
+@dataclass(frozen=True)
+class BlockGraph:
+    """The k nearest base rows of each row, in block files.
+
+    Attributes
+    ----------
+    files : tuple of pairs of str
+        The ``.npy`` files of each block: indices and distances, of shape (rows, k).
+    sizes : tuple of int
+        Rows of each block.
+    n_base : int
+        Number of rows that were searched.
+    k : int
+    recall : Recall or None
+        For an approximate search, how much it finds.
+    temporary : TemporaryDirectory or None
+        The folder of the files, where it goes with the graph.
+    """
+
+    files: tuple[tuple[str, str], ...]
+    sizes: tuple[int, ...]
+    n_base: int
+    k: int
+    recall: Recall | None = None
+    temporary: Any = None
+
+    def __len__(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def indices(self) -> Any:
+        """Base rows, nearest first: a Dask array of shape (n, k)."""
+        return self._array(0)
+
+    @property
+    def distances(self) -> Any:
+        """Their distances: a Dask array of shape (n, k)."""
+        return self._array(1)
+
+    def blocks(self) -> Iterator[NeighborGraph]:
+        """Yield the graph of each block, mapped from its files."""
+        for pair in self.files:
+            indices, distances = (np.load(path, mmap_mode="r") for path in pair)
+            yield NeighborGraph.unchecked(indices, distances, self.n_base, self.recall)
+
+    def load(self) -> NeighborGraph:
+        """The graph of all rows in the memory of this process."""
+        shape = len(self), self.k
+        check_dense_size("the graph", shape, 16, "indices and distances, which are Dask arrays")
+        parts = [(block.indices, block.distances) for block in self.blocks()]
+        indices, distances = (np.concatenate(some) for some in zip(*parts, strict=True))
+        return NeighborGraph.unchecked(indices, distances, self.n_base, self.recall)
+
+    def _array(self, which: int) -> Any:
+        dask, arrays = dask_module("dask"), dask_module("dask.array")
+        parts = []
+        for pair, size in zip(self.files, self.sizes, strict=True):
+            kind = np.load(pair[which], mmap_mode="r").dtype
+            read = dask.delayed(np.load)(pair[which])
+            parts.append(arrays.from_delayed(read, (size, self.k), kind))
+        return arrays.concatenate(parts)
+
+
+def neighbor_graph(
+    X: Any,
+    k: int,
+    client: Any = None,
+    *,
+    queries: Any = None,
+    metric: Any = "euclidean",
+    search: Any = "auto",
+    folder: Any = None,
+    progress: Progress | None = None,
+) -> BlockGraph:
+    """Find the k nearest rows of X for each row, by the workers of a Dask cluster.
+
+    The graph is that of `nearlabel.neighbor_graph`, to the last bit, whatever the blocks, the
+    number of workers, and how many of them die on the way.
+
+    Parameters
+    ----------
+    X : Dask array, folder of blocks, or matrix, shape (n, d)
+        A folder of ``.npy`` or Parquet files that all workers see, one block each, in the order of
+        the numbers in their names. Chunks of a Dask array, and Parquet files, are written to
+        `folder` first; so is a matrix in memory.
+    k : int
+        Neighbors of each row: from 1 to n, without queries to n - 1.
+    client : dask.distributed.Client, or str, optional
+        The cluster, or the address of its scheduler; by default the current client, or else
+        workers of this machine, one per core.
+    queries : as X, shape (m, d), optional
+        By default each row of X is searched among the others.
+    metric, search
+        As in `nearlabel.neighbor_graph`, but no search from outside, and no "precomputed".
+    folder : path, optional
+        Where the graph is written, and all on the way: a folder that all workers see. A run that
+        was stopped goes on from what it holds. By default a temporary folder of this machine,
+        which lives as long as the graph.
+    progress : callable, optional
+        Called with (rows done, rows in all), where pairs of rows are told as rows.
+
+    Returns
+    -------
+    BlockGraph
+    """
+    own = None
+    if folder is None:
+        own = tempfile.TemporaryDirectory(prefix="nearlabel-")
+        folder = own.name
+    with working(client, folder) as place:
+        blocks = place.vectors(X)
+        asked = None if queries is None else place.vectors(queries, "queries")
+        n = len(blocks)
+        if asked is None and n < 2:
+            raise ValueError("X has 1 sample; neighbors among its rows need at least 2")
+        k = check_integer(k, "k", low=1, high=n - 1 if asked is None else n)
+        graph = graph_of(place, blocks, k, asked, metric, search, progress)
+    return replace(graph, temporary=own)
+
+
+def graph_of(
+    place: Workspace,
+    blocks: VectorBlocks,
+    k: int,
+    queries: VectorBlocks | None,
+    metric: Any,
+    search: Any,
+    progress: Progress | None,
+) -> BlockGraph:
+    """The graph of blocks whose files are there; see `neighbor_graph`."""
+    check_metric(metric)
+    if is_precomputed(metric):
+        raise ValueError("metric='precomputed': a cluster measures distances by itself")
+    if queries is not None and queries.width != blocks.width:
+        raise ValueError(
+            f"queries must have as many features as X: {blocks.width}; got {queries.width}"
+        )
+    lists = lists_for(place, blocks, k, metric, search)
+    target = _graph_folder(place, blocks, k, queries, metric, lists)
+    stored = target / "graph.json"
+    if not stored.exists():
+        if lists is None:
+            graph = _compared(place, blocks, k, queries, metric, target, progress)
+        else:
+            graph = _listed(place, blocks, k, queries, metric, lists, target, progress)
+        with replacing(stored) as file:
+            file.write(json.dumps(asdict(graph)).encode())
+    elif progress is not None:
+        n = len(blocks if queries is None else queries)
+        progress(n, n)
+    tree = json.loads(stored.read_bytes())
+    recall = None if tree["recall"] is None else Recall(**tree["recall"])
+    files = tuple((pair[0], pair[1]) for pair in tree["files"])
+    return BlockGraph(files, tuple(tree["sizes"]), tree["n_base"], tree["k"], recall)
+
+
+def _graph_folder(
+    place: Workspace,
+    blocks: VectorBlocks,
+    k: int,
+    queries: VectorBlocks | None,
+    metric: Any,
+    lists: Any,
+) -> Path:
+    name = metric if isinstance(metric, str) else f"{metric.__module__}.{metric.__qualname__}"
+    asked = None if queries is None else data_mark(queries)
+    return place.part("graph", data_mark(blocks), asked, k, name, repr(lists))
+
+
+def _listed(
+    place: Workspace,
+    blocks: VectorBlocks,
+    k: int,
+    queries: VectorBlocks | None,
+    metric: str,
+    lists: InvertedLists,
+    target: Path,
+    progress: Progress | None,
+) -> BlockGraph:
+    """The graph by inverted lists, with its recall."""
+
+    def exact(rows: Array, planned: int) -> NeighborGraph:
+        sample = place.vectors(blocks[rows])
+        found = graph_of(place, blocks, planned + 1, sample, metric, "exact", None)
+        return found.load().without(rows)
+
+    search = ListSearch(place, blocks, metric, lists, exact)
+    if queries is None:
+        files, recall = search.among(k, target, progress)
+    else:
+        files, recall = search.answers(queries, k, target, progress)
+    sizes = tuple(block.rows for block in (blocks if queries is None else queries).blocks)
+    return BlockGraph(files, sizes, len(blocks), k, recall)
+
+
+def _compared(
+    place: Workspace,
+    blocks: VectorBlocks,
+    k: int,
+    queries: VectorBlocks | None,
+    metric: Any,
+    target: Path,
+    progress: Progress | None,
+) -> BlockGraph:
+    """The exact graph: pairs of blocks, and the lists of each merged one after the other."""
+    base, asking = blocks.blocks, (blocks if queries is None else queries).blocks
+    how = Comparing(k, metric, len(blocks), len(base))
+    lists = [str(target / f"lists-{number:06}") for number in range(len(asking))]
+    files = files_of(target, len(asking))
+    n = sum(block.rows for block in asking)
+    told = progress
+    for _ in range(_MOST_ROUNDS):
+        known = np.array([seen_blocks(path, len(base)) for path in lists])
+        if queries is None:
+            _compare_all(place, blocks, lists, known, how, told)
+        else:
+            _ask_all(place, blocks, queries, lists, known, how, told)
+        told = None  # progress does not restart
+        calls = [(path, *pair) for path, pair in zip(lists, files, strict=True)]
+        if all(run_calls(place.client, finish, calls)):
+            break
+    else:
+        raise RuntimeError(f"another process writes to {target} at the same time")
+    for path in lists:
+        Path(path).unlink()
+    if progress is not None:
+        progress(n, n)
+    return BlockGraph(files, tuple(block.rows for block in asking), len(blocks), k)
+
+
+def _compare_all(
+    place: Workspace,
+    blocks: VectorBlocks,
+    lists: list[str],
+    known: Array,
+    how: Comparing,
+    progress: Progress | None,
+) -> None:
+    """Compare each block with itself, and each two of them once, where that is not known."""
+    rows, count = [block.rows for block in blocks.blocks], len(blocks.blocks)
+    sides = [Side(number, path) for number, path in enumerate(lists)]
+    alone = [number for number in range(count) if not known[number, number]]
+    pairs = [(a, b) for a, b in _rounds(count) if not (known[a, b] and known[b, a])]
+    within = [rows[a] ** 2 for a in alone]
+    between = [2 * rows[a] * rows[b] for a, b in pairs]
+    n = len(blocks)
+    stages = Stages(progress, n)
+    first = n * sum(within) // max(1, sum(within) + sum(between))
+    run_calls(
+        place.client,
+        compare_within,
+        [(sides[a], blocks.of([a]), how) for a in alone],
+        sizes=within,
+        progress=stages.next(first),
+    )
+    run_calls(
+        place.client,
+        compare_between,
+        [((sides[a], sides[b]), blocks.of([a, b]), how) for a, b in pairs],
+        uses=pairs,
+        sizes=between,
+        progress=stages.next(n - first),
+    )
+
+
+def _rounds(count: int) -> list[tuple[int, int]]:
+    """All pairs of so many blocks, those that can be compared at the same time side by side."""
+    even = count + count % 2
+    pairs = []
+    for turn in range(even - 1):
+        ring = [0, *((turn + place) % (even - 1) + 1 for place in range(even - 1))]
+        for place in range(even // 2):
+            a, b = sorted((ring[place], ring[even - 1 - place]))
+            if b < count:
+                pairs.append((a, b))
+    return pairs
+
+
+def _ask_all(
+    place: Workspace,
+    blocks: VectorBlocks,
+    queries: VectorBlocks,
+    lists: list[str],
+    known: Array,
+    how: Comparing,
+    progress: Progress | None,
+) -> None:
+    """Compare each block of queries with each of the base, where that is not known."""
+    base, asking = blocks.blocks, queries.blocks
+    kind = np.result_type(blocks.dtype, queries.dtype)
+    pairs = [(a, b) for b in range(len(base)) for a in range(len(asking)) if not known[a, b]]
+    run_calls(
+        place.client,
+        compare_between,
+        [
+            (
+                (Side(-1, lists[a]), Side(b, None)),
+                VectorBlocks((asking[a], base[b]), blocks.width, kind),
+                how,
+            )
+            for a, b in pairs
+        ],
+        uses=[(a,) for a, _ in pairs],
+        sizes=[asking[a].rows * base[b].rows for a, b in pairs],
+        progress=Stages(progress, len(queries)).next(len(queries)),
+    )

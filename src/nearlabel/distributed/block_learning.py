@@ -1,0 +1,177 @@
+"""A fit on a cluster: the graph and what is counted on it by blocks, the model an ordinary one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array
+from nearlabel.common.progress import Progress, Stages
+from nearlabel.common.validation import Labels, check_n_jobs, check_same_length
+from nearlabel.distributed.block_graphs import BlockGraph, graph_of
+from nearlabel.distributed.label_files import LabelFiles, read_labels
+from nearlabel.distributed.list_blocks import list_index, lists_for
+from nearlabel.distributed.vector_blocks import VectorBlocks
+from nearlabel.distributed.workers import dask_module
+from nearlabel.distributed.workspaces import Workspace, working
+from nearlabel.graph import NeighborGraph
+from nearlabel.labels.block_counts import BlockCounts
+from nearlabel.methods.answers import ROWS_A_SEARCH, no_neighbors
+from nearlabel.methods.base import NeighborClassifier
+
+_NEIGHBORS_AT_ONCE = 2**19  # whose labels are read together
+_PARTS_AT_ONCE = 8  # of a tree, that are joined by one call
+
+
+def fit(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    client: Any = None,
+    *,
+    label_names: Any = None,
+    ids: Any = None,
+    separator: str | None = None,
+    folder: Any = None,
+    progress: Progress | None = None,
+) -> Any:
+    """Fit an estimator to rows in blocks, by the workers of a Dask cluster.
+
+    The estimator is then what its own `fit` would have made of the same rows: it has the same
+    neighbors, counts and answers.
+
+    Parameters
+    ----------
+    estimator : estimator of nearlabel that reads neighbors
+        Of `MLkNN` and `DMLkNN` blocks are counted apart; `BRkNN`, `MallowskNN` and `MLCWkNN` learn
+        nothing, and `PositivekNN` from a sample. What others learn from the neighbors of all rows
+        is learned by this process.
+    X, client, progress
+        As in `nearlabel.distributed.neighbor_graph`.
+    y : labels as in the `fit` of estimators, Dask array of 0 and 1, or folder of blocks
+        Files of 0 and 1, ``.npy`` or Parquet, or ``.npz`` files of `scipy.sparse.save_npz`. Their
+        rows are those of X, in the same order, in blocks of any size.
+    label_names, ids, separator
+        As in the `fit` of estimators.
+    folder : path, optional
+        A folder that all workers see, for the graph and for the vectors as one file: the model
+        maps it, so that they need not fit into memory. A run that was stopped goes on from what it
+        holds. By default a temporary folder of this machine, and the vectors are in memory.
+
+    Returns
+    -------
+    estimator
+    """
+    if not isinstance(estimator, NeighborClassifier) or not estimator.needs.graph:
+        raise TypeError(
+            "estimator must be one of nearlabel that reads neighbors, such as MLkNN(); got "
+            f"{type(estimator).__name__}, which cannot be fitted by blocks"
+        )
+    estimator.check_parameters()
+    labels = read_labels(y, label_names, separator)
+    with working(client, folder) as place:
+        blocks = place.vectors(X)
+        check_same_length(X=len(blocks), y=labels.matrix.shape[0])
+        model = copy(estimator)
+        for name in ("feature_names_in_", "_journal"):
+            model.__dict__.pop(name, None)
+        n = len(blocks)
+        k = min(n if model.n_neighbors is None else int(model.n_neighbors), n - 1)
+        lists = lists_for(place, blocks, k, model.metric, model.search)
+        if lists is None:
+            model._begin(place.joined(blocks), labels, ids)
+        else:
+            index = list_index(place, blocks, model.metric, lists, model.search)
+            model._begin(index.vectors, labels, ids)
+        model.n_features_in_ = blocks.width
+        _learn(model, place, blocks, labels, k, progress)
+        if lists is not None:  # with the plans that were made on the way
+            model._items.index = list_index(place, blocks, model.metric, lists, model.search)
+    return estimator._replaced_by(model)
+
+
+def _learn(
+    model: Any,
+    place: Workspace,
+    blocks: VectorBlocks,
+    labels: Labels,
+    k: int,
+    progress: Progress | None,
+) -> None:
+    """Search what a model learns from, and learn."""
+    n, n_jobs = len(blocks), check_n_jobs(model.n_jobs)
+    rows = model._rows_to_learn_from(labels.matrix, model._items.vectors)
+    counted, how = None, (model.metric, model.search)
+    searched = n if rows is None else len(rows)
+    learning = 1 + searched // ROWS_A_SEARCH
+    stages = Stages(progress, searched + learning)
+    searching, told = stages.next(searched), stages.next(learning)
+    model.search_recall_ = None
+    graph: NeighborGraph = no_neighbors(0, n)
+    if rows is None:
+        found = graph_of(place, blocks, k, None, *how, searching)
+        model.search_recall_ = found.recall
+        if model.by_blocks is None:
+            graph = found.load()
+        else:
+            counted = _counted(place, found, labels, model.by_blocks, told)
+    elif len(rows):
+        queries = place.vectors(np.asarray(model._items.store.take(rows)))
+        found = graph_of(place, blocks, k + 1, queries, *how, searching)
+        model.search_recall_ = found.recall
+        graph = found.load().without(rows)
+    model._learn_from(graph, rows, n_jobs, None, counted=counted)
+    if told is not None:
+        told(1, 1)
+
+
+def _counted(
+    place: Workspace,
+    graph: BlockGraph,
+    labels: Labels,
+    kind: type[BlockCounts],
+    progress: Progress | None,
+) -> Any:
+    """What is counted on the blocks of a graph, joined in a tree."""
+    client, stored = place.client, place.labels(labels.matrix)
+    starts = np.cumsum([0, *graph.sizes]).tolist()
+    leaves = parts = [
+        client.submit(count_block, kind, stored, len(graph), indices, start, pure=False)
+        for (indices, _), start in zip(graph.files, starts, strict=False)
+    ]
+    while len(parts) > 1:
+        groups = [parts[i : i + _PARTS_AT_ONCE] for i in range(0, len(parts), _PARTS_AT_ONCE)]
+        parts = [client.submit(join_counts, kind, group, pure=False) for group in groups]
+    for done, _ in enumerate(dask_module("distributed").as_completed(leaves), 1):
+        if progress is not None:
+            progress(done, len(leaves))
+    return kind(stored.totals(), len(graph), graph.k).learned(parts[0].result())
+
+
+def count_block(
+    kind: type[BlockCounts], labels: LabelFiles, n: int, indices: str, start: int
+) -> Any:
+    """Count the rows of a block of a graph, whose first is the row `start`; for workers."""
+    near: Array = np.load(indices, mmap_mode="r")
+    m, k = near.shape
+    counts = kind(labels.totals(), n, k)
+    parts: list[Any] = []
+    step = max(1, _NEIGHBORS_AT_ONCE // k)
+    for first in range(0, m, step):
+        some = np.asarray(near[first : first + step])
+        own = np.arange(start + first, start + first + len(some))
+        used, place = np.unique(np.concatenate([own, some.ravel()]), return_inverse=True)
+        rows, places = place[: len(own)], place[len(own) :].reshape(some.shape)
+        graph = NeighborGraph.unchecked(places, np.empty(some.shape), len(used))
+        parts.append(counts.counted(graph, rows, labels.of(used)))
+        if len(parts) == _PARTS_AT_ONCE:
+            parts = [counts.joined(parts)]
+    return counts.joined(parts)
+
+
+def join_counts(kind: type[BlockCounts], parts: Sequence[Any]) -> Any:
+    """Join what was counted on some blocks; for workers."""
+    return kind.joined(parts)

@@ -1,0 +1,129 @@
+"""The neighbors that rows of a block have found so far, in a file that grows by one block after
+the other.
+
+A file says which blocks its rows were compared with, and is replaced as a whole. So a call that is
+made again changes nothing, one that comes too late is noticed, and a run that was stopped goes on
+from the files that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearlabel.common.arrays import Array, Floats
+from nearlabel.distributed.vector_blocks import (
+    VectorBlocks,
+    checked_rows,
+    read_arrays,
+    write_array,
+)
+from nearlabel.graph import index_type
+from nearlabel.search.exact.block_pairs import neighbors_between
+from nearlabel.search.exact.index import ExactSearch
+from nearlabel.search.exact.merged_lists import merged_lists
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """How blocks are compared: the same for all of them."""
+
+    k: int
+    metric: Any
+    n_base: int
+    n_blocks: int  # of the base rows
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two blocks that are compared."""
+
+    number: int  # among the base blocks, or among those of the queries
+    lists: str | None  # where its lists are; None where its rows look for nothing
+
+
+@dataclass
+class Lists:
+    """The nearest rows of each row of a block; behind the last one -1, infinitely far away."""
+
+    seen: Array  # (n_blocks,): base blocks that its rows were compared with
+    rows: Array  # (m, k)
+    distances: Floats  # (m, k)
+
+    @classmethod
+    def read(cls, path: str, m: int, how: Comparing) -> Lists:
+        """The lists in a file, empty ones where there is none yet."""
+        if Path(path).exists():
+            return cls(*read_arrays(path, 3))
+        rows = np.full((m, how.k), -1, index_type(how.n_base))
+        return cls(np.zeros(how.n_blocks, bool), rows, np.full((m, how.k), np.inf))
+
+    def add(self, places: Array, distances: Floats, offset: int) -> None:
+        """Add neighbors by their places, of which the first is of the row `offset`."""
+        new = np.ascontiguousarray(places), np.ascontiguousarray(distances)
+        self.rows, self.distances = merged_lists(self.rows, self.distances, *new, offset)
+
+
+def seen_blocks(path: str, n_blocks: int) -> Array:
+    """The base blocks that the rows of a file were compared with."""
+    return read_arrays(path, 1)[0] if Path(path).exists() else np.zeros(n_blocks, bool)
+
+
+def compare_within(side: Side, block: VectorBlocks, how: Comparing) -> None:
+    """Compare the rows of a block with each other; for workers."""
+    assert side.lists is not None
+    lists = Lists.read(side.lists, block.blocks[0].rows, how)
+    if lists.seen[side.number]:
+        return
+    rows = checked_rows(block.read(), block.blocks[0].path)
+    k = min(how.k, len(rows) - 1)
+    if k:
+        graph = ExactSearch().build(rows, how.metric).graph(k)
+        lists.add(graph.indices, graph.distances, block.blocks[0].start)
+    lists.seen[side.number] = True
+    write_array(side.lists, lists.seen, lists.rows, lists.distances)
+
+
+def compare_between(sides: Sequence[Side], both: VectorBlocks, how: Comparing) -> None:
+    """Compare the rows of two blocks, the products computed once for both; for workers."""
+    first, second = both.blocks
+    lists: list[Lists | None] = []
+    for side, other, block in zip(sides, reversed(sides), both.blocks, strict=True):
+        found = None if side.lists is None else Lists.read(side.lists, block.rows, how)
+        lists.append(None if found is None or found.seen[other.number] else found)
+    if lists == [None, None]:
+        return
+    limits = [
+        np.full(block.rows, -1.0) if own is None else own.distances[:, -1]
+        for own, block in zip(lists, both.blocks, strict=True)
+    ]
+    rows = both.read()
+    if lists[1] is None:
+        checked_rows(rows[: first.rows], first.path)
+    k = min(how.k, len(rows) - 1)
+    places, distances = neighbors_between(rows, first.rows, how.metric, k, np.concatenate(limits))
+    del rows
+    parts = slice(0, first.rows), slice(first.rows, None)
+    offsets = second.start - first.rows, first.start
+    for own, part, offset, side, other in zip(
+        lists, parts, offsets, sides, reversed(sides), strict=True
+    ):
+        if own is not None:
+            assert side.lists is not None
+            own.add(places[part], distances[part], offset)
+            own.seen[other.number] = True
+            write_array(side.lists, own.seen, own.rows, own.distances)
+
+
+def finish(lists: str, indices: str, distances: str) -> bool:
+    """Write complete lists as arrays of a graph; for workers. Says whether they are complete."""
+    found = Lists(*read_arrays(lists, 3))
+    if not found.seen.all():  # a call that came too late has replaced them
+        return False
+    write_array(indices, found.rows)
+    write_array(distances, found.distances)
+    return True

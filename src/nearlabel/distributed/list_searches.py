@@ -1,0 +1,175 @@
+"""Approximate graphs on a cluster: each call searches the rows of some lists, or some queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from nearlabel.common.arrays import Array, runs
+from nearlabel.common.progress import Progress, Stages
+from nearlabel.distributed.list_blocks import (
+    keep_plan,
+    listed_rows,
+    lists_folder,
+    make_file,
+    write_rows,
+)
+from nearlabel.distributed.vector_blocks import VectorBlocks, write_array
+from nearlabel.distributed.workers import run_calls
+from nearlabel.distributed.workspaces import Workspace
+from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.search import InvertedLists
+from nearlabel.search.approximate.list_index import planned_neighbors
+from nearlabel.search.approximate.probe_counts import Plan, among_rows, make_plan, more_probes
+from nearlabel.search.approximate.probing import QueryPlan
+from nearlabel.search.approximate.recall import recall_of
+from nearlabel.search.approximate.stored_lists import plan_trees
+
+_ROWS_A_CALL = 2**15
+Files = tuple[tuple[str, str], ...]
+# Finds the exact neighbors of rows by their numbers.
+ExactNeighbors = Callable[[Array, int], NeighborGraph]
+
+
+class ListSearch:
+    """Searches by the lists of blocks; `exact` finds the neighbors that recall is measured by."""
+
+    def __init__(
+        self,
+        place: Workspace,
+        blocks: VectorBlocks,
+        metric: str,
+        lists: InvertedLists,
+        exact: ExactNeighbors,
+    ) -> None:
+        self._place, self._blocks, self._metric, self._lists = place, blocks, metric, lists
+        self._exact = exact
+        self._folder = lists_folder(place, blocks, metric, lists)
+        self._listed = listed_rows(str(self._folder), metric)
+
+    def plan(self, k: int) -> Plan:
+        """How many lists are probed for k neighbors; kept for models of these lists."""
+        planned, order = planned_neighbors(k, len(self._blocks)), self._listed.lists.order
+        plan = make_plan(
+            self._listed,
+            planned,
+            self._lists.recall,
+            self._lists.random_state,
+            1,
+            lambda places: self._exact(order[places], planned),
+        )
+        keep_plan(self._folder, self._lists, plan_trees({planned: plan})[0])
+        return plan
+
+    def answers(
+        self, queries: VectorBlocks, k: int, target: Path, progress: Progress | None
+    ) -> tuple[Files, Recall | None]:
+        """The neighbors of queries, in files, and their recall."""
+        plan, files = self.plan(k), files_of(target, len(queries.blocks))
+        calls = [
+            (str(self._folder), self._metric, queries.of([i]), k, plan.probes, *pair)
+            for i, pair in enumerate(files)
+        ]
+        told = Stages(progress, len(queries)).next(len(queries))
+        run_calls(self._place.client, answer_block, calls, progress=told)
+        return files, plan.recall
+
+    def among(self, k: int, target: Path, progress: Progress | None) -> tuple[Files, Recall | None]:
+        """The neighbors of all rows, in files, and their recall: see `ListIndex`."""
+        listed, n, wanted = self._listed, len(self._blocks), self._lists.recall
+        plan = self.plan(k)
+        probes, through = among_rows(listed, plan, wanted, 1)
+        probes = max(probes, listed.least_probes(k + 1))
+        stages = Stages(progress, n)
+        told = [stages.next(n // 2), stages.next(n // 4)]
+        while True:
+            self._search_all(k, probes, through, target, told)
+            near = np.load(target / "near-distances.npy", mmap_mode="r")[plan.measured.rows]
+            recall = recall_of(near, plan.measured.exact.head(k))
+            if recall.value >= wanted or probes == len(listed.lists):
+                break
+            probes = more_probes(probes, len(listed.lists))
+            told = [None, None]  # progress does not restart
+        files, blocks = files_of(target, len(self._blocks.blocks)), self._blocks.blocks
+        calls = [
+            (str(self._folder / "order.npy"), str(target), block.start, block.stop, *pair)
+            for block, pair in zip(blocks, files, strict=True)
+        ]
+        run_calls(self._place.client, take_block, calls, progress=stages.next(n // 4))
+        for path in (*target.glob("found-*.npy"), *target.glob("near-*.npy")):
+            path.unlink()
+        return files, recall
+
+    def _search_all(
+        self, k: int, probes: int, through: int, target: Path, told: list[Progress | None]
+    ) -> None:
+        """Search all rows, and then the neighbors of their neighbors; by place, into files."""
+        listed, n = self._listed, len(self._blocks)
+        for name in ("found", "near"):
+            make_file(target / f"{name}-indices.npy", (n, k), np.int32)
+            make_file(target / f"{name}-distances.npy", (n, k), np.float32)
+        how = str(self._folder), self._metric, str(target), k
+        parts = runs(listed.lists.sizes, _ROWS_A_CALL)
+        calls = [(*how, some.start, some.stop, probes) for some in parts]
+        run_calls(self._place.client, search_lists, calls, progress=told[0])
+        ends = [(start, min(start + _ROWS_A_CALL, n)) for start in range(0, n, _ROWS_A_CALL)]
+        calls = [(*how, *some, min(through, k)) for some in ends]
+        run_calls(self._place.client, look_at_neighbors, calls, progress=told[1])
+
+
+def files_of(target: Path, count: int) -> Files:
+    """The files of the blocks of a graph: indices and distances."""
+    names = ("indices", "distances")
+    pairs = [[str(target / f"{name}-{i:06}.npy") for name in names] for i in range(count)]
+    return tuple((pair[0], pair[1]) for pair in pairs)
+
+
+def search_lists(
+    folder: str, metric: str, target: str, k: int, first: int, last: int, probes: int
+) -> None:
+    """Search the rows of some lists; for workers."""
+    listed = listed_rows(folder, metric)
+    found = listed.near_rows_of(slice(first, last), k, probes)
+    start = int(listed.lists.starts[first])
+    write_rows(f"{target}/found-indices.npy", start, found.indices)
+    write_rows(f"{target}/found-distances.npy", start, found.distances)
+
+
+def look_at_neighbors(
+    folder: str, metric: str, target: str, k: int, start: int, stop: int, through: int
+) -> None:
+    """Look at the neighbors of the neighbors of some rows, by place; for workers."""
+    listed = listed_rows(folder, metric)
+    found = [
+        np.load(f"{target}/found-{name}.npy", mmap_mode="r") for name in ("indices", "distances")
+    ]
+    graph = NeighborGraph.unchecked(np.asarray(found[0]), np.asarray(found[1]), len(listed))
+    own = graph.indices[start:stop]
+    between = np.unique(own[:, :through])
+    seen = np.unique(np.concatenate([own.ravel(), graph.indices[between].ravel()]))
+    listed.touch(listed.lists_of(np.concatenate([np.arange(start, stop), seen])))
+    near = listed.looked_at(graph.head(k), through, slice(start, stop))
+    write_rows(f"{target}/near-indices.npy", start, near[0])
+    write_rows(f"{target}/near-distances.npy", start, near[1])
+
+
+def take_block(
+    order: str, target: str, start: int, stop: int, indices: str, distances: str
+) -> None:
+    """Write the neighbors of a block of rows by number, from those by place; for workers."""
+    numbers = np.load(order, mmap_mode="r")
+    places = np.flatnonzero((numbers >= start) & (numbers < stop))
+    places = places[np.argsort(numbers[places])]
+    for name, path in (("indices", indices), ("distances", distances)):
+        write_array(path, np.load(f"{target}/near-{name}.npy", mmap_mode="r")[places])
+
+
+def answer_block(
+    folder: str, metric: str, block: VectorBlocks, k: int, probes: int, indices: str, distances: str
+) -> None:
+    """Find the neighbors of a block of queries; for workers."""
+    found = listed_rows(folder, metric).answer(block.read(), k, QueryPlan(probes, None), 1, None)
+    write_array(indices, found.indices)
+    write_array(distances, found.distances)

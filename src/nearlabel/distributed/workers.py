@@ -1,0 +1,163 @@
+"""The workers of a Dask cluster: how to reach them, and calls that they make for us."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from nearlabel import __version__
+from nearlabel.common.extras import extra_module
+from nearlabel.common.progress import Progress
+
+_IN_SIGHT = 2048  # calls among which one is looked for whose blocks are free
+_MOST_DEATHS = 4  # times that the cluster may give up a call because its workers died
+
+
+class ClusterError(ConnectionError):
+    """A cluster that cannot do the work; says why."""
+
+
+def dask_module(name: str) -> Any:
+    """A module of Dask, or an error that names the extra."""
+    return extra_module(name, "nl.distributed needs Dask", "distributed")
+
+
+@contextmanager
+def connected(client: Any = None) -> Iterator[Any]:
+    """A client of a cluster: the given one, of an address, or of workers of this machine.
+
+    None is the current client, where there is one.
+    """
+    distributed = dask_module("distributed")
+    if client is None:
+        try:
+            client = distributed.get_client()
+        except ValueError:
+            client = "local"
+    if not isinstance(client, str):
+        if not hasattr(client, "submit") or not hasattr(client, "nthreads"):
+            raise TypeError(
+                "client must be a dask.distributed.Client, the address of a scheduler, 'local' or "
+                f"None; got {type(client).__name__}"
+            )
+        yield client
+    elif client == "local":
+        with (
+            distributed.LocalCluster(
+                threads_per_worker=1, dashboard_address="127.0.0.1:0"
+            ) as cluster,
+            distributed.Client(cluster) as own,
+        ):
+            yield own
+    else:
+        try:
+            own = distributed.Client(client, timeout=10)
+        except (OSError, ValueError) as error:
+            raise ClusterError(f"no Dask scheduler answers at {client}: {error}") from None
+        with own:
+            yield own
+
+
+def check_workers(client: Any, folder: Path) -> None:
+    """Refuse workers that have another nearlabel, or none, or do not see the folder."""
+    if not client.nthreads():
+        raise ClusterError(f"the cluster at {client.scheduler.address} has no workers")
+    # A function of the standard library, since a worker may have no other.
+    found = client.run(pkgutil.resolve_name, "nearlabel:__version__", on_error="return")
+    for worker, told in found.items():
+        if isinstance(told, ImportError):
+            raise ClusterError(f"worker {worker} cannot import nearlabel: {told}")
+        if told != __version__:
+            raise ClusterError(
+                f"worker {worker} has nearlabel {told}, and this process {__version__}"
+            )
+    for worker, sees in client.run(_sees, str(folder)).items():
+        if not sees:
+            raise ClusterError(
+                f"worker {worker} does not see the folder {folder}: folder= must be one that all "
+                "workers share"
+            )
+
+
+def check_files(client: Any, paths: Sequence[str], name: str) -> None:
+    """Refuse blocks that a worker does not see."""
+    for worker, missing in client.run(_first_missing, list(paths)).items():
+        if missing is not None:
+            raise FileNotFoundError(f"{name}: worker {worker} does not see {missing}")
+
+
+def run_calls(
+    client: Any,
+    function: Callable[..., Any],
+    calls: Sequence[tuple[Any, ...]],
+    *,
+    uses: Sequence[tuple[int, ...]] | None = None,
+    sizes: Sequence[int] | None = None,
+    progress: Progress | None = None,
+) -> list[Any]:
+    """What workers give for each call of a function, in the order of the calls.
+
+    Parameters
+    ----------
+    calls : sequence of tuples
+        Arguments, small ones: paths and numbers.
+    uses : sequence of tuples of int, optional
+        The blocks that each call writes to: no other call does so at the same time.
+    sizes : sequence of int, optional
+        How much of the work each call is, for progress.
+    """
+    distributed = dask_module("distributed")
+    uses = [()] * len(calls) if uses is None else uses
+    sizes = [1] * len(calls) if sizes is None else sizes
+    results: list[Any] = [None] * len(calls)
+    waiting, busy = dict.fromkeys(range(len(calls))), set[int]()
+    running: dict[Any, int] = {}
+    deaths, done, total = Counter[int](), 0, sum(sizes)
+    finished = distributed.as_completed()
+    try:
+        while waiting or running:
+            # Some wait at the workers; and one does where all workers are about to come back.
+            free = max(2 * sum(client.nthreads().values()), 1) - len(running)
+            for number in list(islice(waiting, _IN_SIGHT)):
+                if free <= 0:
+                    break
+                if busy.isdisjoint(uses[number]):
+                    busy.update(uses[number])
+                    del waiting[number]
+                    future = client.submit(function, *calls[number], pure=False)
+                    running[future] = number
+                    finished.add(future)
+                    free -= 1
+            future = next(finished)
+            number = running.pop(future)
+            busy.difference_update(uses[number])
+            try:
+                results[number] = future.result()
+            except distributed.KilledWorker:
+                deaths[number] += 1
+                if deaths[number] == _MOST_DEATHS:
+                    raise ClusterError(
+                        f"workers died again and again during {function.__name__}: their memory "
+                        "may be too small for two blocks"
+                    ) from None
+                waiting[number] = None
+                continue
+            done += sizes[number]
+            if progress is not None:
+                progress(done, total)
+    finally:
+        client.cancel(list(running))
+    return results
+
+
+def _sees(folder: str) -> bool:
+    return Path(folder).is_dir()
+
+
+def _first_missing(paths: list[str]) -> str | None:
+    return next((path for path in paths if not Path(path).is_file()), None)

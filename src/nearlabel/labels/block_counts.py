@@ -1,0 +1,81 @@
+"""What methods count on all training rows, counted on blocks of them that never stand together.
+
+A block needs the labels of its rows and of their neighbors, and no others.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common.arrays import Array, Csr
+from nearlabel.graph import NeighborGraph
+from nearlabel.labels.counts import neighbor_counts
+from nearlabel.labels.histograms import (
+    LabelHistograms,
+    add_to_histograms,
+    first_cells,
+    with_rows_at_0,
+)
+
+
+class BlockCounts(ABC):
+    """Counts of n training rows with k neighbors; `totals` (q,) of them carry each label."""
+
+    def __init__(self, totals: Array, n: int, k: int) -> None:
+        self.totals, self.n, self.k = totals, n, k
+
+    @abstractmethod
+    def counted(self, graph: NeighborGraph, rows: Array, Y: Csr) -> Any:
+        """Count the rows of a graph, which are those of `rows` in Y, as all neighbors are."""
+
+    @staticmethod
+    @abstractmethod
+    def joined(parts: Sequence[Any]) -> Any:
+        """What was counted on several runs of rows, in their order, as if on one."""
+
+    @abstractmethod
+    def learned(self, counted: Any) -> Any:
+        """What was counted on all rows, as a method learns it."""
+
+
+class BlockHistograms(BlockCounts):
+    """`LabelHistograms`: the parts are cells, which are added."""
+
+    def counted(self, graph: NeighborGraph, rows: Array, Y: Csr) -> Any:
+        """Count the rows of a graph, which are those of `rows` in Y, as all neighbors are."""
+        start = first_cells(self.totals, self.k)
+        cells: Array = np.zeros((2, start[-1]), np.int64)
+        add_to_histograms(graph, rows, Y, start, cells[0], cells[1])
+        return cells
+
+    @staticmethod
+    def joined(parts: Sequence[Any]) -> Any:
+        """Add the cells."""
+        return np.sum(parts, axis=0)
+
+    def learned(self, counted: Any) -> LabelHistograms:
+        """The tables of all rows."""
+        n, start = np.full(len(self.totals), self.n), first_cells(self.totals, self.k)
+        return with_rows_at_0(LabelHistograms(n, self.totals, start, counted[0], counted[1]))
+
+
+class BlockNeighborCounts(BlockCounts):
+    """`neighbor_counts` of all rows: the parts stand one below the other."""
+
+    def counted(self, graph: NeighborGraph, rows: Array, Y: Csr) -> Any:  # noqa: ARG002
+        """Count the labels of the neighbors."""
+        return neighbor_counts(graph, Y)
+
+    @staticmethod
+    def joined(parts: Sequence[Any]) -> Any:
+        """The rows of all parts."""
+        return sparse.vstack(parts, format="csr")
+
+    def learned(self, counted: Any) -> Csr:
+        """The counts of all rows."""
+        return counted

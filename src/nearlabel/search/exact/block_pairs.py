@@ -1,0 +1,79 @@
+"""Neighbors between two blocks of rows, each of which may be too large to stand beside others.
+
+A list of the k nearest rows of all blocks is the merged list of those of each. What a row has
+found so far is a limit: only what is nearer is looked for, so that most of the time is that of the
+products, and these are computed once for the rows of both blocks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearlabel.common import engine
+from nearlabel.common.arrays import Array, Floats
+from nearlabel.search.budgets import BLOCK_BYTES
+from nearlabel.search.exact.compiled_index import CompiledIndex
+from nearlabel.search.exact.core_rows import METRICS, core_rows
+from nearlabel.search.exact.distances import Metric
+from nearlabel.search.exact.equal_rows import equal_rows
+from nearlabel.search.exact.index import exact_index
+from nearlabel.search.exact.packed_bounds import DenseBounds, bounds_for
+
+
+def neighbors_between(
+    vectors: Array, first: int, metric: Metric, k: int, limits: Floats
+) -> tuple[Array, Floats]:
+    """The nearest rows of the other block for each row of two blocks, by (distance, place).
+
+    Parameters
+    ----------
+    vectors : ndarray, shape (n, d)
+        The rows of both blocks.
+    first : int
+        How many of them are of the first block.
+    metric : str or callable
+    k : int
+        Neighbors of each row, at most.
+    limits : ndarray of float, shape (n,)
+        Neighbors at a greater distance are left out, as a rule; infinite for no limit, negative
+        where a row needs none.
+
+    Returns
+    -------
+    places : ndarray of int32, shape (n, k)
+        Behind the last one there is -1.
+    distances : ndarray of float, shape (n, k)
+        Behind the last one they are infinite.
+    """
+    n = len(vectors)
+    places, distances = np.full((n, k), -1, np.int32), np.full((n, k), np.inf)
+    index = _compiled(vectors, first, metric)
+    left = limits >= 0
+    if index is not None:
+        left &= index.fill_between(first, limits, places, distances)
+    parts = slice(0, first), slice(first, n)
+    for own, other in (parts, parts[::-1]):
+        some = own.start + np.flatnonzero(left[own])
+        if len(some):
+            near = exact_index(vectors[other], metric)
+            width = min(k, other.stop - other.start)
+            graph = near.graph(width, vectors[some])
+            places[some, :width] = graph.indices + other.start
+            distances[some, :width] = graph.distances
+            places[some, width:], distances[some, width:] = -1, np.inf
+    return places, distances
+
+
+def _compiled(vectors: Array, first: int, metric: Metric) -> CompiledIndex | None:
+    """The rows of both blocks in stripes, where the core has sharp bounds on their distances."""
+    if engine.core() is None or metric not in METRICS or equal_rows(vectors) is not None:
+        return None
+    rows, bounds = core_rows(vectors, str(metric)), bounds_for(vectors, str(metric))
+    if not isinstance(bounds, DenseBounds) or bounds.are_vague(rows):
+        return None
+    ends = [np.arange(start, stop, bounds.side) for start, stop in ((0, first), (first, len(rows)))]
+    starts = np.concatenate([*ends, [len(rows)]])
+    size = bounds.bytes_of(vectors)
+    return CompiledIndex(
+        *(vectors, str(metric), rows, bounds, BLOCK_BYTES), starts=starts, kept_bytes=size
+    )

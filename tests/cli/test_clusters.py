@@ -1,0 +1,62 @@
+"""fit --cluster: the same model file, from a table and from a folder of blocks."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import nearlabel as nl
+
+distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture
+def address():
+    """A cluster whose only worker is a thread of this process."""
+    how = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
+    with distributed.LocalCluster(
+        **how, dashboard_address="127.0.0.1:0", protocol="tcp", host="127.0.0.1"
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+def test_a_table_and_blocks_give_the_model_of_one_process(ask, fail, tmp_path, address):
+    data = nl.datasets.make_local_labels(90, 3, 4, random_state=0)
+    nl.datasets.save(data, tmp_path / "made.npz")
+    expected = nl.MLkNN(5).fit(data.X, data.Y).predict_proba(data.X)
+    model, how = tmp_path / "m", ("--k", "5", "--cluster", address)
+    told = json.loads(ask("fit", tmp_path / "made.npz", "-o", model, *how, "--json"))
+    assert (told["k"], told["items"]) == (5, 90)
+    np.testing.assert_array_equal(nl.load(model).predict_proba(data.X), expected)
+    blocks = tmp_path / "blocks"
+    for name, rows in (("X", data.X), ("Y", data.Y.toarray())):
+        (blocks / name).mkdir(parents=True)
+        for number, part in enumerate(np.split(rows, (40, 70))):
+            np.save(blocks / name / f"{number}.npy", part)
+    ask("fit", blocks, "-o", model, *how, "--cluster-folder", tmp_path / "work")
+    np.testing.assert_array_equal(nl.load(model).predict_proba(data.X), expected)
+    assert list((tmp_path / "work").iterdir())
+    assert "blocks are taken as they are" in fail(
+        "fit", blocks, "-o", model, *how, "--scale", "minmax"
+    )
+    (blocks / "Y" / "2.npy").unlink()
+    assert "X has 90 rows, and Y 70" in fail("fit", blocks, "-o", model, *how)
+
+
+def test_what_goes_with_a_cluster(fail, here, tmp_path):
+    model = tmp_path / "m"
+    assert "only together with --cluster" in fail(
+        "fit", "songs.csv", "-o", model, "--cluster-folder", tmp_path
+    )
+    assert "--best: not with --cluster" in fail(
+        "fit", "songs.csv", "-o", model, "--best", "--cluster", "local"
+    )
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in fail(
+        "fit", "songs.csv", "-o", model, "--cluster", "tcp://127.0.0.1:9"
+    )

@@ -1,0 +1,71 @@
+"""One local cluster for all tests of this folder, resized as they need it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nearlabel as nl
+
+distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
+
+# What the cluster's own threads and sockets leave behind is not ours.
+QUIET = [
+    "ignore::ResourceWarning",
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+    "ignore::pytest.PytestUnhandledThreadExceptionWarning",
+]
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "tests/distributed" in item.path.as_posix():
+            for one in QUIET:
+                item.add_marker(pytest.mark.filterwarnings(one))
+
+
+@pytest.fixture(scope="session")
+def client():
+    """A client of two worker processes with one thread each."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def resized(client):
+    """Give the cluster another number of workers."""
+
+    def resize(count):
+        client.cluster.scale(count)
+        client.wait_for_workers(count)
+        while len(client.nthreads()) > count:
+            client.sync(client.cluster._correct_state)
+        return client
+
+    yield resize
+    resize(2)
+
+
+@pytest.fixture(scope="session")
+def items():
+    """Rows in local clusters, with labels that follow these."""
+    return nl.datasets.make_local_labels(700, 6, 9, random_state=0)
+
+
+@pytest.fixture
+def folder_of(tmp_path):
+    """Write rows as a folder of blocks of uneven sizes, of which one is a single row."""
+
+    def write(rows, cuts=(1, 130, 420), name="X"):
+        folder = tmp_path / name
+        folder.mkdir()
+        for number, block in enumerate(np.split(rows, cuts)):
+            np.save(folder / f"block {number}.npy", block)
+        return folder
+
+    return write

@@ -1,0 +1,113 @@
+"""Workers die and runs are stopped: the result is that of a run in which nothing happened."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearlabel as nl
+from nearlabel.distributed.growing_lists import Lists
+from nearlabel.distributed.vector_blocks import write_array
+
+
+def kill_one(client):
+    client.wait_for_workers(1)
+    by_worker = client.run(os.getpid, on_error="ignore")
+    os.kill(random.choice(list(by_worker.values())), signal.SIGKILL)
+
+
+def assert_same(found, X, k):
+    expected = nl.neighbor_graph(X, k)
+    np.testing.assert_array_equal(found.load().indices, expected.indices)
+    np.testing.assert_array_equal(found.load().distances, expected.distances)
+
+
+def test_a_worker_killed_in_the_middle(client, items, folder_of, tmp_path):
+    killed = []
+
+    def kill(done, of):
+        if 2 * done >= of and not killed:
+            killed.append(done)
+            kill_one(client)
+
+    rows = folder_of(items.X, range(60, 700, 60))
+    found = nl.distributed.neighbor_graph(rows, 6, client, folder=tmp_path / "work", progress=kill)
+    assert killed
+    assert_same(found, items.X, 6)
+    client.wait_for_workers(2)
+
+
+def test_a_run_that_was_stopped_goes_on(client, items, folder_of, tmp_path):
+    class StoppedError(Exception):
+        pass
+
+    def stop(done, of):
+        if 2 * done >= of:
+            raise StoppedError
+
+    rows, work = folder_of(items.X), tmp_path / "work"
+    with pytest.raises(StoppedError):
+        nl.distributed.neighbor_graph(rows, 6, client, folder=work, progress=stop)
+    kept = {path: path.stat().st_mtime_ns for path in work.rglob("lists-*")}
+    assert kept
+    told = []
+    found = nl.distributed.neighbor_graph(
+        rows, 6, client, folder=work, progress=lambda *of: told.append(of)
+    )
+    assert len(told) < 4 + 6  # of four blocks and their six pairs some were done
+    assert_same(found, items.X, 6)
+
+
+def test_a_call_that_comes_too_late_is_made_up_for(client, items, folder_of, tmp_path):
+    """Older lists in the place of newer ones, as a worker leaves them that was thought dead."""
+    older = {}
+
+    def replace(done, of):
+        for path in (tmp_path / "work").rglob("lists-*"):
+            if path not in older:
+                older[path] = path.read_bytes()
+            elif done == of:
+                path.write_bytes(older[path])
+
+    found = nl.distributed.neighbor_graph(
+        folder_of(items.X), 6, client, folder=tmp_path / "work", progress=replace
+    )
+    assert older
+    assert_same(found, items.X, 6)
+
+
+def test_lists_are_replaced_as_a_whole(tmp_path):
+    path = tmp_path / "lists"
+    lists = Lists(np.ones(3, bool), np.zeros((2, 1), np.int32), np.ones((2, 1)))
+    write_array(path, lists.seen, lists.rows, lists.distances)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="Object arrays cannot be saved"):
+        write_array(path, lists.seen, np.array([None]))
+    assert path.read_bytes() == before
+    assert [one.name for one in Path(tmp_path).iterdir()] == ["lists"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_workers_killed_at_random_during_a_fit(client, items, folder_of, tmp_path, seed):
+    chance, killed = random.Random(seed), []
+
+    def kill(done, of):
+        if len(killed) < 5 and chance.random() < 0.05:
+            killed.append(done)
+            kill_one(client)
+
+    rows = folder_of(items.X, range(50, 700, 50))
+    how = {"folder": tmp_path / "work", "progress": kill}
+    found = nl.distributed.fit(nl.MLkNN(8), rows, items.Y, client, **how)
+    assert killed
+    client.wait_for_workers(2)
+    expected = nl.MLkNN(8).fit(items.X, items.Y)
+    np.testing.assert_array_equal(found._counted.with_label, expected._counted.with_label)
+    np.testing.assert_array_equal(found._counted.without_label, expected._counted.without_label)
+    np.testing.assert_array_equal(found.rank(items.X).labels, expected.rank(items.X).labels)

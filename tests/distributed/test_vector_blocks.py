@@ -1,0 +1,50 @@
+"""Folders of blocks: what is read of them, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nearlabel.distributed.vector_blocks import blocks_in, files_in
+
+
+def test_rows_by_number_and_in_the_order_of_the_numbers_in_names(tmp_path):
+    rows = np.arange(44.0).reshape(11, 4)
+    for number, row in enumerate(rows):
+        np.save(tmp_path / f"part-{number}.npy", row[None])
+    blocks = blocks_in(files_in(tmp_path, "X")[0], "X")
+    np.testing.assert_array_equal(blocks.read(), rows)  # 10 comes after 9
+    np.testing.assert_array_equal(blocks[np.array([7, 0, 7])], rows[[7, 0, 7]])
+    np.testing.assert_array_equal(blocks[2:5], rows[2:5])
+    np.testing.assert_array_equal(blocks.of([3, 1]).read(), rows[[3, 1]])
+
+
+def test_blocks_of_several_types_and_orders(tmp_path):
+    np.save(tmp_path / "0.npy", np.asfortranarray(np.ones((3, 2), np.float32)))
+    np.save(tmp_path / "1.npy", np.zeros((0, 2), np.float32))
+    np.save(tmp_path / "2.npy", np.full((1, 2), 0.1))
+    blocks = blocks_in(files_in(tmp_path, "X")[0], "X")
+    np.testing.assert_array_equal(blocks.read(), [[1, 1], [1, 1], [1, 1], [0.1, 0.1]])
+    assert blocks.dtype == np.float64
+
+
+def test_what_is_no_folder_of_blocks_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="X: there is no folder .*nowhere"):
+        files_in(tmp_path / "nowhere", "X")
+    with pytest.raises(ValueError, match="holds no blocks; wanted: .npy or .parquet files"):
+        files_in(tmp_path, "X")
+    np.save(tmp_path / "0.npy", np.ones((3, 2)))
+    np.save(tmp_path / "1.npy", np.ones((3, 5)))
+    with pytest.raises(ValueError, match="1.npy has 5 columns, and the blocks before it 2"):
+        blocks_in(files_in(tmp_path, "X")[0], "X")
+    with pytest.raises(FileNotFoundError, match="X: there is no file .*2.npy"):
+        blocks_in([tmp_path / "2.npy"], "X")
+    (tmp_path / "1.npy").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="1.npy is not a .npy file of numbers"):
+        blocks_in(files_in(tmp_path, "X")[0], "X")
+    np.save(tmp_path / "1.npy", np.array([["a", "b"]]))
+    with pytest.raises(ValueError, match="1.npy must hold a matrix of numbers; got <U1 of shape"):
+        blocks_in(files_in(tmp_path, "X")[0], "X")
+    (tmp_path / "1.parquet").touch()
+    with pytest.raises(ValueError, match="files of several kinds, .npy, .parquet; wanted"):
+        files_in(tmp_path, "X")
