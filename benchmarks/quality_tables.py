@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from quality import FURTHER, SETS
+from quality import FURTHER, LEARNERS, SETS
 
 from nearlabel.baselines.algorithm_registry import title
 from nearlabel.experiments.others.other_methods import OTHERS
@@ -49,9 +49,11 @@ def complete(rows: Rows, metric: str) -> tuple[list[str], list[list[float]]]:
 
 
 def measured(rows: Rows, names: Iterable[str]) -> list[str]:
-    """Those of the sets that the result file has."""
-    there = {row["data"] for row in rows}
-    return [name for name in names if name in there]
+    """Those of the sets on which every learner was measured."""
+    there: dict[str, set[str]] = {}
+    for row in rows:
+        there.setdefault(row["data"], set()).add(row["method"])
+    return [name for name in names if there.get(name, set()) >= set(LEARNERS)]
 
 
 def mean_ranks(rows: Rows, metric: str) -> tuple[Friedman, Nemenyi]:
