@@ -438,14 +438,14 @@ private:
 void bind_shortlist(nb::module_& module) {
     module.attr("APART") = APART;
     nb::class_<Shortlist>(module, "Shortlist", "The nearest rows of queries seen so far.")
-        .def(nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
-                      Vector<const float>, double, std::int64_t, std::vector<std::int64_t>,
-                      Vector<const std::int32_t>, float, bool,
-                      std::optional<Vector<const float>>>(),
-             nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
-             "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a, "itself"_a,
-             "starts"_a, "names"_a.noconvert(), "relative"_a = 0.0f, "apart"_a = false,
-             "limits"_a.noconvert() = nb::none())
+        .def(
+            nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
+                     Vector<const float>, double, std::int64_t, std::vector<std::int64_t>,
+                     Vector<const std::int32_t>, float, bool, std::optional<Vector<const float>>>(),
+            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
+            "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a, "itself"_a,
+            "starts"_a, "names"_a.noconvert(), "relative"_a = 0.0f, "apart"_a = false,
+            "limits"_a.noconvert() = nb::none())
         .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a, "row"_a,
              "both"_a)
         .def("offer_to", &Shortlist::offer_to, Released(), "block"_a.noconvert(),

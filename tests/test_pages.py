@@ -29,7 +29,7 @@ RUN = [
 NEEDS = {"features": "PIL", "photographs": "PIL", "service": "fastapi", "text": "polars"}
 FENCE = re.compile(r"^( *)```.*?^\1```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-SUBPACKAGES = ("collection", "datasets", "experiments", "features", "metrics")
+SUBPACKAGES = ("collection", "datasets", "distributed", "experiments", "features", "metrics")
 
 
 def relative(path):

@@ -20,11 +20,11 @@ class Clustering:
     Parameters
     ----------
     cluster
-        A Dask cluster: the address of its scheduler, or local for a worker per core of this
-        machine. DATA may then be a folder with blocks of vectors in its folder X, .npy or Parquet
-        files, and blocks of labels in Y, .npy, .npz or Parquet files.
+        A Dask cluster: the address of its scheduler, or local for one worker per core of this
+        machine. DATA may then be a folder with blocks of vectors in its folder X, .npy files, and
+        blocks of labels in Y, .npy, .npz or Parquet files.
     cluster_folder
-        A folder that all workers see. A run that was stopped goes on from what it holds.
+        A folder that all workers see. A run that was stopped continues from what it contains.
     """
 
     cluster: Annotated[str | None, Parameter(metavar="ADDRESS|local")] = None
