@@ -116,3 +116,15 @@ def test_folds_are_separate_fits():
         scaled.fit(train.X, train.Y)
         alone = nl.metrics.evaluate(test.Y, scaled.label_scores(test.X), scaled.predict(test.X))
         assert one.metrics == alone
+
+
+def test_a_comparison_of_nothing_is_an_error(fail, here):
+    message = fail("compare", "songs.csv", "--algorithm", "PMM", "--scale", "none")
+    assert message.startswith("nearlabel: PMM: Negative values in data")
+
+
+def test_no_cluster_for_baselines(fail, here, tmp_path):
+    words = ("songs.csv", "-o", tmp_path / "c45.model", "--algorithm", "C45Tree")
+    assert "--cluster: C4.5 does not read a neighbor graph" in fail(
+        "fit", *words, "--cluster", "local"
+    )

@@ -137,6 +137,8 @@ def compare(
     how["thresholds"] = thresholds
     told = measuring.told(data, items, kind, parts, how, scales, first)
     results = results_of(found, wanted)
+    if all(one["refusal"] for one in results):
+        raise ValueError("; ".join(f"{one['algorithm']}: {one['refusal']}" for one in results))
     records = records_of(found, wanted, tuned=tune)
     for one in (*results, *records):
         if one["algorithm"] not in METHODS:

@@ -92,7 +92,10 @@ def splits(
     else:
         held = -(-n // folds)
     if not 0 < held < n - 1 or folds > n:
-        message = f"split={kind!r} leaves too few of {n} rows on one side; 'loo' takes the fewest"
+        message = (
+            f"split={kind!r} leaves too few of {n} rows on one side; neighbor methods need only "
+            "two rows with 'loo'"
+        )
         raise ArgumentError(message, "split")
     parts = _stratified_parts if stratified else _random_parts
     tests = parts(data, folds, repeats, held, seed)

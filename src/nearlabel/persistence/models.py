@@ -175,7 +175,8 @@ def _replay(learner: Any, changes: Iterable[Any], path: str | os.PathLike[str]) 
 
 
 def _does_not_change(learner: Any) -> str:
-    return f"{type(learner).__name__} cannot be changed"
+    again = "; fit it again" if hasattr(learner, "fit") else ""
+    return f"{type(learner).__name__} cannot be changed{again}"
 
 
 def _around(model: Any) -> Callable[[Any], Any]:

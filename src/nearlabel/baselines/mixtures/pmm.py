@@ -179,7 +179,7 @@ class PMM(Baseline):
             row = row_numbers(X)[X.data.argmin()]
             raise UnsuitableDataError(
                 "Negative values in data passed to X: PMM takes counts of words, or other weights "
-                f"from 0 up; got {X.data.min():g} in row {row}"
+                f"from 0 up; got {X.data.min():g} in row {row}. Ranks are never negative"
             )
         return X
 

@@ -59,4 +59,8 @@ class Clustering:
             return
         import nearlabel as nl
 
+        if not (model.keeps_items and model.needs.graph):
+            raise ValueError(
+                f"--cluster: {model.title} does not read a neighbor graph; leave it out"
+            )
         nl.distributed.fit(model, X, Y, self.cluster, folder=self.cluster_folder, **how)
