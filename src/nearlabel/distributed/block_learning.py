@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from nearlabel.common.arrays import Array
-from nearlabel.common.progress import Progress, Stages
-from nearlabel.common.validation import Labels, check_n_jobs, check_same_length
+from nearlabel.common.progress import Progress
+from nearlabel.common.validation import Labels, check_same_length
 from nearlabel.distributed.block_graphs import BlockGraph, graph_of
 from nearlabel.distributed.label_files import LabelFiles, read_labels
 from nearlabel.distributed.list_blocks import list_index, lists_for
@@ -19,8 +19,10 @@ from nearlabel.distributed.workers import dask_module
 from nearlabel.distributed.workspaces import Workspace, working
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.block_counts import BlockCounts
-from nearlabel.methods.answers import ROWS_A_SEARCH, no_neighbors
+from nearlabel.methods.answers import no_neighbors
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.training_sources import Neighborhood
+from nearlabel.search import InvertedLists
 
 _NEIGHBORS_AT_ONCE = 2**19  # whose labels are read together
 _PARTS_AT_ONCE = 8  # of a tree, that are joined by one call
@@ -71,62 +73,61 @@ def fit(
             f"{type(estimator).__name__}, which cannot be fitted by blocks"
         )
     estimator.check_parameters()
-    estimator._refuse_closed()
     labels = read_labels(y, label_names, separator)
     with working(client, folder) as place:
-        blocks = place.vectors(X)
-        check_same_length(X=len(blocks), y=labels.matrix.shape[0])
-        model = copy(estimator)
-        for name in ("feature_names_in_", "_journal"):
-            model.__dict__.pop(name, None)
-        n = len(blocks)
-        k = min(n if model.n_neighbors is None else int(model.n_neighbors), n - 1)
-        lists = lists_for(place, blocks, k, model.metric, model.search)
-        if lists is None:
-            model._begin(place.joined(blocks), labels, ids)
-        else:
-            index = list_index(place, blocks, model.metric, lists, model.search)
-            model._begin(index.vectors, labels, ids)
+        return estimator._fit(ClusterRows(place, X, labels), labels, ids, progress)
+
+
+class ClusterRows:
+    """Training rows in blocks, among which the workers of a cluster search."""
+
+    searches = True
+
+    def __init__(self, place: Workspace, X: Any, labels: Labels) -> None:
+        self._place, self._X, self._labels = place, X, labels
+        self._lists: InvertedLists | None = None  # for an exact search
+
+    @cached_property
+    def _blocks(self) -> VectorBlocks:
+        return self._place.vectors(self._X)
+
+    def vectors(self, model: Any, n: int) -> Any:
+        """The rows of all blocks, mapped or in memory; the model notes how many features."""
+        blocks = self._blocks
+        check_same_length(X=len(blocks), y=n)
+        model.__dict__.pop("feature_names_in_", None)
         model.n_features_in_ = blocks.width
-        _learn(model, place, blocks, labels, k, progress)
-        if lists is not None:  # with the plans that were made on the way
-            model._items.index = list_index(place, blocks, model.metric, lists, model.search)
-    return estimator._replaced_by(model)
+        k = n - 1 if model.n_neighbors is None else min(int(model.n_neighbors), n - 1)
+        lists = lists_for(self._place, blocks, k, model.metric, model.search)
+        self._lists = lists
+        if lists is None:
+            return self._place.joined(blocks)
+        return list_index(self._place, blocks, model.metric, lists, model.search).vectors
 
-
-def _learn(
-    model: Any,
-    place: Workspace,
-    blocks: VectorBlocks,
-    labels: Labels,
-    k: int,
-    progress: Progress | None,
-) -> None:
-    """Search what a model learns from, and learn."""
-    n, n_jobs = len(blocks), check_n_jobs(model.n_jobs)
-    rows = model._rows_to_learn_from(labels.matrix, model._items.vectors)
-    counted, how = None, (model.metric, model.search)
-    searched = n if rows is None else len(rows)
-    learning = 1 + searched // ROWS_A_SEARCH
-    stages = Stages(progress, searched + learning)
-    searching, told = stages.next(searched), stages.next(learning)
-    model.search_recall_ = None
-    graph: NeighborGraph = no_neighbors(0, n)
-    if rows is None:
-        found = graph_of(place, blocks, k, None, *how, searching)
-        model.search_recall_ = found.recall
-        if model.by_blocks is None:
-            graph = found.load()
-        else:
-            counted = _counted(place, found, labels, model.by_blocks, told)
-    elif len(rows):
-        queries = place.vectors(np.asarray(model._items.store.take(rows)))
-        found = graph_of(place, blocks, k + 1, queries, *how, searching)
-        model.search_recall_ = found.recall
-        graph = found.load().without(rows)
-    model._learn_from(graph, rows, n_jobs, None, counted=counted)
-    if told is not None:
-        told(1, 1)
+    def neighbors(
+        self,
+        model: Any,
+        rows: Array | None,
+        searching: Progress | None,
+        learning: Progress | None,
+    ) -> Neighborhood:
+        """The neighbors of some training rows, of all if None, or what was counted on them."""
+        place, blocks, n = self._place, self._blocks, len(self._blocks)
+        k, how = min(model.n_neighbors_, n - 1), (model.metric, model.search)
+        graph, counted = no_neighbors(0, n), None
+        if rows is None:
+            found = graph_of(place, blocks, k, None, *how, searching)
+            if model.by_blocks is None:
+                graph = found.load()
+            else:
+                graph = no_neighbors(0, n, found.recall)
+                counted = _counted(place, found, self._labels, model.by_blocks, learning)
+        elif len(rows):
+            queries = place.vectors(np.asarray(model._items.store.take(rows)))
+            graph = graph_of(place, blocks, k + 1, queries, *how, searching).load().without(rows)
+        if self._lists is not None:  # with the plans that were made on the way
+            model._items.index = list_index(place, blocks, model.metric, self._lists, model.search)
+        return Neighborhood(graph, counted)
 
 
 def _counted(

@@ -15,7 +15,7 @@ from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.threads import run_slices
 from nearlabel.common.validation import ArgumentError, check_dense_size, check_n_jobs
-from nearlabel.graph import NeighborGraph
+from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.labels.counts import blocks_of_votes
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
@@ -100,9 +100,9 @@ def _neighbors(model: Any, X: Any, progress: Progress | None = None) -> Neighbor
     return no_neighbors(X.shape[0], items.n_places)
 
 
-def no_neighbors(n: int, n_base: int) -> NeighborGraph:
+def no_neighbors(n: int, n_base: int, recall: Recall | None = None) -> NeighborGraph:
     """A graph of n rows without any neighbors."""
-    return NeighborGraph.unchecked(np.empty((n, 0), np.int32), np.empty((n, 0)), n_base)
+    return NeighborGraph.unchecked(np.empty((n, 0), np.int32), np.empty((n, 0)), n_base, recall)
 
 
 def all_scores(

@@ -39,7 +39,7 @@ from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods import answers, explanations, retrieval
-from nearlabel.methods.changes import Change, History, keeps_neighbors, kept_width
+from nearlabel.methods.changes import Change, History
 from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.fold_answers import FoldAnswers, FoldRows, answers_by_neighbors
 from nearlabel.methods.items import Items, Training
@@ -48,11 +48,15 @@ from nearlabel.methods.living_model import LivingModel
 from nearlabel.methods.model_trees import model_from, model_tree
 from nearlabel.methods.needs import Needs, needs_vectors
 from nearlabel.methods.states import computed_names, of_one_state
+from nearlabel.methods.training_sources import (
+    GivenGraph,
+    SearchedRows,
+    TrainingSource,
+    first_neighbors,
+)
 from nearlabel.search import (
     KeptNeighbors,
     VectorStore,
-    check_metric,
-    check_search,
     is_precomputed,
 )
 
@@ -255,7 +259,8 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
         self
         """
         refuse_arguments("fit", unknown)
-        return self._fit(X, None, check_labels(y, label_names, separator), ids, progress)
+        labels = check_labels(y, label_names, separator)
+        return self._fit(SearchedRows(X), labels, ids, progress)
 
     def fit_graph(
         self,
@@ -289,50 +294,37 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
         self
         """
         labels = check_labels(y, label_names, separator)
-        return self._fit(X, as_self_graph(graph), labels, ids, progress)
+        return self._fit(GivenGraph(as_self_graph(graph), X), labels, ids, progress)
 
     def _fit(
-        self,
-        X: Any,
-        graph: NeighborGraph | None,
-        labels: Labels,
-        ids: Any,
-        progress: Progress | None,
+        self, source: TrainingSource, labels: Labels, ids: Any, progress: Progress | None
     ) -> Self:
         """Learn on a copy and become it when all went well.
 
         A fit that fails or is interrupted leaves this model as it was.
         """
-        self._checked_settings()  # before anything takes long
+        self.check_parameters()  # before anything takes long
         self._refuse_closed()
-        n_jobs = check_n_jobs(self.n_jobs)
         model = copy(self)
         n = labels.matrix.shape[0]
-        X = model._check_training(X, n, graph)
+        X = source.vectors(model, n)
         k = model._begin(X, labels, ids)
-        items = model._items
-        if graph is not None:
-            graph = _first_neighbors(graph, min(k, n - 1))
-        rows = self._rows_to_learn_from(labels.matrix, X)
-        keeps = graph is None and rows is None and keeps_neighbors(self, items)
-        searched = 0 if graph is not None else n if rows is None else len(rows)
-        learning = n if graph is not None else 1 + searched // answers.ROWS_A_SEARCH
-        stages = Stages(progress, searched + learning)
-        if graph is None:
-            told = stages.next(searched)
-            wide = kept_width(items, k) if keeps else min(k, n - 1)
-            graph = items.left_out_neighbors(
-                rows, wide, planned_for=k, n_jobs=n_jobs, progress=told
-            )
-        elif rows is not None:
-            graph = graph.take(rows)
+        rows = model._rows_to_learn_from(labels.matrix, X)
+        searched, learned = 0, n
+        if source.searches:
+            searched = n if rows is None else len(rows)
+            learned = 1 + searched // answers.ROWS_A_SEARCH
+        stages = Stages(progress, searched + learned)
+        searching, learning = stages.next(searched), stages.next(learned)
+        found = source.neighbors(model, rows, searching, learning)
+        graph = found.graph
         model.search_recall_ = graph.recall
-        told = stages.next(learning)
-        model._learn_from(graph.head(min(k, graph.k)), rows, n_jobs, told)
-        if keeps:
-            items.kept = KeptNeighbors.of(graph, min(k, n - 1))
-        if told is not None:
-            told(1, 1)
+        near, n_jobs = graph.head(k) if graph.k > k else graph, check_n_jobs(self.n_jobs)
+        model._learn_from(near, rows, n_jobs, learning, counted=found.counted)
+        if found.is_kept:
+            model._items.kept = KeptNeighbors.of(graph, min(k, n - 1))
+        if learning is not None:
+            learning(1, 1)
         return self._replaced_by(model)
 
     def _begin(self, X: Any, labels: Labels, ids: Any) -> int:
@@ -386,25 +378,6 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
                 f"they differ in {', '.join(sorted(wrong))}"
             )
         self._prepare()
-
-    def _check_training(self, X: Any, n: int, graph: NeighborGraph | None) -> Any:
-        """Training vectors, checked, or None; the names of their features are noted."""
-        if graph is not None:
-            check_same_length(graph=len(graph), y=n)
-        if X is None and graph is not None:
-            if needs_vectors(self):
-                raise ValueError(
-                    f"X is missing: {type(self).__name__} needs the vectors, not only a graph"
-                )
-            for name in ("n_features_in_", "feature_names_in_"):
-                self.__dict__.pop(name, None)
-            return None
-        X = checked_vectors(partial(validate_data, self), X, "X")
-        check_same_length(X=X.shape[0], y=n)
-        if graph is not None:  # what searching would refuse is refused now
-            check_metric(self.metric)
-            check_search(self.search)
-        return X
 
     def _usable_neighbors(self, n: int) -> int:
         """Neighbors of a query among n training rows: `n_neighbors`, n - 1 at most; n for None."""
@@ -682,7 +655,7 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
             check_same_length(graph=len(graph), X=X.shape[0])
         elif needs_vectors(self):
             raise ValueError(f"X is missing: {type(self).__name__} needs the vectors of queries")
-        return _first_neighbors(graph, self.n_neighbors_), X
+        return first_neighbors(graph, self.n_neighbors_), X
 
     # Files, and scikit-learn.
 
@@ -718,10 +691,3 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
         tags.input_tags.pairwise = is_precomputed(self.metric)
         tags.input_tags.positive_only = tags.input_tags.pairwise  # distances
         return tags
-
-
-def _first_neighbors(graph: NeighborGraph, k: int) -> NeighborGraph:
-    """The first k neighbors of a graph, or an error where it has fewer."""
-    if graph.k < k:
-        raise ValueError(f"graph holds {graph.k} neighbors a row; n_neighbors={k} are needed")
-    return graph.head(k)

@@ -28,7 +28,7 @@ from nearlabel.common.validation import (
     check_same_length,
     checked_vectors,
 )
-from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.graph import Recall
 from nearlabel.methods import change_records, changes
 from nearlabel.methods.changes import History
 from nearlabel.methods.further_labels import as_one_item, check_same_classes, further_labels
@@ -36,6 +36,7 @@ from nearlabel.methods.items import Items
 from nearlabel.methods.label_forms import LabelForms
 from nearlabel.methods.needs import Needs
 from nearlabel.methods.states import state_of
+from nearlabel.methods.training_sources import SearchedRows, TrainingSource
 from nearlabel.methods.verification import Verification, verified
 from nearlabel.search import check_search
 
@@ -61,14 +62,9 @@ class LivingModel(LabelForms, FittedModel, ABC):
 
     @abstractmethod
     def _fit(
-        self,
-        X: Any,
-        graph: NeighborGraph | None,
-        labels: Labels,
-        ids: Any,
-        progress: Progress | None,
+        self, source: TrainingSource, labels: Labels, ids: Any, progress: Progress | None
     ) -> Self:
-        """Learn everything from training rows with these labels, and their neighbors, if any."""
+        """Learn everything from training rows with these labels."""
 
     @property
     def ids_(self) -> Array | None:
@@ -118,7 +114,7 @@ class LivingModel(LabelForms, FittedModel, ABC):
         """
         if not self.__sklearn_is_fitted__():
             labels = check_labels(y, label_names, separator, classes)
-            return self._fit(X, None, labels, ids, progress)
+            return self._fit(SearchedRows(X), labels, ids, progress)
         with self._changing():
             X = checked_vectors(partial(validate_data, self, reset=False), X, "X")
             check_same_classes(self, classes)
