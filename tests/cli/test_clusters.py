@@ -45,6 +45,12 @@ def test_a_table_and_blocks_give_the_model_of_one_process(ask, fail, tmp_path, a
     assert "blocks are taken as they are" in fail(
         "fit", blocks, "-o", model, *how, "--scale", "minmax"
     )
+    polars = pytest.importorskip("polars")
+    for path in (blocks / "X").iterdir():
+        polars.DataFrame(np.load(path)).write_parquet(path.with_suffix(".parquet"))
+        path.unlink()
+    ask("fit", blocks, "-o", model, *how)
+    np.testing.assert_array_equal(nl.load(model).predict_proba(data.X), expected)
     (blocks / "Y" / "2.npy").unlink()
     assert "X has 90 rows, and Y 70" in fail("fit", blocks, "-o", model, *how)
 

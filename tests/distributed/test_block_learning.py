@@ -60,6 +60,20 @@ def test_labels_in_blocks_and_a_temporary_folder(client, items, folder_of, tmp_p
     assert_same(found, nl.MLkNN(5).fit(items.X[1:], items.Y[1:]), items.X[:20])
 
 
+def test_parquet_files(client, items, tmp_path):
+    polars = pytest.importorskip("polars")
+    for name, rows in (("X", items.X), ("Y", items.Y.toarray())):
+        (tmp_path / name).mkdir()
+        for number, part in enumerate(np.split(rows, (300,))):
+            polars.DataFrame(part).write_parquet(tmp_path / name / f"{number}.parquet")
+    found = nl.distributed.fit(nl.MLkNN(5), tmp_path / "X", tmp_path / "Y", client)
+    assert_same(found, nl.MLkNN(5).fit(items.X, items.Y), items.X[:20])
+    frame = polars.DataFrame([[1.0, None], *([0.0, 0.0] for _ in range(5))], orient="col")
+    frame.write_parquet(tmp_path / "X" / "2.parquet")
+    with pytest.raises(ValueError, match="X has missing values, in .*2.parquet"):
+        nl.distributed.fit(nl.MLkNN(5), tmp_path / "X", tmp_path / "Y", client)
+
+
 def test_what_cannot_be_fitted_is_refused(client, items, folder_of):
     with pytest.raises(TypeError, match="such as MLkNN.*; got BalancedkNN, which cannot be fitted"):
         nl.distributed.fit(nl.BalancedkNN(), items.X, items.Y, client)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nearlabel.distributed.vector_blocks import blocks_in, files_in
+from nearlabel.distributed.vector_blocks import blocks_in, files_in, found_blocks
 
 
 def test_rows_by_number_and_in_the_order_of_the_numbers_in_names(tmp_path):
@@ -48,3 +48,20 @@ def test_what_is_no_folder_of_blocks_is_refused(tmp_path):
     (tmp_path / "1.parquet").touch()
     with pytest.raises(ValueError, match="files of several kinds, .npy, .parquet; wanted"):
         files_in(tmp_path, "X")
+
+
+def test_folders_of_parquet_files(tmp_path):
+    polars = pytest.importorskip("polars")
+    for number, rows in enumerate((3, 0, 2)):
+        frame = {"a": np.arange(rows) + 0.5, "b": np.arange(rows)}
+        polars.DataFrame(frame).write_parquet(tmp_path / f"{number}.parquet")
+    assert found_blocks(tmp_path, "X").shape == (5, 2)
+    polars.DataFrame({"a": [1.0]}).write_parquet(tmp_path / "3.parquet")
+    with pytest.raises(ValueError, match="3.parquet has 1 columns, and the blocks before it 2"):
+        found_blocks(tmp_path, "X")
+    polars.DataFrame({"a": [1.0], "b": ["x"]}).write_parquet(tmp_path / "3.parquet")
+    with pytest.raises(ValueError, match="must hold columns of numbers; 'b' has the type String"):
+        found_blocks(tmp_path, "X")
+    (tmp_path / "3.parquet").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="X: .*3.parquet is not a Parquet file"):
+        found_blocks(tmp_path, "X")

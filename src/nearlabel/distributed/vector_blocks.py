@@ -102,6 +102,55 @@ def blocks_in(files: Sequence[Path], name: str) -> VectorBlocks:
     return VectorBlocks(tuple(blocks), width, np.result_type(*types))
 
 
+@dataclass(frozen=True)
+class ParquetBlocks:
+    """Rows of one width in Parquet files, which workers write as ``.npy`` files before use."""
+
+    files: tuple[Path, ...]
+    shape: tuple[int, int]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+def parquet_blocks(files: Sequence[Path], name: str) -> ParquetBlocks:
+    """Rows in some Parquet files, in the order given; only their schemas and sizes are read."""
+    from nearlabel.datasets.frames import import_polars
+
+    polars = import_polars()
+    width, rows = None, 0
+    for path in files:
+        try:
+            frame = polars.scan_parquet(path, glob=False, hive_partitioning=False)
+            schema = frame.collect_schema()
+            rows += frame.select(polars.len()).collect().item()
+        except (polars.exceptions.PolarsError, OSError) as error:
+            raise ValueError(f"{name}: {path} is not a Parquet file: {error}") from None
+        for column, kind in schema.items():
+            if not (kind.is_numeric() or kind == polars.Boolean):
+                raise ValueError(
+                    f"{name}: {path} must hold columns of numbers; {column!r} has the type {kind}"
+                )
+        if width not in (None, len(schema)):
+            raise ValueError(
+                f"{name}: {path} has {len(schema)} columns, and the blocks before it {width}"
+            )
+        width = len(schema)
+    if not rows or not width:
+        raise ValueError(f"{name}: there is no row in {files[0]}" if files else f"{name} is empty")
+    return ParquetBlocks(tuple(files), (rows, width))
+
+
+def found_blocks(folder: Path, name: str) -> VectorBlocks | ParquetBlocks:
+    """The rows in a folder of ``.npy`` or of Parquet files; nothing but their headers is read."""
+    files, ending = files_in(folder, name)
+    if ending == ".npy":
+        return blocks_in(files, name)
+    if ending == ".parquet":
+        return parquet_blocks(files, name)
+    raise ValueError(f"{name}: {folder} must hold .npy or .parquet files; got {ending}")
+
+
 def files_in(folder: Path, name: str) -> tuple[list[Path], str]:
     """The files of blocks in a folder, by the numbers in their names, and their ending."""
     if not folder.is_dir():

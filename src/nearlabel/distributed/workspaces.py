@@ -22,10 +22,11 @@ from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.files import replacing
 from nearlabel.distributed.label_files import LabelFiles
 from nearlabel.distributed.vector_blocks import (
+    ParquetBlocks,
     VectorBlocks,
     blocks_in,
     checked_rows,
-    files_in,
+    found_blocks,
     write_array,
 )
 from nearlabel.distributed.workers import (
@@ -69,16 +70,14 @@ class Workspace:
         return blocks
 
     def _vectors(self, X: Any, name: str) -> VectorBlocks:
+        if isinstance(X, str | os.PathLike):
+            X = found_blocks(Path(X).absolute(), name)
         if isinstance(X, VectorBlocks):
             return X
-        if isinstance(X, str | os.PathLike):
-            files, ending = files_in(Path(X).absolute(), name)
-            if ending == ".npy":
-                return blocks_in(files, name)
-            if ending != ".parquet":
-                raise ValueError(f"{name}: {X} must hold .npy or .parquet files; got {ending}")
-            target = self.part("vectors", [file_mark(path) for path in files])
-            calls = [(str(path), str(target / f"{i:06}.npy")) for i, path in enumerate(files)]
+        if isinstance(X, ParquetBlocks):
+            check_files(self.client, [str(path) for path in X.files], name)
+            target = self.part("vectors", [file_mark(path) for path in X.files])
+            calls = [(str(path), str(target / f"{i:06}.npy")) for i, path in enumerate(X.files)]
             run_calls(self.client, copy_parquet, _missing(calls))
             return blocks_in([Path(path) for _, path in calls], name)
         if hasattr(X, "to_delayed") and hasattr(X, "chunks"):
@@ -188,10 +187,9 @@ def copy_parquet(source: str, path: str) -> None:
     from nearlabel.datasets.frames import import_polars
 
     frame = import_polars().read_parquet(source, glob=False, hive_partitioning=False)
-    rows = frame.to_numpy()
-    if rows.dtype.kind not in "biuf":
-        raise ValueError(f"X: {source} must hold columns of numbers; got {frame.schema}")
-    write_array(path, checked_rows(np.ascontiguousarray(rows), source))
+    if any(frame.null_count().row(0)):
+        raise ValueError(f"X has missing values, in {source}; impute or remove them")
+    write_array(path, checked_rows(np.ascontiguousarray(frame.to_numpy()), source))
 
 
 def _missing(calls: list[tuple[str, str]]) -> list[tuple[str, str]]:

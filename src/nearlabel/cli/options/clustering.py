@@ -21,8 +21,8 @@ class Clustering:
     ----------
     cluster
         A Dask cluster: the address of its scheduler, or local for one worker per core of this
-        machine. DATA may then be a folder with blocks of vectors in its folder X, .npy files, and
-        blocks of labels in Y, .npy, .npz or Parquet files.
+        machine. DATA may then be a folder with blocks of vectors in its folder X, .npy or Parquet
+        files, and blocks of labels in Y, .npy, .npz or Parquet files.
     cluster_folder
         A folder that all workers see. A run that was stopped continues from what it contains.
     """
@@ -41,13 +41,10 @@ class Clustering:
             return None
         from nearlabel.datasets import Dataset
         from nearlabel.distributed.label_files import read_labels
-        from nearlabel.distributed.vector_blocks import blocks_in, files_in
+        from nearlabel.distributed.vector_blocks import found_blocks
 
-        files, ending = files_in((folder / "X").absolute(), "X")
-        if ending != ".npy":
-            raise ValueError(f"{folder / 'X'}: the command line reads .npy blocks; got {ending}")
+        blocks: Any = found_blocks((folder / "X").absolute(), "X")
         Y = read_labels(folder / "Y").matrix
-        blocks: Any = blocks_in(files, "X")
         if len(blocks) != Y.shape[0]:
             raise ValueError(f"{data}: X has {len(blocks)} rows, and Y {Y.shape[0]}")
         return Dataset(blocks, Y)
