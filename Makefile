@@ -11,7 +11,7 @@ PIP = pip install --quiet --disable-pip-version-check --no-compile
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:  # two targets may install into one environment
 endif
-.PHONY: help demo demo-serve test ready again again-numpy again-baseline again-sanitized test-all test-oldest sanitize bench lint docs site clean
+.PHONY: help demo demo-serve test again again-numpy again-baseline test-all test-oldest sanitize bench lint docs site clean
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,27 +27,22 @@ demo-serve: $(VENV)/.serve  ## Serve a collection of painted pictures, and open 
 	@$(BIN)/nearlabel serve build/demo-serve/scenes.nearlabel --port $(PORT) --open
 
 test: export OPENBLAS_NUM_THREADS = 1  # the tests run side by side already
-test:  ## Linters, types, layers, then the tests, with each engine, each form of the kernels, and sanitizers
-	@$(MAKE) --no-print-directory -j2 SIDE_BY_SIDE=1 ready
+test:  ## Linters, types, layers, then the tests, with each engine and each form of the kernels
+	@$(MAKE) --no-print-directory -j2 --output-sync=target SIDE_BY_SIDE=1 lint again
 	$(BIN)/pytest -q -n auto --dist worksteal -m "not slow"
-	@$(MAKE) --no-print-directory -j2 --output-sync=target SIDE_BY_SIDE=1 again
 
-# One process each: workers of their own would import and collect everything once more.
+# One process each: workers of their own would import and collect everything once more. They run
+# beside mypy, which uses one processor only.
 again: export NEARLABEL_HYPOTHESIS = few
-again: again-numpy again-baseline again-sanitized
+again: again-numpy again-baseline
 
-again-numpy:
+again-numpy: $(VENV)/.dev
 	NEARLABEL_ENGINE=numpy $(BIN)/pytest -q -p no:cacheprovider -m "engines and not (slow or data)" \
 		tests/baselines tests/formulas tests/labels tests/methods tests/search
 
-again-baseline:
+again-baseline: $(VENV)/.dev
 	NEARLABEL_BASELINE=1 $(BIN)/pytest -q -p no:cacheprovider -m "kernels and not slow" \
 		tests/baselines tests/formulas tests/labels tests/search/exact
-
-again-sanitized:
-	$(BIN)/python tests/sanitize.py quick
-
-ready: lint build/sanitize/.ready  # pip and mypy use one processor each: the compiler has the other
 
 test-all: lint $(VENV)/.fuzz sanitize site  ## All tests, the slow ones too, with new random examples, sanitizers, atheris, the site
 	$(BIN)/python tests/core_warnings.py

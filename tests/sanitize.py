@@ -1,9 +1,7 @@
 """Test a build of the compiled core that has the address and undefined-behavior sanitizers.
 
 `build` makes it, with all warnings as errors, in a folder of its own: the core that everything else
-uses is never replaced. `quick` tests it with one small set of tests for each kernel, in one
-process, since starting takes longer than they do; without an argument all tests of the kernels
-run, for both forms of them.
+uses is never replaced. Without an argument all tests of the kernels run, for both forms of them.
 """
 
 from __future__ import annotations
@@ -19,23 +17,6 @@ import core_warnings
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "sanitize"
-# Every kernel is called by one of these, with refused and unaligned input, too.
-QUICK = [
-    "tests/baselines/test_stump_kernels.py",
-    "tests/formulas/test_reconstruction.py",
-    "tests/formulas/test_regression_kernels.py",
-    "tests/formulas/test_similar_counts_kernels.py",
-    "tests/formulas/test_simplex.py",
-    "tests/labels/test_count_change_kernels.py",
-    "tests/labels/test_label_kernels.py",
-    "tests/search/exact/test_core_rows.py",
-    "tests/search/exact/test_compiled_index.py::test_every_layout_and_type_in_memory",
-    "tests/search/exact/test_compiled_index.py::test_lists_that_fill",
-    "tests/search/exact/test_packed_bounds.py",
-    "tests/search/exact/test_reaching.py",
-    "tests/search/exact/test_shortlist.py",
-    "tests/search/living/test_neighbor_list_kernels.py",
-]
 
 
 def runtime(compiler: str) -> list[str] | None:
@@ -59,7 +40,7 @@ def build() -> None:
     subprocess.run(command, cwd=ROOT, env=building, check=True)
 
 
-def test(preload: list[str], baseline: str, workers: str, tests: list[str]) -> bool:
+def test(preload: list[str], baseline: str) -> bool:
     """Whether the tests pass, with or without AVX2."""
     environment = {
         **os.environ,
@@ -82,8 +63,8 @@ def test(preload: list[str], baseline: str, workers: str, tests: list[str]) -> b
         sys.exit(f"sanitize: another core would be tested: {said}")
     print(f"sanitize: {said.split()[-1]}", flush=True)  # noqa: T201
     # Only Python's own output is captured: what the sanitizers say comes through.
-    command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--capture=sys"]
-    command += ["-m", "kernels and not slow", "-p", "no:cacheprovider", *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--capture=sys"]
+    command += ["-m", "kernels and not slow", "-p", "no:cacheprovider", "tests"]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
 
 
@@ -98,10 +79,8 @@ def main(step: str) -> None:
             sys.exit(core_warnings.main([os.environ.get("CXX", "c++")]))
     elif step == "build":
         build()
-    elif step == "quick":
-        sys.exit(not test(preload, "0", "0", QUICK))
     else:
-        passed = [test(preload, baseline, "auto", ["tests"]) for baseline in ("0", "1")]
+        passed = [test(preload, baseline) for baseline in ("0", "1")]
         sys.exit(not all(passed))
 
 

@@ -111,7 +111,10 @@ def test_others_stand_beside_ours(ask, here, tmp_path, monkeypatch):
     monkeypatch.setattr(other_methods, "OTHERS", some)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     figure, table = tmp_path / "compared.svg", tmp_path / "table.csv"
-    words = ("compare", "songs.csv", "--algorithm", "MLkNN", "BRkNN", "--others", "--k", 5, 10)
+    lines = (here / "songs.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "few.csv").write_text("".join(lines[:181]), encoding="utf-8")
+    data = tmp_path / "few.csv"
+    words = ("compare", data, "--algorithm", "MLkNN", "BRkNN", "--others", "--k", 5, 10)
     printed = ask(*words, "--figure", figure, "-o", table)
     assert "4 algorithms, tuned by average_precision on the training items" in printed
     for name in ("ML-kNN", "BRkNN", "blend", "kNN, scikit-learn"):

@@ -222,6 +222,7 @@ def test_a_real_interrupt_in_the_middle_of_a_fit(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals of Unix")
 def test_nothing_is_left_of_a_program_that_is_killed(tmp_path):
     process = run(INTERRUPTED, tmp_path)
