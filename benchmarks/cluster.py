@@ -25,6 +25,7 @@ QUESTION = (
     "Every graph is the same to the last bit"
 )
 ROWS_AT_ONCE = 2**14
+PYTHON_MIB = 220  # of a worker that has imported everything and read nothing yet
 
 
 @contextmanager
@@ -182,14 +183,19 @@ def larger_than_memory(n: int, d: int, size: int, limit_mib: int, folder: Path) 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=200_000, help="fewer, to try the script")
+    parser.add_argument("--mib", type=int, default=512, help="memory limit of a worker")
     arguments = parser.parse_args()
-    n = arguments.rows
+    n, limit = arguments.rows, arguments.mib
     with tempfile.TemporaryDirectory(prefix="nearlabel-") as name:
         folder = Path(name)
         sizes = (n // 16, n // 8, n // 4)
         rows = overhead(n, 128, 100, sizes, folder)
         rows += constants(rows, n // 50, folder)
-        rows.append(larger_than_memory(n // 25, 52_000, n // 2_500, 256, folder))
+        # Few wide rows: their products take seconds, where as many numbers in many rows take hours.
+        wide, size = 100_000, (limit - PYTHON_MIB) * MIB // (20 * 100_000)
+        rows.append(
+            larger_than_memory(6 * limit * MIB // (4 * wide) + size, wide, size, limit, folder)
+        )
     report(QUESTION, rows, peers=("dask", "distributed"))
 
 
