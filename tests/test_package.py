@@ -43,7 +43,7 @@ def test_versions(capsys):
     shown = capsys.readouterr().out
     for package in ("nearlabel", "numpy", "scipy", "scikit-learn", "python", "engine"):
         assert f"{package}: " in shown
-    assert nl.__version__ in shown
+    assert f"nearlabel: {nl.__version__}\n" in shown
 
 
 def test_the_version_is_the_same_everywhere():
