@@ -95,7 +95,7 @@ dist: $(VENV)-dist/.ready  ## Build the archives of a release into build/dist, a
 	rm -rf build/dist && mkdir -p build
 	$(VENV)-dist/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(VENV)-dist/bin/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
-	$(VENV)-dist/bin/python -m build --outdir build/dist > build/dist.log || { cat build/dist.log; exit 1; }
+	$(VENV)-dist/bin/python -m build --outdir build/dist > build/dist.log 2>&1 || { cat build/dist.log; exit 1; }
 	$(VENV)-dist/bin/twine check --strict build/dist/*
 	$(VENV)-dist/bin/python tests/archives.py build/dist
 
