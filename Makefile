@@ -11,7 +11,7 @@ PIP = pip install --quiet --disable-pip-version-check --no-compile
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:  # two targets may install into one environment
 endif
-.PHONY: help demo demo-serve test again again-numpy again-baseline test-all test-oldest sanitize bench lint docs site clean
+.PHONY: help demo demo-serve test again again-numpy again-baseline test-all test-oldest sanitize bench lint docs site dist clean
 
 help:  ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ again-baseline: $(VENV)/.dev
 	NEARLABEL_BASELINE=1 $(BIN)/pytest -q -p no:cacheprovider -m "kernels and not slow" \
 		tests/baselines tests/formulas tests/labels tests/search/exact
 
-test-all: lint $(VENV)/.fuzz sanitize site  ## All tests, the slow ones too, with new random examples, sanitizers, atheris, the site
+test-all: lint $(VENV)/.fuzz sanitize site dist  ## All tests, the slow ones too, with new random examples, sanitizers, atheris, the site, the archives
 	$(BIN)/python tests/core_warnings.py
 	NEARLABEL_HYPOTHESIS=thorough $(BIN)/pytest -n auto
 	NEARLABEL_HYPOTHESIS=thorough NEARLABEL_ENGINE=numpy $(BIN)/pytest -n auto -m engines
@@ -86,8 +86,16 @@ site: $(VENV)-site/.ready  ## Build the documentation into build/site, and look 
 	$(VENV)-site/bin/python tests/dead_links.py build/site
 	@echo "open build/site/index.html"
 
+dist: $(VENV)-dist/.ready  ## Build the archives of a release into build/dist, and try them in new environments
+	rm -rf build/dist && mkdir -p build
+	$(VENV)-dist/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(VENV)-dist/bin/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	$(VENV)-dist/bin/python -m build --outdir build/dist > build/dist.log 2>&1 || { cat build/dist.log; exit 1; }
+	$(VENV)-dist/bin/twine check --strict build/dist/*
+	$(VENV)-dist/bin/python tests/archives.py build/dist
+
 clean:  ## Remove the environments and caches
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-peers $(VENV)-site build docs/api/generated docs/gallery .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-peers $(VENV)-site $(VENV)-dist build docs/api/generated docs/gallery .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -f src/nearlabel/_core.*
 	find src -name '*.egg-info' -prune -exec rm -rf {} +
 
@@ -152,4 +160,9 @@ $(VENV)-peers/.ready: benchmarks/peers.txt pyproject.toml $(CORE)
 $(VENV)-site/.ready: pyproject.toml $(CORE)
 	$(PYTHON) -m venv $(VENV)-site
 	$(VENV)-site/bin/$(PIP) --editable '.[docs,pictures,report]'
+	@touch $@
+
+$(VENV)-dist/.ready:
+	$(PYTHON) -m venv $(VENV)-dist
+	$(VENV)-dist/bin/$(PIP) 'build>=1.2' 'twine>=6.1' 'check-jsonschema>=0.30'
 	@touch $@

@@ -6,7 +6,7 @@ The public names are in the stub beside this file and load on first use, so that
 
 from nearlabel.common.lazy import lazy_attributes
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __getattr__, __all__ = lazy_attributes(__name__, __file__)
 __all__ += ["__version__"]

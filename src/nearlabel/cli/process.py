@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from nearlabel.cli.output import printable, write
+from nearlabel.common.extras import install_command
 
 _OF_COMMANDS = ("cyclopts", "rich")  # packages of the extra "cli"
 _AGAIN_AFTER = 1.0  # seconds until an interrupt that was swallowed is raised again
@@ -96,7 +97,7 @@ def run(arguments: Sequence[str]) -> int:
     except ImportError as error:
         if error.name not in _OF_COMMANDS:
             raise
-        return _say_error(f"the command line needs {error.name}: pip install 'nearlabel[cli]'")
+        return _say_error(f"the command line needs {error.name}: {install_command('cli')}")
     notes: set[str] = set()
 
     def note(message: Warning | str, *_: Any, **__: Any) -> None:

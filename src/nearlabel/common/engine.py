@@ -20,9 +20,8 @@ CORE_VERSION = 11
 _SETTING = "NEARLABEL_ENGINE"
 _CHOICES = ("auto", "compiled", "numpy")
 _ADVICE = (
-    "install a C++ compiler and then nearlabel again, by "
-    "pip install --force-reinstall --no-deps --no-cache-dir nearlabel "
-    "(in a checkout: pip install --editable .)"
+    "install a C++ compiler, then repeat the pip install of nearlabel "
+    "with --force-reinstall --no-deps --no-cache-dir"
 )
 
 

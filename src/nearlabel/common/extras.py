@@ -6,6 +6,15 @@ from importlib import import_module
 from typing import Any
 
 
+def install_command(extra: str) -> str:
+    """The command that adds an extra to this installation.
+
+    It is right wherever nearlabel came from, a checkout or a file too: pip keeps the version that
+    is installed, and asks an index for the packages of the extra alone.
+    """
+    return f"pip install 'nearlabel[{extra}]'"
+
+
 def extra_module(name: str, what: str, extra: str) -> Any:
     """Import a module of an optional dependency.
 
@@ -28,5 +37,5 @@ def extra_module(name: str, what: str, extra: str) -> Any:
     except ImportError as error:
         broken = "" if isinstance(error, ModuleNotFoundError) else f" ({error})"
         raise ModuleNotFoundError(
-            f"{what}{broken}: pip install 'nearlabel[{extra}]'", name=error.name
+            f"{what}{broken}: {install_command(extra)}", name=error.name
         ) from None

