@@ -150,7 +150,7 @@ def _by_metric(compared: Comparison, metric: str) -> MetricView:
     pairs = {name: one.pair for name, one in standing.items() if one.pair is not None}
     if pairs:
         title = f"{metric_name}: differences from {best}, {compared.dataset}"
-        drawn = method_gaps(pairs, metric, best, over=compared.over, title=title)
+        drawn = method_gaps(pairs, best, over=compared.over, title=title)
         caption = f"{metric_name}: differences from {best}, paired over {compared.over}"
         pictures.append(Picture(f"{metric}_differences", caption, encoded(drawn, ".svg")))
     rows = {

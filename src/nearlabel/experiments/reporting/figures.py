@@ -106,18 +106,16 @@ def method_values(
 
 
 def method_gaps(
-    gaps: Mapping[str, Pair], metric: str, best: str, *, over: str, title: str | None = None
+    gaps: Mapping[str, Pair], best: str, *, over: str, title: str | None = None
 ) -> Figure:
     """How much worse methods are than the best, with standard errors of the paired differences.
 
-    Those that are significantly worse are filled. `over` names what is paired, such as "parts".
+    Those that are significantly worse are filled. `over` names what is paired, such as "parts"; the
+    title should name the metric.
     """
     names = sorted(gaps, key=lambda name: gaps[name].gain)
     worse = [name for name in names if gaps[name].is_better()]
-    told = (
-        f"{metric_title(metric)}: how much worse than {best}, ± standard error\n"
-        f"(paired over {over}; filled: significant at level {LEVEL:g})"
-    )
+    told = f"worse than {best} by\n(± standard error over {over}; filled: p < {LEVEL:g})"
     bars = {name: (gaps[name].gain, gaps[name].error) for name in names}
     figure = _error_bars(bars, worse, told, title)
     figure.axes[0].axvline(0, color=INK, lw=0.8)
