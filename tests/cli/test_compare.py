@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+import shlex
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from html_pages import Page, check_needs_nothing
 
 import nearlabel as nl
 from nearlabel.cli import run
@@ -150,6 +155,84 @@ def test_what_the_blend_reaches(ask, here):
     assert best["metrics"]["average_precision"] > mine["metrics"]["average_precision"]
 
 
+@pytest.fixture
+def report_packages():
+    for package in ("matplotlib", "jinja2"):
+        pytest.importorskip(package)
+
+
+@pytest.mark.usefixtures("report_packages")
+def test_a_report_has_what_is_printed(ask, here, tmp_path, monkeypatch):
+    def refuse(self, *_, **__):
+        raise MemoryError("it would need <9,999 GiB>")
+
+    monkeypatch.setattr(nl.IBLR, "_scores", refuse)
+    path = tmp_path / "the songs.html"
+    path.write_text("an earlier report")
+    some = ("--algorithm", "MLkNN", "BRkNN", "IBLR", "--metric", "ranking_loss", "macro_f1")
+    words = ("compare", "songs.csv", *some, "--split", "cv5", "--tune", "--k", "3", "9")
+    printed = ask(*words, "--seed", "3", "--report", path)
+    assert printed.endswith(f"wrote {path}\n")
+    page = path.read_text("utf-8")
+    check_needs_nothing(page)
+    texts = [text.strip() for text in Page(page).texts]
+    for told in (
+        "Comparison of multi-label methods: songs.csv",
+        "600 items, 6 features, 12 labels",
+        "3 algorithms, tuned by ranking_loss on the training items",
+        "scale none",
+        "cv5: 5 times 480 training items, 120 test items",
+        "paper, for ties and rows without labels",
+        shlex.join(["nearlabel", *words, "--seed", "3", "--report", str(path)]),
+        "IBLR-ML: it would need <9,999 GiB>",
+    ):
+        assert told in texts
+    data = nl.datasets.load("songs.csv")
+    assert f"{data.Y.sum() / 600:.3f} labels per item" in texts
+    for mark, value in re.findall(r"([*≈]?)(\d\.\d{4})", printed):
+        classes = {"*": "best", "≈": "alike", "": ""}[mark]
+        assert re.search(rf'class="number {classes}"><span>{value} ± 0\.\d{{4}}<', page)
+    for choice in re.findall(r"k \d, [a-z ]+\(\d\)", printed):
+        assert choice in texts
+    assert set(data.label_names) <= set(texts)
+    assert page.count("<figure>") == 4
+
+
+@pytest.mark.usefixtures("report_packages")
+@pytest.mark.skipif(sys.platform == "win32", reason="names that Windows does not have")
+def test_hostile_names_in_a_report(ask, songs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    labels = ["<script>alert(1)</script>", "{{7*7}}", "\u202eturned", "$x$"]
+    data = nl.datasets.load(songs / "songs.csv")
+    rows, names = slice(0, 120), os.fsdecode(b'<b>$&"\xff.npz')
+    one = nl.datasets.Dataset(data.X[rows], data.Y[rows][:, :4], label_names=labels)
+    nl.datasets.save(one, names)
+    ask("compare", names, "--algorithm", "MLkNN", "--metric", "macro_f1", "--report", "a.html")
+    page = Path("a.html").read_text("utf-8")
+    check_needs_nothing(page)
+    read = Page(page)
+    assert {"script", "b"}.isdisjoint(read.tags)
+    assert {"<script>alert(1)</script>", "{{7*7}}", "?turned", "$x$"} <= set(read.texts)
+    assert 'Comparison of multi-label methods: <b>$&"\\udcff.npz' in read.texts
+
+
+def test_a_report_without_its_packages_says_what_to_install(here, fail, tmp_path, monkeypatch):
+    for package in ("matplotlib", "jinja2"):
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, package, None)
+            message = fail("compare", "songs.csv", "--report", tmp_path / "new.html")
+        assert f"{package}: pip install 'nearlabel[report]'" in message
+    assert not (tmp_path / "new.html").exists()
+
+
+def test_a_report_does_not_replace_the_input(fail, songs, tmp_path):
+    data = tmp_path / "songs.html"
+    data.write_bytes((songs / "songs.csv").read_bytes())
+    message = fail("compare", data, "--format", "csv", "--report", data)
+    assert "this would overwrite the input" in message
+    assert data.read_bytes() == (songs / "songs.csv").read_bytes()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -160,6 +243,8 @@ def test_what_the_blend_reaches(ask, here):
         (("--minutes", "0", "--others"), "--minutes must be a number above 0; got '0'"),
         (("--figure", "x.gif"), "a figure must end in .png, .svg, .pdf; got 'x.gif'"),
         (("--figure", "no/x.png"), "--figure no/x.png: the folder "),
+        (("--report", "report"), "--report must end in .html; got report"),
+        (("--report", "no/x.html"), "--report no/x.html: the folder "),
     ],
 )
 def test_what_beside_refuses(here, capsys, words, message):

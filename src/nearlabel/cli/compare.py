@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -10,11 +11,14 @@ from cyclopts import Parameter
 from nearlabel.baselines.algorithm_registry import BASELINES
 from nearlabel.cli.compared_results import (
     draw_results,
+    legend,
     records_of,
     results_of,
     say_choices,
     say_refusals,
     say_results,
+    standings_of,
+    write_comparison,
 )
 from nearlabel.cli.measuring import Measuring
 from nearlabel.cli.options import Algorithms, DataOrPictures, Distance, Neighbors, Several, Switch
@@ -43,6 +47,7 @@ def compare(
     tune: Switch = False,
     baselines: Switch = False,
     figure: Annotated[str | None, Parameter(metavar="FILE")] = None,
+    report: Annotated[str | None, Parameter(metavar="FILE")] = None,
     beside: Others = Others(),
     measuring: Measuring = Measuring(),
 ) -> None:
@@ -73,6 +78,8 @@ def compare(
         are for the others.
     figure
         Draw the first metric of all, with standard errors, to a .png, .svg or .pdf file.
+    report
+        Write a report with all tables and figures, to one .html file that needs nothing else.
 
     Examples
     --------
@@ -82,6 +89,7 @@ def compare(
     nearlabel compare emotions --tune --scale minmax
     nearlabel compare yeast --algorithm MLkNN --baselines
     nearlabel compare songs.csv --others --figure songs.png
+    nearlabel compare songs.csv --split cv10 --report songs.html
     """
     tune = tune or beside.others
     names = list(dict.fromkeys(algorithm)) or list(METHODS)
@@ -101,12 +109,12 @@ def compare(
 
         check_target("--figure", str(check_figure_path(figure)), data)
         report_module("matplotlib")
+    if report is not None:
+        _check_report(report, data)
     items = measuring.load(data)
     if beside.others and measuring.preparation.scale is None:
         measuring = replace(measuring, preparation=replace(measuring.preparation, scale="auto"))
     from nearlabel.cli.picture_items import usual_distance
-    from nearlabel.experiments.significance.pairs import LEVEL
-    from nearlabel.experiments.significance.standings import ENOUGH_PARTS
     from nearlabel.metrics import scorer
     from nearlabel.metrics.conventions import has_metric
 
@@ -120,7 +128,7 @@ def compare(
     first = distance[0] if distance else usual_distance(items)
     how: dict[str, Any] = {"tuned": by} if tune else {"k": k[0] if k else 10, "distance": first}
     with steps("comparing") as progress, naming(scale="--scale", text="--text"):
-        work = {"progress": progress, **measuring.how(items)}
+        work = {"progress": progress, "by_label": report is not None, **measuring.how(items)}
         if tune:
             tried = k or None, distance or ("euclidean", "cosine")
             found = _tuned(items, names, parts, scoring, tried, measuring.parameters(), work)
@@ -136,31 +144,44 @@ def compare(
     scales = [one.scale for name in names for one in found[name] if not one.refusal]
     how["thresholds"] = thresholds
     told = measuring.told(data, items, kind, parts, how, scales, first)
-    results = results_of(found, wanted)
+    standing = standings_of(found, wanted)
+    results = results_of(found, standing)
     if all(one["refusal"] for one in results):
         raise ValueError("; ".join(f"{one['algorithm']}: {one['refusal']}" for one in results))
     records = records_of(found, wanted, tuned=tune)
     for one in (*results, *records):
         if one["algorithm"] not in METHODS:
             one.update({name: value for name, value in _WITHOUT_NEIGHBORS.items() if name in how})
+    ours = [*names, *beside.names[:1]]
     if figure is not None:
-        ours = [*names, *beside.names[:1]]
         draw_results(results, wanted[0], ours, figure, f"{told['dataset']}, {kind}")
     if not set(names).isdisjoint(BASELINES):
         what = f"{what} (except baselines)" if has_graph or beside.others else ""
     what = f"{counted(len(found), 'algorithm')}{what}"
+    if report is not None:
+        write_comparison(report, told, items, what, found, results, standing, ours)
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
     if not measuring.deliver(told, records, {"results": results}, what, spread, has_graph):
         return
     say_results(results, wanted, errors=beside.others)
-    over = "parts" if len(parts) >= ENOUGH_PARTS else "test items"
-    say_folded(f"* the best; ≈ not significantly worse: paired t-test over {over}, level {LEVEL:g}")
-    say_folded("s: processor seconds; our algorithms without the searches, which they share")
+    for line in legend(len(parts)):
+        say_folded(line)
     say_refusals(results)
     say_choices(results, len(parts))
-    for path in (measuring.output, figure):
+    for path in (measuring.output, figure, report):
         if path is not None:
             say(f"wrote {path}")
+
+
+def _check_report(path: str, data: str) -> None:
+    """Refuse a report that could not be written, before the work is done."""
+    from nearlabel.experiments.reporting.drawing import report_module
+
+    if Path(path).suffix != ".html":
+        raise ValueError(f"--report must end in .html; got {path}")
+    check_target("--report", path, data)
+    for name in ("jinja2", "matplotlib"):
+        report_module(name)
 
 
 def _tuned(

@@ -1,32 +1,49 @@
-"""The results of a comparison as records, as a table, and as a figure."""
+"""The results of a comparison as records, as a table, as a figure, and as a report."""
 
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nearlabel.cli.measuring import defined, metric_cell, summary
+from nearlabel.cli.measuring import (
+    defined,
+    metric_cell,
+    sizes,
+    summary,
+    told_preparation,
+    told_split,
+)
 from nearlabel.cli.options.others import learner_title
-from nearlabel.cli.output import say, say_folded, say_table
+from nearlabel.cli.output import printable, say, say_folded, say_table
+from nearlabel.cli.process import typed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nearlabel.datasets import Dataset
     from nearlabel.experiments import SplitResult
+    from nearlabel.experiments.significance.standings import Standing
 
     Found = Mapping[str, Sequence[SplitResult]]
+    Standings = Mapping[str, Mapping[str, Standing]]  # by metric and algorithm
 
 _BEST, _ALIKE = "*", "≈"
 
 
-def results_of(found: Found, wanted: Sequence[str]) -> list[dict[str, Any]]:
-    """The results of each algorithm: means, standard errors, and p-values against the best."""
+def standings_of(found: Found, wanted: Sequence[str]) -> Standings:
+    """Where algorithms stand by each metric."""
     from nearlabel.experiments.significance.standings import standings
     from nearlabel.metrics import METRICS
 
-    standing = {name: standings(found, name, loss=METRICS[name].loss) for name in wanted}
-    results = []
+    return {name: standings(found, name, loss=METRICS[name].loss) for name in wanted}
+
+
+def results_of(found: Found, standing: Standings) -> list[dict[str, Any]]:
+    """The results of each algorithm: means, standard errors, and p-values against the best."""
+    wanted, results = list(standing), []
     for algorithm, parts in found.items():
         refusal = next((one.refusal for one in parts if one.refusal), None)
         result: dict[str, Any] = {"algorithm": algorithm, "metrics": {}, "std": None}
@@ -58,29 +75,50 @@ def records_of(found: Found, wanted: Sequence[str], tuned: bool) -> list[dict[st
     return records
 
 
+def marked_cells(results: list[dict[str, Any]], metric: str) -> list[tuple[str, str]]:
+    """Values of a metric, and marks of the best printed one and of those not worse."""
+    from nearlabel.experiments.significance.pairs import LEVEL
+    from nearlabel.metrics import METRICS
+
+    values = [one["metrics"][metric] for one in results]
+    known = [value for value in values if value is not None]
+    best = metric_cell((min if METRICS[metric].loss else max)(known)) if known else ""
+    marked = []
+    for one, cell in zip(results, map(metric_cell, values), strict=True):
+        p_value = one["p_value"].get(metric)
+        alike = _ALIKE if p_value is not None and p_value >= LEVEL else ""
+        marked.append((_BEST if cell == best else alike, cell))
+    return marked
+
+
+def legend(parts: int) -> list[str]:
+    """What the marks and the last column of a table mean."""
+    from nearlabel.experiments.significance.pairs import LEVEL
+    from nearlabel.experiments.significance.standings import paired_over
+
+    test = f"paired t-test over {paired_over(parts)}, level {LEVEL:g}"
+    return [
+        f"{_BEST} the best; {_ALIKE} not significantly worse: {test}",
+        "s: processor seconds; our algorithms without the searches, which they share",
+    ]
+
+
 def say_results(results: list[dict[str, Any]], wanted: Sequence[str], *, errors: bool) -> None:
     """Print a table; the best printed value of each metric and those not worse are marked."""
     from nearlabel.experiments.reporting.names import metric_head
-    from nearlabel.experiments.significance.pairs import LEVEL
-    from nearlabel.metrics import METRICS
 
     run = [one for one in results if not one["refusal"]]
     columns = []
     for name in wanted:
-        values = [one["metrics"][name] for one in run]
-        known = [value for value in values if value is not None]
-        best = metric_cell((min if METRICS[name].loss else max)(known)) if known else ""
         column = []
-        for one, cell in zip(run, map(metric_cell, values), strict=True):
-            p_value, error = one["p_value"].get(name), one["standard_error"].get(name)
-            alike = _ALIKE if p_value is not None and p_value >= LEVEL else ""
-            mark = _BEST if cell == best else alike
+        for one, (mark, cell) in zip(run, marked_cells(run, name), strict=True):
+            error = one["standard_error"].get(name)
             spread = f" ±{error:.3f}" if errors and error is not None else ""
             column.append(f"{mark}{cell}{spread}")
         columns.append(column)
     heads = [metric_head(name, short=True) for name in wanted]
     titles = [learner_title(one["algorithm"]) for one in run]
-    times = [f"{one['seconds']:.3g}" for one in run]
+    times = [_seconds(one) for one in run]
     say_table(("", *heads, "s"), zip(titles, *columns, times, strict=True))
 
 
@@ -97,14 +135,10 @@ def say_choices(results: list[dict[str, Any]], parts: int) -> None:
         return
     say("chosen on the training items" + (", in how many parts" if parts > 1 else "") + ":")
     for one in results:
-        counted = Counter(map(_shown, one.get("chosen", ())))
-        shown = [
-            f"{choice} ({times})" if parts > 1 else choice
-            for choice, times in counted.most_common(3)
-        ]
+        shown = _choices(one, parts)
         if shown:
-            more = ", …" if len(counted) > 3 else ""
-            say_folded(f"  {learner_title(one['algorithm'])}: {'; '.join(shown)}{more}")
+            more = ", …" if len(shown) > 3 else ""
+            say_folded(f"  {learner_title(one['algorithm'])}: {'; '.join(shown[:3])}{more}")
 
 
 def draw_results(
@@ -124,6 +158,92 @@ def draw_results(
     }
     own = [learner_title(name) for name in ours]
     save(method_values(values, metric, own=own, title=title), path)
+
+
+def write_comparison(
+    path: str,
+    told: dict[str, Any],
+    items: Dataset,
+    what: str,
+    found: Found,
+    results: list[dict[str, Any]],
+    standing: Standings,
+    ours: Sequence[str],
+) -> None:
+    """Write the report of a comparison; `what` says which algorithms were compared, and how."""
+    from nearlabel.experiments.reporting import comparison_report as report
+    from nearlabel.experiments.significance.standings import paired_over
+    from nearlabel.metrics.label_results import mean_results
+
+    run = [one for one in results if not one["refusal"]]
+    cells: dict[str, dict[str, tuple[str, str]]] = {one["algorithm"]: {} for one in results}
+    for metric in standing:
+        for one, (mark, cell) in zip(run, marked_cells(run, metric), strict=True):
+            error = one["standard_error"].get(metric)
+            spread = "" if error is None else f" ± {error:.4f}"
+            cells[one["algorithm"]][metric] = mark, f"{cell}{spread}"
+    methods = []
+    for one in results:
+        name = one["algorithm"]
+        labels = [part.labels for part in found[name] if part.labels is not None]
+        methods.append(
+            report.ComparedMethod(
+                learner_title(name),
+                name in ours,
+                cells[name],
+                "" if one["refusal"] else _seconds(one),
+                one["refusal"],
+                _choices(one, told["parts"]),
+                mean_results(labels) if labels else None,
+            )
+        )
+    titled = {
+        metric: {learner_title(name): one for name, one in each.items()}
+        for metric, each in standing.items()
+    }
+    source = Path(told["dataset"])
+    dataset = "standard input" if told["dataset"] == "-" else source.name or source.absolute().name
+    spread = "± standard error over " + paired_over(told["parts"])
+    compared = report.Comparison(
+        printable(dataset),
+        _setup(told, items, what, list(standing)),
+        shlex.join(["nearlabel", *map(printable, typed.get())]),
+        methods,
+        titled,
+        told["parts"],
+        [*legend(told["parts"]), f"{spread}; ↓ less is better, ↑ more"],
+    )
+    report.write_comparison(path, compared)
+
+
+def _setup(
+    told: dict[str, Any], items: Dataset, what: str, metrics: Sequence[str]
+) -> dict[str, str]:
+    """What was compared, and how."""
+    from nearlabel.datasets import describe
+
+    top = any(name in ("success_rate", "precision_at") for name in metrics)
+    return {
+        "data set": printable(told["dataset"]),
+        "size": sizes(told),
+        "label cardinality": f"{describe(items).cardinality:.3f} labels per item",
+        "compared": what,
+        "preprocessing": told_preparation(told, told["chosen_scales"]).removeprefix(", "),
+        "split": told_split(told),
+        "metric convention": f"{told['convention']}, for ties and rows without labels",
+        **({"top labels": f"{told['at']}, in success rate and precision"} if top else {}),
+        "random seed": str(told["seed"]),
+    }
+
+
+def _seconds(result: dict[str, Any]) -> str:
+    return f"{result['seconds']:.3g}"
+
+
+def _choices(result: dict[str, Any], parts: int) -> list[str]:
+    """The chosen parameters of an algorithm, the most frequent first, with numbers of parts."""
+    counted = Counter(map(_shown, result.get("chosen", ()))).most_common()
+    return [f"{choice} ({times})" if parts > 1 else choice for choice, times in counted]
 
 
 def _shown(choice: Mapping[str, Any]) -> str:

@@ -187,12 +187,7 @@ class Measuring:
 
         say(f"{one_line(told['dataset'])}: {sizes(told)}")
         say_folded(f"{title}{told_preparation(told, told['chosen_scales'])}")
-        parts = f"{counted(told['train'], 'training item')}, {counted(told['test'], 'test item')}"
-        if told["split"] == "loo":
-            parts = f"each of {told['items']} items left out in turn"
-        elif told["parts"] > 1:
-            parts = f"{told['parts']} times {parts}"
-        say_folded(f"split {told['split']}{', stratified' if self.stratified else ''}: {parts}")
+        say_folded(f"split {told_split(told)}")
         own = told["text"] or told["learn_distance"]
         own = own or (told["impute"], told["scale"]) != ("none", "none")
         if told["parts"] > 1 and has_graph and not own:
@@ -211,6 +206,16 @@ def told_preparation(told: dict[str, Any], chosen: Sequence[str]) -> str:
     found = f" ({', '.join(chosen)})" if told["scale"] == "auto" and chosen else ""
     learned = ", learned distance" if told["learn_distance"] else ""
     return f"{made}{filled}, scale {told['scale']}{found}{learned}"
+
+
+def told_split(told: dict[str, Any]) -> str:
+    """The split and the sizes of its parts, for people."""
+    parts = f"{counted(told['train'], 'training item')}, {counted(told['test'], 'test item')}"
+    if told["split"] == "loo":
+        parts = f"each of {told['items']} items left out in turn"
+    elif told["parts"] > 1:
+        parts = f"{told['parts']} times {parts}"
+    return f"{told['split']}{', stratified' if told['stratified'] else ''}: {parts}"
 
 
 def sizes(told: dict[str, Any]) -> str:

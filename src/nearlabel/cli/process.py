@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -24,6 +25,7 @@ _IN_COMMANDS = {
     "call refresh()": "run 'nearlabel forget MODEL --compact'",
     "open it with readonly=True, or wait until it is closed": "try again when it has finished",
 }
+typed: ContextVar[Sequence[str]] = ContextVar("typed", default=())  # the words of the command
 OUR_ERROR, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 141
 
 
@@ -98,6 +100,7 @@ def run(arguments: Sequence[str]) -> int:
         if error.name not in _OF_COMMANDS:
             raise
         return _say_error(f"the command line needs {error.name}: {install_command('cli')}")
+    typed.set(tuple(arguments))
     notes: set[str] = set()
 
     def note(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -25,6 +25,7 @@ from nearlabel.experiments.folds import (
     folds_of_models,
 )
 from nearlabel.experiments.protocols import Part
+from nearlabel.methods.fold_answers import FoldAnswers
 from nearlabel.metrics import LabelResults, Scorer, per_label
 from nearlabel.metrics.scorers import evaluate_and_per_row, measure
 from nearlabel.search import Progress
@@ -144,10 +145,7 @@ def evaluate_splits(
                 seconds = time.process_time() - start
                 both = truth, scores, predicted, convention
                 metrics, rows = evaluate_and_per_row(*both, at=at)
-                names = data.label_names
-                labels = (
-                    per_label(truth, scores, predicted, label_names=names) if by_label else None
-                )
+                labels = _label_results(data, truth, answers) if by_label else None
                 more: dict[str, Any] = {"labels": labels, "rows": rows}
                 found.append(SplitResult(metrics, seconds, scale=fold.scale, **more))
             tell(n, n)
@@ -165,6 +163,7 @@ def select_and_evaluate(
     learn_distance: bool = False,
     convention: str = "paper",
     at: int = 5,
+    by_label: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, list[SplitResult]]:
     """Choose among candidates of each name by leave-one-out, and try the chosen on held-out rows.
@@ -205,9 +204,14 @@ def select_and_evaluate(
             measured = Y[part.test], scores, decided, convention
             metrics, rows = evaluate_and_per_row(*measured, at=at)
             tell(len(part.test), len(part.test))
-            choice = (None, chosen, value, fold.scale)
+            labels = _label_results(data, Y[part.test], answers) if by_label else None
+            choice = (None, chosen, value, fold.scale, labels)
             found[name].append(SplitResult(metrics, seconds, *choice, rows=rows))
     return found
+
+
+def _label_results(data: Dataset, truth: Csr, answers: FoldAnswers) -> LabelResults:
+    return per_label(truth, answers.scores, answers.decided, label_names=data.label_names)
 
 
 def _best(

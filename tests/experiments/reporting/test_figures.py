@@ -9,6 +9,7 @@ pytest.importorskip("matplotlib")
 from nearlabel.experiments.papers.figure_points import Panel, Plot
 from nearlabel.experiments.reporting import drawing, figures
 from nearlabel.experiments.significance.mean_ranks import nemenyi
+from nearlabel.experiments.significance.pairs import Pair
 
 
 def legend_texts(figure):
@@ -96,6 +97,34 @@ def test_series_are_told_apart_without_color():
     assert len({line.get_marker() for line in lines[:8]}) == 8
     assert len({line.get_color() for line in lines[:7]}) == 7
     assert len({(line.get_marker(), line.get_color()) for line in lines}) == 9
+
+
+def test_method_values():
+    values = {"a": (0.3, 0.01), "b": (0.2, None)}
+    for own, marks in (("a", ", filled: nearlabel"), ("ab", ""), ("", "")):
+        axes = figures.method_values(values, "ranking_loss", own=list(own)).axes[0]
+        assert axes.get_xlabel() == f"ranking loss ± standard error\n(less is better{marks})"
+        assert [tick.get_text() for tick in axes.get_yticklabels()] == ["a", "b"]  # the best on top
+
+
+def test_method_gaps():
+    clearly = Pair(5.0, 0.01, 0.2, 1, 9, 0, 1, error=0.04)
+    hardly = Pair(1.0, 0.4, 0.1, 1, 5, 1, 4, error=0.1)
+    names = {"extra trees, scikit-learn": clearly, "b": hardly}
+    best = "random forest, scikit-learn"
+    figure = figures.method_gaps(names, best, over="test items", title="t")
+    [axes] = figure.axes
+    labels = [tick.get_text() for tick in axes.get_yticklabels()]
+    assert labels == ["extra trees, scikit-learn", "b"]
+    assert axes.get_xlabel() == (
+        f"worse than {best} by\n(± standard error over test items; filled: p < 0.05)"
+    )
+    faces = [bars.lines[0].get_markerfacecolor() for bars in axes.containers]
+    assert (faces[0] == "white", faces[1] == "white") == (False, True)
+    assert [float(bars.lines[0].get_xdata()[0]) for bars in axes.containers] == [0.2, 0.1]
+    figure.draw_without_rendering()
+    box = axes.xaxis.label.get_window_extent()  # nothing is cut off
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
 
 
 def test_run_times():

@@ -21,6 +21,7 @@ from nearlabel.experiments.reporting.drawing import (
 )
 from nearlabel.experiments.reporting.names import metric_title
 from nearlabel.experiments.significance.mean_ranks import Nemenyi
+from nearlabel.experiments.significance.pairs import LEVEL, Pair
 from nearlabel.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -94,23 +95,48 @@ def method_values(
 ) -> Figure:
     """Values of methods with standard errors, the best on top; the `own` ones are filled."""
     loss = METRICS[metric].loss
-    names = sorted(values, key=lambda name: values[name][0], reverse=not loss)[::-1]
-    height = 0.75 + 0.165 * len(names)
-    with one_axes(title, height=height) as (figure, axes):
-        for place, name in enumerate(names):
-            value, error = values[name]
-            color = COLORS[0] if name in own else COLORS[1]
-            filled = color if name in own else "white"
-            axes.errorbar(
-                value, place, xerr=error, fmt="o", color=color, mfc=filled, lw=1, capsize=2
-            )
-        axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(-0.6, len(names) - 0.4)
-        side = "less" if loss else "more"
-        marks = ", filled: nearlabel" if own else ""
-        errors = any(error is not None for _, error in values.values())
-        spread = " ± standard error" if errors else ""
-        axes.set_xlabel(f"{metric_title(metric)}{spread}\n({side} is better{marks})")
+    names = sorted(values, key=lambda name: values[name][0], reverse=not loss)
+    side = "less" if loss else "more"
+    marks = ", filled: nearlabel" if not set(own).isdisjoint(names) else ""
+    marks = "" if set(own).issuperset(names) else marks  # there is nothing to tell apart
+    errors = any(error is not None for _, error in values.values())
+    spread = " ± standard error" if errors else ""
+    told = f"{metric_title(metric)}{spread}\n({side} is better{marks})"
+    return _error_bars({name: values[name] for name in names}, own, told, title)
+
+
+def method_gaps(
+    gaps: Mapping[str, Pair], best: str, *, over: str, title: str | None = None
+) -> Figure:
+    """How much worse methods are than the best, with standard errors of the paired differences.
+
+    Those that are significantly worse are filled. `over` names what is paired, such as "parts"; the
+    title should name the metric.
+    """
+    names = sorted(gaps, key=lambda name: gaps[name].gain)
+    worse = [name for name in names if gaps[name].is_better()]
+    told = f"worse than {best} by\n(± standard error over {over}; filled: p < {LEVEL:g})"
+    bars = {name: (gaps[name].gain, gaps[name].error) for name in names}
+    figure = _error_bars(bars, worse, told, title)
+    figure.axes[0].axvline(0, color=INK, lw=0.8)
+    return figure
+
+
+def _error_bars(
+    values: dict[str, tuple[float, float | None]],
+    filled: Sequence[str],
+    x_label: str,
+    title: str | None,
+) -> Figure:
+    """Values with errors, the first on top."""
+    with one_axes(title, height=0.75 + 0.165 * len(values)) as (figure, axes):
+        for place, (name, (value, error)) in enumerate(reversed(values.items())):
+            color = COLORS[0] if name in filled else COLORS[1]
+            face = color if name in filled else "white"
+            axes.errorbar(value, place, xerr=error, fmt="o", color=color, mfc=face, lw=1, capsize=2)
+        axes.set_yticks(range(len(values)), [*values][::-1])
+        axes.set_ylim(-0.6, len(values) - 0.4)
+        axes.set_xlabel(x_label)
     return figure
 
 

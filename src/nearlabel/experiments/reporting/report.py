@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Sequence, Sized
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from nearlabel.common.files import replacing
-from nearlabel.common.versions import versions
 from nearlabel.experiments.papers.method_comparisons import MethodComparison, method_comparisons
 from nearlabel.experiments.papers.paper_figures import MeasuredFigure, paper_figures
 from nearlabel.experiments.papers.printed_tables import PAPER_WITH_RELATIONS, papers
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.verdicts import Verdict
 from nearlabel.experiments.reporting import tables
-from nearlabel.experiments.reporting.drawing import encoded, report_module
+from nearlabel.experiments.reporting.drawing import encoded
 from nearlabel.experiments.reporting.figures import critical_difference, plot_figures
 from nearlabel.experiments.reporting.method_differences import comparison_views, order_views
 from nearlabel.experiments.reporting.names import metric_title
+from nearlabel.experiments.reporting.pages import (
+    Picture,
+    environment,
+    html_page,
+    origin,
+    write_page,
+)
 from nearlabel.metrics import METRICS
 
 _FIGURES = "figures"  # the folder of the pictures of the page in Markdown
@@ -33,15 +35,6 @@ _PARTS = {
     "figures": "Figures",
 }
 _TITLE = "Published tables of multi-label nearest neighbors, reproduced"
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture of a page."""
-
-    name: str
-    caption: str
-    svg: bytes
 
 
 def write_report(
@@ -54,7 +47,6 @@ def write_report(
     Files of an earlier report are replaced, each at once; pictures of it that this one does not
     have are removed, and nothing else is. The paths of the files are returned, the pages first.
     """
-    jinja2 = report_module("jinja2")
     compared = method_comparisons(cells)
     ranks = _rank_pictures(compared)
     groups: dict[tuple[str, str], list[tuple[MeasuredFigure, list[Picture]]]] = {}
@@ -69,8 +61,7 @@ def write_report(
     orders = order_views(cells) if has_relations else []
     view = {
         "title": _TITLE,
-        "date": datetime.now(UTC).date().isoformat(),
-        "versions": versions(),
+        **origin(),
         "contents": _contents(list(blocks_of), orders=orders, comparisons=compared, figures=groups),
         "verdicts": list(Verdict),
         "tables": tables,
@@ -84,25 +75,17 @@ def write_report(
     }
     target = Path(folder)
     (target / _FIGURES).mkdir(parents=True, exist_ok=True)
-    written = [_write(target / _FIGURES / f"{one.name}.svg", one.svg) for one in pictures]
-    options = {
-        "loader": jinja2.PackageLoader("nearlabel.experiments.reporting", "templates"),
-        "undefined": jinja2.StrictUndefined,
-        "trim_blocks": True,
-        "lstrip_blocks": True,
-        "keep_trailing_newline": True,
-    }
-    html = jinja2.Environment(autoescape=True, **options)
-    html.globals["source_of"] = _data_uri
-    markdown = jinja2.Environment(autoescape=False, finalize=_as_markdown, **options)
+    written = [write_page(target / _FIGURES / f"{one.name}.svg", one.svg) for one in pictures]
+    markdown = environment(autoescape=False, finalize=_as_markdown)
     markdown.globals["source_of"] = lambda picture: _Raw(f"{_FIGURES}/{picture.name}.svg")
-    pages = [
-        _write(target / page, environment.get_template(f"{page}.j2").render(view).encode())
-        for page, environment in (("report.html", html), ("report.md", markdown))
-    ]
+    pages = {
+        "report.html": html_page("report.html.j2", view),
+        "report.md": markdown.get_template("report.md.j2").render(view).encode(),
+    }
+    told = [write_page(target / name, page) for name, page in pages.items()]
     for old in _possible_pictures() - {one.name for one in pictures}:
         (target / _FIGURES / f"{old}.svg").unlink(missing_ok=True)
-    return [*pages, *written]
+    return [*told, *written]
 
 
 def _contents(of_papers: Sequence[str], **parts: Sized) -> dict[str, str]:
@@ -123,12 +106,6 @@ def _possible_pictures() -> set[str]:
     return ranks | {
         f"{name}_{metric}" for name in paper_figures() for metric in (*METRICS, "seconds")
     }
-
-
-def _write(path: Path, content: bytes) -> Path:
-    with replacing(path) as file:
-        file.write(content)
-    return path
 
 
 def _rank_pictures(compared: Sequence[MethodComparison]) -> list[Picture]:
@@ -159,11 +136,6 @@ def _drawn(one: MeasuredFigure) -> list[Picture]:
         )
         for metric, drawn in plot_figures(one.plot, label).items()
     ]
-
-
-def _data_uri(picture: Picture) -> str:
-    """A picture within a page; as an image of its own its ids cannot meet those of others."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(picture.svg).decode()}"
 
 
 class _Raw(str):

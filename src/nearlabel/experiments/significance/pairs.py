@@ -43,6 +43,8 @@ class Pair:
         Which one the test favors: 1 for the first, -1 for the second, 0 for neither.
     wins, ties, losses : int
         In how many rows the first is better than, equal to and worse than the second.
+    error : float or None
+        The standard error of the mean difference; None for Wilcoxon.
     """
 
     statistic: float | None
@@ -52,6 +54,7 @@ class Pair:
     wins: int
     ties: int
     losses: int
+    error: float | None = None
 
     def is_better(self, level: float = LEVEL) -> bool:
         """Whether the first is significantly better than the second."""
@@ -73,10 +76,11 @@ def paired_t(first: Any, second: Any, *, loss: bool) -> Pair:
     gains = _gains(first, second, loss)
     n, mean = len(gains), float(gains.mean())
     if np.all(gains == gains[0]):
-        return Pair(None, None, mean, 0, *_outcomes(gains))
-    t = mean / (float(gains.std(ddof=1)) / math.sqrt(n))
+        return Pair(None, None, mean, 0, *_outcomes(gains), error=0.0)
+    error = float(gains.std(ddof=1)) / math.sqrt(n)
+    t = mean / error
     p_value = float(2 * special.stdtr(n - 1, -abs(t)))
-    return Pair(t, p_value, mean, int(np.sign(t)), *_outcomes(gains))
+    return Pair(t, p_value, mean, int(np.sign(t)), *_outcomes(gains), error=error)
 
 
 def wilcoxon(first: Any, second: Any, *, loss: bool) -> Pair:

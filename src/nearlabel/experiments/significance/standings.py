@@ -9,7 +9,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Floats
 from nearlabel.experiments.evaluation import SplitResult
-from nearlabel.experiments.significance.pairs import LEVEL, check_level, paired_t
+from nearlabel.experiments.significance.pairs import LEVEL, Pair, check_level, paired_t
 
 ENOUGH_PARTS = 5  # for a test over parts; with fewer, it is over their test rows
 
@@ -30,6 +30,8 @@ class Standing:
     is_best : bool
     is_alike : bool
         Whether it is the best, or does not differ from it significantly.
+    pair : Pair or None
+        That test, the best first; None for the best, and where there is no test.
     """
 
     value: float
@@ -37,6 +39,12 @@ class Standing:
     p_value: float
     is_best: bool
     is_alike: bool
+    pair: Pair | None = None
+
+
+def paired_over(parts: int) -> str:
+    """What a test is over if there are so many parts, for people."""
+    return "parts" if parts >= ENOUGH_PARTS else "test items"
 
 
 def standings(
@@ -93,4 +101,4 @@ def _standing(
     p_value = np.nan if pair.p_value is None else pair.p_value
     if pair.p_value is None and pair.gain == 0:  # the same in every row
         p_value = 1.0
-    return Standing(mean, error, p_value, False, not (p_value < level))
+    return Standing(mean, error, p_value, False, not (p_value < level), pair)
