@@ -124,9 +124,9 @@ def solver(rows: list[Row]) -> str:
     [peak] = [row["peak_mib"] for row in rows if "peak_mib" in row]
     eight, three = (row for row in rows if "rows_of_enron" in row)
     return (
-        f"Learning yeast takes {peak} MiB at its peak, above the data. Nearly all training rows "
-        "are support vectors: each has many pairs of labels, of which one suffices.\n\n"
-        "Degree 8 on features that are far from scaled can be out of reach. On 300 rows of enron, "
+        f"Fitting yeast takes {peak} MiB at its peak, in addition to the data. Nearly all training "
+        "rows are support vectors: each has many pairs of labels, and one of them is enough.\n\n"
+        "With unscaled features, degree 8 can be out of reach. On 300 rows of enron, "
         f"whose features are words, the gap is {eight['gap']:.0e} after {eight['iterations']} "
         f"iterations with degree 8; with degree 3 it is {three['gap']:.0e} after "
         f"{three['iterations']}."
@@ -160,11 +160,12 @@ def decision_trees(rows: list[Row]) -> str:
 def j48(row: Row) -> str:
     texts = row["data_sets"] - row["equal_texts"]
     return (
-        f"J48 of WEKA {row['weka']} and the learner grew trees on {row['data_sets']:,} made data "
-        "sets with 6 to 400 rows, 2 to 6 classes, numeric and nominal features, up to 30 % gaps "
-        f"and several values of `-M` and `-C`. {row['equal_trees']:,} trees are the same; {texts} "
+        f"J48 of WEKA {row['weka']} and the tree learner were run on {row['data_sets']:,} generated "
+        "data sets with 6 to 400 rows, 2 to 6 classes, numeric and nominal features, up to 30 % "
+        "missing values and several values of `-M` and `-C`. "
+        f"{row['equal_trees']:,} trees are the same; {texts} "
         "of the printed texts differ, some only in the last digit of a weight. The class shares "
-        "of 40 new rows with gaps differ by at most "
+        "of 40 new rows with missing values differ by at most "
         f"{row['greatest_difference_of_shares']:.0e}."
     )
 
@@ -205,6 +206,6 @@ def words(rows: list[Row]) -> str:
         )
     )
     return (
-        f"PMM1 has average precision {kept} on {' and '.join(names)} with their weights, {more} "
-        f"with the weights times 100, and {occurs} where X says only whether a word occurs."
+        f"The average precision of PMM1 on {' and '.join(names)} is {kept} with their weights, "
+        f"{more} with the weights times 100, and {occurs} if X says only whether a word occurs."
     )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,24 @@ def test_what_is_for_neighbor_methods_says_so(name):
 def test_more_rounds_than_memory_holds(name):
     with pytest.raises(MemoryError, match=r"n_rounds=1000000000000: .* GiB.*; use fewer rounds"):
         algorithm(name)(n_rounds=10**12).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (nl.RankSVM(gamma=0.0), "gamma (or 'scale' or 'auto') must be a finite number greater "),
+        (nl.RankSVM(gamma=-1), "than 0; got -1"),
+        (nl.RankSVM(gamma=None), "must be a number greater than 0; got None of type NoneType"),
+        (nl.RankSVM(C=0), "C must be a finite number from 1e-10 to 1e10; got 0"),
+        (nl.RankSVM(coef0=-1), "coef0 must be a finite number from 0 up; got -1"),
+        (nl.PMM(xi=1), "xi must be a finite number from 1.000001 to 1000000; got 1"),
+        (nl.PMM(zeta=0.5), "zeta must be a finite number from 1 to 1000000; got 0.5"),
+        (nl.C45Tree(confidence=0.6), "confidence must be a finite number from 1e-6 to 0.5; got"),
+    ],
+)
+def test_ranges_read_as_people_write_them(model, message):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        model.fit(X, Y)
 
 
 def test_data_that_a_baseline_is_not_made_for():

@@ -4,6 +4,7 @@ import math
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -404,11 +405,17 @@ def test_dense_and_sparse_are_the_same(order):
 def test_negative_numbers_are_refused(form):
     wrong = X.copy()
     wrong[4, 1] = -0.5
-    message = r"Negative values .*X: PMM.* from 0 up; got -0.5 in row 4"
+    message = r"Negative values .*X: PMM.* from 0 up; got -0.5 in column 1"
     with pytest.raises(ValueError, match=message):
         nl.PMM().fit(form(wrong), Y)
     with pytest.raises(ValueError, match=message):
         nl.PMM().fit(X, Y).predict(form(wrong))
+
+
+def test_a_refusal_names_the_column_of_a_frame():
+    frame = pd.DataFrame(X, columns=["sea", "sky", "sun"]).assign(sun=-1)
+    with pytest.raises(ValueError, match="got -1 in column 'sun'"):
+        nl.PMM().fit(frame, Y)
 
 
 def test_sums_beyond_floats_are_refused():
@@ -436,8 +443,8 @@ def test_sizes_that_cannot_be_are_refused(monkeypatch, order, shape, d, message)
         ({"order": 1.0}, TypeError, "order.*1.0"),
         ({"xi": 1}, ValueError, "xi.*1.000001.*1"),
         ({"xi": "2"}, TypeError, "xi.*'2'"),
-        ({"zeta": 0.5}, ValueError, "zeta.*1.0.*0.5"),
-        ({"tol": -1}, ValueError, "tol.*0.0.*-1"),
+        ({"zeta": 0.5}, ValueError, "zeta.*from 1 to 1000000; got 0.5"),
+        ({"tol": -1}, ValueError, "tol.*from 0 to 1; got -1"),
         ({"max_iter": 0}, ValueError, "max_iter.*1.*0"),
     ],
 )

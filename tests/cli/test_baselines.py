@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import nearlabel as nl
@@ -12,6 +13,7 @@ from nearlabel.baselines.algorithm_registry import (
     BASELINES,
     algorithm,
     estimator,
+    takes_missing,
     title,
 )
 from nearlabel.experiments import evaluate_splits, splits
@@ -57,6 +59,8 @@ def test_what_they_do_not_know_is_refused(fail, here, tmp_path):
         assert message in fail("fit", *some, *option, "-o", tmp_path / "m")
     for verb in ("evaluate", "compare"):
         assert "--split loo: baselines need" in fail(verb, *some, "--split", "loo")
+    message = "--tune: baselines have the parameters of the papers; leave it out"
+    assert message in fail("compare", *some, "--tune")
     assert "got 'AdaBoostMH'" in fail("tune", *some)
 
 
@@ -67,8 +71,9 @@ def test_evaluate_and_compare_say_the_same(ask, here):
     (alone,) = json.loads(ask("evaluate", "songs.csv", "--algorithm", "C45Tree", *how))["results"]
     assert "k" not in alone
     assert tree["metrics"].items() <= alone["metrics"].items()
-    tuned = json.loads(ask("compare", "songs.csv", "--algorithm", "C45Tree", "--tune", *how))
-    assert tuned["results"][0]["metrics"] == tree["metrics"]
+    some = ("songs.csv", "--algorithm", "BRkNN", "C45Tree", "--k", 5, "--distance", "euclidean")
+    tuned = json.loads(ask("compare", *some, "--tune", *how))
+    assert tuned["results"][1]["metrics"] == tree["metrics"]
     printed = ask("evaluate", "songs.csv", "--algorithm", "C45Tree", "--split", "cv2")
     assert "graph" not in printed
     assert "k =" not in printed
@@ -104,6 +109,89 @@ def test_a_baseline_that_is_not_made_for_the_data_is_left_out(ask, fail, here):
     tuned = json.loads(ask("compare", *some, "--tune", "--json"))
     assert [bool(one["metrics"]) for one in tuned["results"]] == [True, False]
     assert "Negative values" in fail("evaluate", "signed.csv", "--algorithm", "PMM")
+
+
+@pytest.fixture(scope="module")
+def gaps(tmp_path_factory):
+    """A folder with tables in which numbers, or numbers and words, are missing."""
+    folder = tmp_path_factory.mktemp("gaps")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)).round(2)
+    tags = ["calm" if x > 0 else "loud;late" if y > 0 else "loud" for x, y in X]
+    cells = X.astype(str)
+    cells[::5, 0], cells[3::7, 1] = "", "?"
+    keys = np.array(["C", "D", "E"])[np.arange(60) % 3]
+    for name, words in (("numbers", keys), ("words", np.where(np.arange(60) % 4, keys, ""))):
+        rows = map(",".join, zip(*cells.T, words, tags, strict=True))
+        (folder / f"{name}.csv").write_text("\n".join(["tempo,pitch,key,tags", *rows, ""]))
+    return folder
+
+
+TAKERS = ("AdaBoostMH", "ADTBoostMH", "C45Tree")
+
+
+def test_gaps_reach_the_methods_that_take_them(ask, gaps, monkeypatch):
+    monkeypatch.chdir(gaps)
+    assert tuple(filter(takes_missing, ALGORITHMS)) == TAKERS
+    data = nl.datasets.load("numbers.csv", gaps="found")
+    for name in TAKERS:
+        quick = options(name)[4:]
+        ask("fit", "numbers.csv", "-o", "m", "--algorithm", name, *quick)
+        ranked = json.loads(ask("rank", "m", "numbers.csv", "--top", 3, "--json"))
+        model = nl.load("m")
+        rank = algorithm(name)(**model.get_params()).fit(data.X, data.Y).rank(data.X, 3)
+        assert [[one["score"] for one in row["labels"]] for row in ranked] == rank.scores.tolist()
+        assert model.feature_names_in_.tolist() == ["tempo", "pitch", "key=C", "key=D", "key=E"]
+    how = ("--split", "holdout", "--json")
+    found = json.loads(ask("compare", "numbers.csv", "--algorithm", *TAKERS[1:], *how))
+    alone = json.loads(ask("evaluate", "numbers.csv", "--algorithm", "C45Tree", *how))
+    tree = found["results"][1]["metrics"]
+    assert tree.items() <= alone["results"][0]["metrics"].items()
+    filled = json.loads(
+        ask("evaluate", "numbers.csv", "--algorithm", "C45Tree", *how, "--impute", "zero")
+    )
+    assert filled["results"] != alone["results"]
+
+
+@pytest.mark.parametrize("scale", ["none", "standard", "rank", "auto"])
+def test_missing_words_are_a_category_of_their_own(ask, gaps, monkeypatch, scale):
+    monkeypatch.chdir(gaps)
+    ask("fit", "words.csv", "-o", "w", "--algorithm", "C45Tree", "--scale", scale)
+    model = nl.load("w")
+    assert model[0].transformers_[1][1][-1].categories_[0].tolist() == ["", "C", "D", "E"]
+    assert ask("predict", "w", "words.csv").count("\n") == 62
+
+
+def test_arrays_may_have_gaps_too(ask, fail, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = nl.datasets.make_local_labels(40, 3, 4)
+    data.X[::3, 0] = np.nan
+    labels = data.Y.tocsr()
+    np.savez("a.npz", X=data.X, Y_indices=labels.indices, Y_indptr=labels.indptr, Y_shape=(40, 4))
+    ask("fit", "a.npz", "-o", "m", "--algorithm", "C45Tree")
+    assert ask("predict", "m", "a.npz").count("\n") == 42
+    assert "one is infinite or missing" in fail("fit", "a.npz", "-o", "n")
+
+
+def test_what_cannot_take_gaps_says_so(fail, gaps, monkeypatch):
+    monkeypatch.chdir(gaps)
+    empty = "the cell is empty; --impute median"
+    for verb in (("evaluate",), ("compare",), ("fit", "-o", "m")):
+        told = fail(*verb, "numbers.csv", "--algorithm", "PMM")
+        assert f"line 2: column 'tempo': expected a finite number; got '' ({empty} accepts" in told
+    mixed = ("numbers.csv", "--algorithm", "MLkNN", "C45Tree", "AdaBoostMH")
+    need = ", which all but C45Tree and AdaBoostMH need, accepts missing cells)"
+    assert f"{empty}{need}" in fail("compare", *mixed)
+    assert f"{empty}, which all but C45Tree need, " in fail(
+        "compare", *mixed[:2], "C45Tree", "--best"
+    )
+    tree = ("numbers.csv", "--algorithm", "C45Tree")
+    assert "--scale 'tfidf' takes no missing values; pass --impute" in fail(
+        "evaluate", *tree, "--scale", "tfidf"
+    )
+    assert "--learn-distance takes no missing values; pass --impute" in fail(
+        "fit", "-o", "m", *tree, "--learn-distance"
+    )
 
 
 def test_folds_are_separate_fits():

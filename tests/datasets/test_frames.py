@@ -61,6 +61,16 @@ def test_numbers_alone_stay_an_array(put):
         nl.datasets.load(put("a,b,tags\n,1,p\n2,,q\n"), gaps=["a"])
 
 
+def test_gaps_that_are_found(put):
+    whole = nl.datasets.load(put("a,b,tags\n,u,p\n2,v,q\n"), gaps="found")
+    np.testing.assert_array_equal(whole.X, [[np.nan, 1, 0], [2, 0, 1]])
+    assert whole.feature_names.tolist() == ["a", "b=u", "b=v"]
+    words = nl.datasets.load(put("a,b,tags\n,u,p\n2,,q\n"), gaps="found")
+    assert words.X["b"].to_list() == ["u", None]
+    with pytest.raises(TypeError, match="gaps must be a list of names; got the string 'a'"):
+        nl.datasets.load(put("a,b,tags\n,u,p\n"), gaps="a")
+
+
 def test_a_frame_can_be_asked_for(put):
     text = "x,word,yes,tags\n1,a,no,p\n2,b,yes,q\n"
     X = nl.datasets.load(put(text), frame=True).X

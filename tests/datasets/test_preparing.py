@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.datasets.preparing import Preparing, scaler
+from nearlabel.datasets.preparing import Preparing, scale_scores, scaler
 
 CELLS = st.lists(st.integers(0, 12), min_size=1, max_size=30)
 
@@ -90,6 +90,22 @@ def test_the_chosen_scale_may_be_that_of_ranks():
     Y = sparse.csr_array(np.eye(6, dtype=np.int8)[(6 * place[:, 0]).astype(int)])
     X = np.exp(40 * place)  # any other scale lets a few of the rows decide
     assert Preparing("auto").chosen(X, Y).scale == "rank"
+
+
+def test_a_scale_can_be_chosen_where_numbers_are_missing():
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 2)) * [1, 1000]
+    Y = sparse.csr_array((X[:, :1] > [[0.3, 0.7]]).astype(np.int8))
+    gaps = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    scores = scale_scores(gaps, Y, Preparing())
+    assert scores == scale_scores(gaps, Y, Preparing(impute="median"))
+    assert scores["minmax"] > scores["none"]
+    assert np.isnan(Preparing("minmax").transformer(gaps).fit_transform(gaps)).any()
+    assert scale_scores(sparse.csr_array(gaps), Y, Preparing()) == {}
+    for refused in (Preparing("tfidf"), Preparing(learn_distance=True)):
+        with pytest.raises(ValueError, match="takes no missing values; pass impute='median'"):
+            refused.transformer(gaps)
+        refused.transformer(X)
 
 
 @pytest.mark.parametrize(

@@ -340,7 +340,7 @@ class TestAllRows:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"rate": 0}, r'rate .*"fit".*1e-100.*1e\+100.*0'),
+        ({"rate": 0}, r'rate .*"fit".*1e-100 to 1e100.*0'),
         ({"rate": np.nan}, r'rate .*"fit".*nan'),
         ({"rate": "fitted"}, r"rate .*'fit'.*'fitted'"),
         ({"rate": None}, r'rate .*"fit".*None'),

@@ -26,6 +26,11 @@ def algorithm(name: str) -> Any:
     return getattr(import_module(_MODULES[name]), name) if name in _MODULES else method(name)
 
 
+def takes_missing(name: str) -> bool:
+    """Whether an algorithm learns from vectors with missing values, which are NaN."""
+    return name in BASELINES and bool(algorithm(name).takes_missing)
+
+
 def title(name: str) -> str:
     """The name of an algorithm in print, such as "ML-kNN"."""
     return str(algorithm(name).title)

@@ -22,9 +22,9 @@ from nearlabel.cli.compared_results import (
 )
 from nearlabel.cli.measuring import Measuring
 from nearlabel.cli.options import Algorithms, DataOrPictures, Distance, Neighbors, Several, Switch
-from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import check_neighbor_options, estimator
 from nearlabel.cli.options.others import Others
+from nearlabel.cli.options.preparation import naming_preparation
 from nearlabel.cli.output import check_target, counted, say, say_folded, steps
 from nearlabel.methods.registry import METHODS
 
@@ -97,6 +97,8 @@ def compare(
     asked = {"--k": k, "--thresholds": thresholds, "--distance": distance}
     asked["--search"] = measuring.searching.search
     check_neighbor_options(names, asked)
+    if tune and not beside.others and set(names) <= set(BASELINES):
+        raise ValueError("--tune: baselines have the parameters of the papers; leave it out")
     measuring.check_split(names)
     if not tune and (len(k) > 1 or len(distance) > 1):
         raise ValueError("--k and --distance take one value each without --tune")
@@ -111,7 +113,7 @@ def compare(
         report_module("matplotlib")
     if report is not None:
         _check_report(report, data)
-    items = measuring.load(data)
+    items = measuring.load(data, [*names, *beside.names])
     if beside.others and measuring.preparation.scale is None:
         measuring = replace(measuring, preparation=replace(measuring.preparation, scale="auto"))
     from nearlabel.cli.picture_items import usual_distance
@@ -127,7 +129,7 @@ def compare(
     kind, parts = measuring.parts(items, "holdout")
     first = distance[0] if distance else usual_distance(items)
     how: dict[str, Any] = {"tuned": by} if tune else {"k": k[0] if k else 10, "distance": first}
-    with steps("comparing") as progress, naming(scale="--scale", text="--text"):
+    with steps("comparing") as progress, naming_preparation():
         work = {"progress": progress, "by_label": report is not None, **measuring.how(items)}
         if tune:
             tried = k or None, distance or ("euclidean", "cosine")
@@ -143,7 +145,7 @@ def compare(
             found |= beside.results(items, parts, scoring, measuring, progress)
     scales = [one.scale for name in names for one in found[name] if not one.refusal]
     how["thresholds"] = thresholds
-    told = measuring.told(data, items, kind, parts, how, scales, first)
+    told = measuring.told(data, items, kind, parts, how, scales, first if has_graph else None)
     standing = standings_of(found, wanted)
     results = results_of(found, standing)
     if all(one["refusal"] for one in results):

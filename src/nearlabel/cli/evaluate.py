@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads, summary
 from nearlabel.cli.options import Counts, DataOrPictures, Switch
-from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
+from nearlabel.cli.options.preparation import naming_preparation
 from nearlabel.cli.output import say, say_table, steps
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ def evaluate(
     """
     learning.check_options(k=k != _USUAL_K, searching=measuring.searching)
     measuring.check_split([learning.algorithm])
-    items = measuring.load(data)
+    items = measuring.load(data, [learning.algorithm])
     learning = learning.of(items)
     from nearlabel.experiments import evaluate_splits
 
     models = [learning.model(count, measuring.parameters()) for count in k]
     split, parts = measuring.parts(items, "cv10")
-    with steps("evaluating") as progress, naming(scale="--scale", text="--text"):
+    with steps("evaluating") as progress, naming_preparation():
         how = {"by_label": per_label, **measuring.how(items)}
         results = evaluate_splits(items, models, parts, progress=progress, **how)
     found = {count: [one.metrics for one in each] for count, each in zip(k, results, strict=True)}

@@ -14,9 +14,8 @@ from nearlabel.cli.feature_list import feature_list, shown_features, warn_of_lab
 from nearlabel.cli.measuring import sizes, told_preparation
 from nearlabel.cli.options import Count, DataOrPictures, Json, Part, Seed, Switch, positive_number
 from nearlabel.cli.options.clustering import Clustering
-from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import Learning
-from nearlabel.cli.options.preparation import Preparation
+from nearlabel.cli.options.preparation import Preparation, naming_preparation
 from nearlabel.cli.options.reading import LabeledReading, is_table
 from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import check_target, counted, file_size, say, say_folded, say_json, steps
@@ -88,7 +87,8 @@ def fit(
     in_blocks = clustering.blocks(data)
     items = in_blocks
     if items is None:
-        items = preparation.load(reading, data, part, searching.jobs)
+        learners = ["BlendedNeighbors" if best else learning.algorithm]
+        items = preparation.load(reading, data, learners, part, searching.jobs)
     elif preparation.scale is not None or preparation.impute != "none":
         raise ValueError("--scale, --impute: blocks are taken as they are; leave it out")
     else:
@@ -107,7 +107,7 @@ def fit(
         raise ValueError("--minutes: only with --best, which leaves out what takes longer")
     if best and preparation.scale is None:
         preparation = replace(preparation, scale="auto")
-    with naming(scale="--scale", text="--text"):
+    with naming_preparation():
         preparing = preparation.of(items).chosen(items.X, items.Y, learning.distance or "euclidean")
     names = _column_names(items, data, reading.format) if in_blocks is None else None
     fitted, plan = _fitted(model, preparing, items, names, minutes, clustering)
@@ -186,7 +186,7 @@ def _fitted(
     import nearlabel as nl
     from nearlabel.cli.picture_items import PictureItems
 
-    with naming(scale="--scale", text="--text"):
+    with naming_preparation():
         transformer = preparing.transformer(items.X)
     X = items.X if transformer is None else transformer.fit_transform(items.X, items.Y)
     plan = ""

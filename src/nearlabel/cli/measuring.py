@@ -75,7 +75,7 @@ class Measuring:
         if self.json and self.output == "-":  # JSON goes there anyway
             object.__setattr__(self, "output", None)
 
-    def load(self, data: str) -> Dataset:
+    def load(self, data: str, learners: Sequence[str]) -> Dataset:
         """Read the data set after checking the options; import what the evaluation needs."""
         from nearlabel.common.messages import did_you_mean
         from nearlabel.metrics import METRICS
@@ -89,7 +89,7 @@ class Measuring:
             if not has_metric(self.convention, name):
                 raise ValueError(f"--metric {name}: convention {self.convention!r} has no {name}")
         check_results(self.output, data)
-        items = self.preparation.load(self.reading, data, jobs=self.searching.jobs)
+        items = self.preparation.load(self.reading, data, learners, jobs=self.searching.jobs)
         import_scikit_learn(scaling=True)
         return items
 

@@ -34,7 +34,8 @@ class ModelColumn:
     ignores_unknown : bool
         Whether other categories count as none of those that are known.
     keeps_gaps : bool
-        Whether a missing number is left as it is, for a later step to fill.
+        Whether a missing number is left as it is, for a later step to fill or a model that takes
+        it.
     """
 
     name: str
@@ -55,7 +56,12 @@ def model_columns(pipeline: Any) -> list[ModelColumn] | None:
     """The columns of a fitted pipeline, in its order; None if they have no names."""
     steps = transformers(pipeline)
     names = _names((steps or [pipeline[-1]])[0])
-    return None if names is None else _distinct(steps, names)
+    if names is None:
+        return None
+    columns = _distinct(steps, names)
+    if not _takes_missing(pipeline[-1]):
+        return columns
+    return [replace(one, gaps=one.gaps or one.keeps_gaps) for one in columns]
 
 
 def _distinct(steps: Sequence[Any], names: Sequence[str]) -> list[ModelColumn]:
@@ -73,7 +79,7 @@ def reading_options(pipeline: Any) -> dict[str, Any]:
     columns = model_columns(pipeline)
     if columns is None:
         _check_numbers(transformers(pipeline))
-        return {}
+        return {"gaps": "found"} if _takes_missing(pipeline[-1]) else {}
     kinds = {kind: [one.name for one in columns if one.kind == kind] for kind in _RANK}
     return {
         "features": [column.name for column in columns],
@@ -152,6 +158,10 @@ def _names(step: Any) -> list[str] | None:
             if (found := _names(first)) is not None:
                 return found
     return None
+
+
+def _takes_missing(model: Any) -> bool:
+    return bool(getattr(model, "takes_missing", False))
 
 
 def _takes_columns_by_name(step: Any) -> bool:

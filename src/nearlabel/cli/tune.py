@@ -23,8 +23,8 @@ from nearlabel.cli.options import (
     Texts,
     as_typed,
 )
-from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.learning import estimator, grid_of
+from nearlabel.cli.options.preparation import naming_preparation
 from nearlabel.cli.options.reading import part_of
 from nearlabel.cli.output import check_target, counted, say, say_folded, say_table, steps, width
 from nearlabel.cli.terminal_curve import legend, text_plot
@@ -85,7 +85,7 @@ def tune(
         check_figure_path(figure)
         report_module("matplotlib")
         check_target("--figure", figure, data)
-    items = measuring.load(data)
+    items = measuring.load(data, algorithm)
     if part is None:
         own = items.train is not None and measuring.split != "official"
         part = "train" if own else "all"
@@ -191,7 +191,7 @@ def _tried(
         name: scorer(name, convention=measuring.convention, at=measuring.at) for name in wanted
     }
     how: dict[str, Any] = {"preparing": measuring.preparation.of(items)}
-    with steps("tuning") as progress, naming(scale="--scale", text="--text"):
+    with steps("tuning") as progress, naming_preparation():
         models = [model for _, model in candidates]
         trial = try_candidates(items.X, items.Y, parts, models, scorers, progress=progress, **how)
     signs = {name: -1 if METRICS[name].loss else 1 for name in wanted}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from nearlabel.common.tag_lists import (
 )
 
 _NUMBERS_AT_ONCE = 2**22  # numbers checked together
+_EXTREME = 1e300  # a bound beyond it only keeps numbers finite
 
 
 class _AnyArgumentError(Exception):
@@ -92,13 +94,24 @@ def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -
 
 def check_real(value: Any, name: str, *, low: float, high: float = math.inf) -> float:
     """`value` as a finite float within [low, high], or an error that names the argument."""
-    span = f"from {low} up" if high == math.inf else f"from {low} to {high}"
+    span = _span(low, high)
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise _wrong_type(value, name, f"a number {span}")
+        raise _wrong_type(value, name, f"a number{span}")
     number = float(value)
     if not (math.isfinite(number) and low <= number <= high):
-        raise _wrong_value(value, name, f"a finite number {span}")
+        raise _wrong_value(value, name, f"a finite number{span}")
     return number
+
+
+def _span(low: float, high: float) -> str:
+    """A range as people write it, with a space before: " from 0 up", " greater than 0"."""
+    least, most = (re.sub(r"e\+?(-?)0*", r"e\1", f"{end:.10g}") for end in (low, high))
+    has_end = high < _EXTREME
+    if 0 < low < 1 / _EXTREME:
+        return f" greater than 0 and at most {most}" if has_end else " greater than 0"
+    if low <= -_EXTREME:
+        return f" of at most {most}" if has_end else ""
+    return f" from {least} to {most}" if has_end else f" from {least} up"
 
 
 def check_choice(value: Any, name: str, choices: Any) -> Any:

@@ -30,7 +30,7 @@ class ReadOptions:
     features: tuple[str, ...] | None = None
     text: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    gaps: bool | tuple[str, ...] = False
+    gaps: bool | str | tuple[str, ...] = False
     frame: bool = False
     nominal: str = "onehot"
     xml: str | os.PathLike[str] | None = None
@@ -40,6 +40,8 @@ class ReadOptions:
     def __post_init__(self) -> None:
         for key in ("labels", "ignore", "features", "text", "categories", "gaps"):
             names = getattr(self, key)
+            if key == "gaps" and names == "found":
+                continue
             if isinstance(names, str):
                 raise TypeError(f"{key} must be a list of names; got the string {names!r}")
             if names is not None and not isinstance(names, bool):
@@ -60,9 +62,11 @@ class ReadOptions:
         """Raise an error for an option that a format does not support.
 
         Any format can be read without its labels, and with only the features that a model knows,
-        whatever the model's other options for them.
+        whatever the model's other options for them. Gaps that are taken where they are found need
+        not be possible.
         """
         heeded = {*supported, "features", *(() if self.labels else ("labels",))}
+        heeded |= {"gaps"} if self.gaps == "found" else set()
         if self.features is not None:
             heeded |= {"text", "categories", "gaps", "frame"}
         for option in fields(self):

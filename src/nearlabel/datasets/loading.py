@@ -72,9 +72,11 @@ def load(
         Columns of a table with free text.
     categories : sequence of str, optional
         Columns of a table with categories, even if they look like numbers.
-    gaps : bool or sequence of str, default=False
+    gaps : bool, "found" or sequence of str, default=False
         Whether cells of a table may be missing, in all columns or in those named: empty cells,
-        ``?``, ``NA``, ``null`` and the like. A missing number is NaN.
+        ``?``, ``NA``, ``null`` and the like. A missing number is NaN. "found" is for methods that
+        take NaN: as True, but categories become numbers unless one is missing, and NaN is accepted
+        in ``.npz`` files, too.
     frame : bool, default=False
         Whether X is a polars DataFrame with the columns of the table unchanged: numbers, and
         strings for categories. It always is if there is free text, or if categories may be missing.

@@ -65,10 +65,20 @@ class Preparing:
 
     def transformer(self, X: Any) -> Any:
         """An unfitted scikit-learn transformer for training rows; None if none is needed."""
+        if self.impute == "none" and (self.scale == "tfidf" or self.learn_distance):
+            self._refuse_gaps(X)
         if is_frame(X):
             return _in_turn(self._of_columns(X), self._label_space())
         imputer = None if sparse.issparse(X) else self._imputer()
         return _in_turn(imputer, scaler(self.scale, X), self._label_space())
+
+    def _refuse_gaps(self, X: Any) -> None:
+        """Raise an error for missing numbers that a step would not accept."""
+        if has_gaps(X):
+            what, name = "learn_distance=True", "learn_distance"
+            if self.scale == "tfidf":
+                what, name = "scale='tfidf'", "scale"
+            raise ArgumentError(f"{what} takes no missing values; pass impute='median'", name)
 
     def _label_space(self) -> Any:
         if not self.learn_distance:
@@ -110,6 +120,14 @@ class Preparing:
         return SimpleImputer(strategy=strategy, fill_value=0, keep_empty_features=True)
 
 
+def has_gaps(X: Any) -> bool:
+    """Whether a number is missing."""
+    if is_frame(X):
+        return any(X[name].is_nan().any() for name in number_columns(X))
+    values = X.data if sparse.issparse(X) else X
+    return values.dtype.kind == "f" and bool(np.isnan(values).any())
+
+
 def _in_turn(*steps: Any) -> Any:
     """Transformers one after the other; those that are None are left out."""
     there = [step for step in steps if step is not None]
@@ -128,14 +146,15 @@ def scale_scores(
     It is measured on at most 1,000 rows. Empty if there is nothing to compare: fewer than three
     rows, or precomputed distances. Sparse features are counts or weights of words, which are on the
     same scale already; dividing each by its spread would let the rarest words decide. So they are
-    compared with "tfidf" only, or with nothing if some are negative.
+    compared with "tfidf" only, or with nothing if some are negative. Missing values that will be
+    left as they are count as medians here.
     """
     n = X.shape[0]
     if n < 3 or not isinstance(metric, str) or metric == "precomputed":
         return {}
     candidates: tuple[str, ...] = _OF_NUMBERS
     if sparse.issparse(X):
-        if X.nnz and X.data.min() < 0:
+        if X.nnz and not X.data.min() >= 0:  # negative, or missing
             return {}
         candidates = _OF_WORDS
     if is_frame(X) and not number_columns(X):
@@ -148,8 +167,9 @@ def scale_scores(
         rows = np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False))
         X, Y, n = X[rows], Y[rows], _SAMPLE
     k, scores = min(_NEIGHBORS, n - 1), {}
+    impute = "median" if preparing.impute == "none" and has_gaps(X) else preparing.impute
     for scale in candidates:
-        plain = replace(preparing, scale=scale, learn_distance=False)
+        plain = replace(preparing, scale=scale, impute=impute, learn_distance=False)
         transformer = plain.transformer(X)
         vectors = X if transformer is None else transformer.fit_transform(X)
         graph = neighbor_graph(vectors, k, metric=metric, search="exact")

@@ -48,7 +48,7 @@ class Table:
         self.roles = ColumnRoles(file, columns, options)
         self._labels, self._places = self.roles.labels, self.roles.cells
         self._known = frozenset(options.features or ())
-        self._gaps = options.gaps if isinstance(options.gaps, bool) else frozenset(options.gaps)
+        self._gaps = frozenset(options.gaps) if isinstance(options.gaps, tuple) else options.gaps
         self._columns: list[Column] = []  # at these positions, as in the first row
         self._undecided: set[int] = set()  # those in which all cells were missing so far
         self._fast: list[Callable[[Any], float]] = []
@@ -261,7 +261,7 @@ class Table:
         if self._options.features == ():
             Y, labels = labels_of(columns, cells, self._labels)
             X, features = np.empty((n, 0)), None
-        elif self._stays_a_frame(columns):
+        elif self._stays_a_frame(columns, cells):
             X = self._frame(columns, cells)
             Y, labels = labels_of(columns, cells, self._labels)
             features = text_array(X.columns)
@@ -272,14 +272,18 @@ class Table:
         text = tuple(self.columns[place].removeprefix(FEATURE_MARK) for place in self._texts)
         return self._rows.finish(Dataset(X, Y, column_names(labels), features, text=text))
 
-    def _stays_a_frame(self, columns: Sequence[Column]) -> bool:
+    def _stays_a_frame(self, columns: Sequence[Column], cells: Array) -> bool:
         """Whether the columns stay unchanged, since they cannot be converted to vectors here."""
-        words = [one.name for one in columns if one.codes is not None]
-        return bool(self._options.frame or self._texts or any(map(self._accepts_gaps, words)))
+        if self._options.frame or self._texts:
+            return True
+        words = [at for at, one in enumerate(columns) if one.codes is not None]
+        if self._gaps == "found":
+            return bool(np.isnan(cells[:, words]).any())
+        return any(self._accepts_gaps(columns[at].name) for at in words)
 
     def _accepts_gaps(self, name: str) -> bool:
         """Whether cells of a column may be missing."""
-        return self._gaps if isinstance(self._gaps, bool) else name in self._gaps
+        return name in self._gaps if isinstance(self._gaps, frozenset) else bool(self._gaps)
 
     def _frame(self, columns: Sequence[Column], cells: Array) -> Any:
         """All features unchanged, in the order of the file."""

@@ -30,6 +30,10 @@ class FilledTexts(TransformerMixin, BaseEstimator):
         texts = [one if isinstance(one, str) else _filled(one) for one in cells.flat]
         return np.array(texts, dtype=object).reshape(cells.shape)
 
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """The names of the columns, which stay the same."""
+        return input_features
+
     def _tree(self) -> dict[str, Any]:
         return {"class": type(self).__name__}
 

@@ -16,6 +16,7 @@ from nearlabel.common.arrays import Csr
 from nearlabel.common.progress import Progress
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.data_units import DataUnits
 from nearlabel.methods.explanations import as_one_row
 from nearlabel.methods.retrieval import LabelGroup
 from nearlabel.methods.verification import Verification
@@ -182,6 +183,28 @@ class Pipeline(SklearnPipeline):
         """Find the nearest training rows, as the method does."""
         X = None if X is None else self._transformed(X)
         return self._method().kneighbors(X, n_neighbors, return_distance)
+
+    @_if_the_method_has("tree_text")
+    def tree_text(self, label: Any = None) -> str:
+        """Print the tree of a label as the method does, with names and cuts of the data.
+
+        Features have the names that scikit-learn gives to what the transformers return. Cuts are in
+        the units before `MinMaxScaler`, `StandardScaler`, `MaxAbsScaler` and `RobustScaler`.
+        """
+        return str(self._tree_in_data_units().tree_text(label))
+
+    @_if_the_method_has("draw_tree")
+    def draw_tree(self, label: Any = None) -> Any:
+        """Draw the tree as the method does, with names and cuts as in `tree_text`."""
+        return self._tree_in_data_units().draw_tree(label)
+
+    def _tree_in_data_units(self) -> Any:
+        method = self._method()
+        check_is_fitted(method)
+        units = DataUnits.before([step for _, step in self.steps[:-1]], method.n_features_in_)
+        if hasattr(method, "feature_names_in_"):  # if transformers return DataFrames
+            units = units._replace(names=method.feature_names_in_.tolist())
+        return method._in_units(units)
 
     @property
     def label_names_(self) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.special import expit
@@ -27,6 +28,7 @@ from nearlabel.baselines.boosting.tree_lines import condition_texts, tree_lines
 from nearlabel.baselines.named_columns import feature_names, label_number
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.progress import Progress
+from nearlabel.methods.data_units import DataUnits
 from nearlabel.methods.explanations import name_of
 from nearlabel.methods.fields import Integer, Numbers, Reals
 
@@ -187,6 +189,13 @@ class ADTBoostMH(Baseline):
         check_is_fitted(self)
         conditions = condition_texts(self._tree_of_nodes, feature_names(self))
         return drawn_tree(self._tree_of_nodes, conditions, self._shown(label))
+
+    def _in_units(self, units: DataUnits) -> Self:
+        """A copy whose tree shows names and cuts of the data before scaling."""
+        model, tree = copy(self), self._tree_of_nodes
+        model.feature_names_in_ = units.names
+        model._tree_of_nodes = tree._replace(cuts=units.cuts(tree.features, tree.cuts))
+        return model
 
     def _shown(self, label: Any) -> dict[Any, int]:
         """Columns of the labels to show, by their names; a single one has no name."""

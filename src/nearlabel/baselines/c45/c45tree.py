@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +20,7 @@ from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import ArgumentError, check_flag
 from nearlabel.methods.answers import is_one_column
+from nearlabel.methods.data_units import DataUnits
 from nearlabel.methods.fields import Integer, Real
 
 
@@ -134,6 +136,15 @@ class C45Tree(Baseline):
         check_is_fitted(self)
         classes = self.classes_.tolist() if is_one_column(self) else [0, 1]
         return self._trees[label_number(self, label)].text(feature_names(self), classes)
+
+    def _in_units(self, units: DataUnits) -> Self:
+        """A copy whose trees show names and cuts of the data before scaling."""
+        model = copy(self)
+        model.feature_names_in_ = units.names
+        model._trees = [
+            tree._replace(cut=units.cuts(tree.feature, tree.cut)) for tree in self._trees
+        ]
+        return model
 
 
 def _column_numbers(features: Any) -> Array:

@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from nearlabel.baselines.baseline import Baseline
 from nearlabel.baselines.mixtures.greedy_sets import set_scores
 from nearlabel.baselines.mixtures.word_mixtures import word_mixtures
-from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, row_numbers, runs
+from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, runs
+from nearlabel.common.messages import shown
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import UnsuitableDataError, check_dense_size, check_integer
 from nearlabel.methods.fields import Integer, Real, Reals
@@ -176,10 +177,13 @@ class PMM(Baseline):
         """Word counts as a ``csr_array``."""
         X = canonical_csr(super()._checked(X, reset=reset))
         if X.nnz and X.data.min() < 0:
-            row = row_numbers(X)[X.data.argmin()]
+            least = X.data.argmin()
+            column = int(X.indices[least])  # not the row, whose number in a fold says little
+            names = getattr(self, "feature_names_in_", None)
+            name = column if names is None else shown(str(names[column]))
             raise UnsuitableDataError(
                 "Negative values in data passed to X: PMM takes counts of words, or other weights "
-                f"from 0 up; got {X.data.min():g} in row {row}. Ranks are never negative"
+                f"from 0 up; got {X.data[least]:g} in column {name}. Ranks are never negative"
             )
         return X
 

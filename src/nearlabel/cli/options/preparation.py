@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
+from nearlabel.baselines.algorithm_registry import takes_missing
 from nearlabel.cli.options import Impute, Part, Scale, Switch
+from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading, check_labeled, check_unused, part_of
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ class Preparation:
     ----------
     impute
         Replacement for missing numbers; a missing word is a category of its own. With none, a
-        missing number is an error.
+        missing number is an error, except for AdaBoostMH, ADTBoostMH and C45Tree.
     scale
         Scaling of numeric columns. minmax: to [0, 1]; standard: to mean 0 and variance 1; rank: to
         [0, 1] by rank among the training items; tfidf: counts of words by how rare they are; auto:
@@ -50,27 +53,40 @@ class Preparation:
     features: str | None = None
 
     def load(
-        self, reading: LabeledReading, data: str, part: Part = "all", jobs: int | None = None
+        self,
+        reading: LabeledReading,
+        data: str,
+        learners: Sequence[str],
+        part: Part = "all",
+        jobs: int | None = None,
     ) -> Dataset:
-        """Read labelled items: a table, or pictures, which are converted to vectors."""
+        """Read labelled items: a table, or pictures, which are converted to vectors.
+
+        Without --impute, numbers may be missing if all learners take them as they are.
+        """
         from nearlabel.datasets.picture_sets import is_picture_set
 
         if not is_picture_set(data):
             if self.features is not None:
                 what = "is not a folder with labels.csv next to pictures/"
                 raise ValueError(f"--features {self.features}: {data} {what}")
-            return reading.load_labeled(data, part, **self.reading)
+            return reading.load_labeled(data, part, **self._gaps(learners))
         check_unused(reading, data)
         from nearlabel.cli.picture_items import labeled_pictures, picture_features
 
         transformer = picture_features(self.features or "auto", jobs)
         return check_labeled(part_of(labeled_pictures(data, transformer), part), data)
 
-    @property
-    def reading(self) -> dict[str, Any]:
+    def _gaps(self, learners: Sequence[str]) -> dict[str, Any]:
         """The arguments of `load` about missing values."""
-        fills = "median" if self.impute == "none" else self.impute
-        return {"gaps": self.impute != "none", "gaps_option": f"--impute {fills}"}
+        if self.impute != "none":
+            return {"gaps": True, "gaps_option": f"--impute {self.impute}"}
+        takers = [name for name in learners if takes_missing(name)]
+        option = "--impute median"
+        if takers and len(takers) < len(learners):
+            option += f", which all but {' and '.join(takers)} need,"
+        gaps = "found" if takers and len(takers) == len(learners) else False
+        return {"gaps": gaps, "gaps_option": option}
 
     def of(self, items: Dataset) -> Preparing:
         """How the features of items are prepared."""
@@ -106,3 +122,10 @@ class Preparation:
                 f"{scores[best]:.2f} on a sample of the training rows: try --scale {best}",
                 stacklevel=2,
             )
+
+
+def naming_preparation() -> AbstractContextManager[None]:
+    """Let errors about the preprocessing name its options."""
+    return naming(
+        scale="--scale", text="--text", impute="--impute", learn_distance="--learn-distance"
+    )

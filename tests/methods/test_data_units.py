@@ -1,0 +1,100 @@
+"""Trees behind transformers, printed with the names and units of the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+
+import nearlabel as nl
+from nearlabel.methods.filled_texts import FilledTexts
+
+RNG = np.random.default_rng(0)
+# Cuts halfway between these have few digits, so that no rounding tells one tree from another.
+TEMPO, PITCH = 2 * RNG.integers(30, 100, 80), RNG.integers(-30, 10, 80) / 4
+FRAME = pd.DataFrame({"tempo": TEMPO, "pitch": PITCH})
+NAMES = ["fast", "low"]
+Y = np.column_stack([FRAME["tempo"] > 120, FRAME["pitch"] < -4]).astype(int)
+TREES = (nl.C45Tree(), nl.ADTBoostMH(3))
+
+
+def text(*steps, X=FRAME):
+    return nl.make_pipeline(*steps).fit(X, Y, label_names=NAMES).tree_text("fast")
+
+
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (),
+        (MinMaxScaler((-1, 3)),),
+        (StandardScaler(),),
+        (StandardScaler(with_mean=False),),
+        (MaxAbsScaler(),),
+        (RobustScaler(),),
+        (SimpleImputer(), StandardScaler(), None, MinMaxScaler()),
+        (make_pipeline(StandardScaler(), "passthrough"), RobustScaler()),
+        (make_column_transformer((StandardScaler(), ["tempo"]), remainder="passthrough"),),
+    ],
+)
+def test_cuts_are_those_of_the_data(tree, steps):
+    plain = tree.fit(FRAME, Y, label_names=NAMES).tree_text("fast")
+    assert plain.splitlines()[0 if tree is TREES[0] else 1].lstrip("| 1:").startswith("tempo <= 1")
+    assert text(*steps, tree) == plain
+
+
+def test_other_transformers_keep_their_units():
+    scaled = text(QuantileTransformer(n_quantiles=20), StandardScaler(), nl.C45Tree())
+    ranks = text(QuantileTransformer(n_quantiles=20), nl.C45Tree())
+    assert scaled == ranks
+    assert ranks.startswith("tempo <= 0.")
+    weighted = make_column_transformer((StandardScaler(), ["tempo", "pitch"]))
+    weighted.set_params(transformer_weights={"standardscaler": 2.0})
+    assert not text(weighted, nl.C45Tree()).startswith("tempo <= 1")
+
+
+def test_names_of_a_column_transformer():
+    words = make_pipeline(FilledTexts(), OneHotEncoder())
+    columns = make_column_transformer((StandardScaler(), ["tempo", "pitch"]), (words, ["key"]))
+    frame = FRAME.assign(key=np.where(Y[:, 1], "C", "D"))
+    assert text(columns, nl.C45Tree(), X=frame[["key", "pitch", "tempo"]]).startswith("tempo <= 1")
+    frame = frame.assign(key=np.where(Y[:, 0], "C", "D"), tempo=0)
+    assert text(columns, nl.C45Tree(), X=frame).startswith("key_C <= 0: 0")
+    twice = make_column_transformer((StandardScaler(), ["pitch"]), ("passthrough", ["pitch"]))
+    names = text(twice, nl.ADTBoostMH(1), X=FRAME.assign(pitch=FRAME["tempo"]))
+    assert "standardscaler__pitch <= 1" in names
+
+
+def test_without_names_and_with_those_of_frames():
+    assert text(MinMaxScaler(), nl.C45Tree(), X=FRAME.to_numpy()).startswith("x0 <= 1")
+    framed = StandardScaler().set_output(transform="pandas")
+    assert text(framed, nl.C45Tree()) == text(nl.C45Tree())
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_a_model_file(tmp_path, tree):
+    model = nl.make_pipeline(MinMaxScaler(), tree).fit(FRAME, Y, label_names=NAMES)
+    nl.save(model, tmp_path / "m")
+    assert nl.load(tmp_path / "m").tree_text("low") == model.tree_text("low")
+    scores = model.label_scores(FRAME).toarray()  # printing changes nothing
+    np.testing.assert_array_equal(nl.load(tmp_path / "m").label_scores(FRAME).toarray(), scores)
+
+
+def test_only_trees_are_drawn():
+    pytest.importorskip("matplotlib")
+    model = nl.make_pipeline(MinMaxScaler(), nl.ADTBoostMH(2)).fit(FRAME, Y, label_names=NAMES)
+    texts = [one.get_text() for one in model.draw_tree("fast").axes[0].texts]
+    assert any("tempo <= 1" in one for one in texts)
+    assert not hasattr(nl.make_pipeline(MinMaxScaler(), nl.C45Tree()), "draw_tree")
+    assert not hasattr(nl.make_pipeline(MinMaxScaler(), nl.MLkNN()), "tree_text")
