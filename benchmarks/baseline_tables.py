@@ -160,9 +160,9 @@ def decision_trees(rows: list[Row]) -> str:
 def j48(row: Row) -> str:
     texts = row["data_sets"] - row["equal_texts"]
     return (
-        f"J48 of WEKA {row['weka']} and the tree learner were run on {row['data_sets']:,} generated "
-        "data sets with 6 to 400 rows, 2 to 6 classes, numeric and nominal features, up to 30 % "
-        "missing values and several values of `-M` and `-C`. "
+        f"J48 of WEKA {row['weka']} and the tree learner were run on {row['data_sets']:,} "
+        "generated data sets with 6 to 400 rows, 2 to 6 classes, numeric and nominal features, "
+        "up to 30 % missing values and several values of `-M` and `-C`. "
         f"{row['equal_trees']:,} trees are the same; {texts} "
         "of the printed texts differ, some only in the last digit of a weight. The class shares "
         "of 40 new rows with missing values differ by at most "
