@@ -1,4 +1,4 @@
-"""The life of a model: changes of all kinds, and the rows that it should have after them."""
+"""Random histories of a model: changes of all kinds, and the expected rows after them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def by_brute_force(X: Any, queries: Any, k: int) -> Any:
 
 
 class AllRows(KNeighborsTransformer):  # type: ignore[misc]
-    """A transformer of scikit-learn that gives all rows, so that it knows of all ties."""
+    """A transformer of scikit-learn that returns all rows, so that no ties are lost."""
 
     def fit(self, X: Any, y: Any = None) -> Any:
         self.n_neighbors = X.shape[0] - 1
@@ -78,7 +78,7 @@ class Life:
     ----------
     name : a key of METHODS
     seed : int
-        Of everything that happens.
+        Of all random choices.
     folder : path of a folder for files
     """
 
@@ -187,7 +187,7 @@ class Life:
         self.Y = [np.pad(y, (0, q - len(y))) for y in self.Y]
 
     def more_labels(self) -> None:
-        """Sometimes there is a label more; a label of this number may be on no row yet."""
+        """Sometimes a new label is added, which may have no rows yet."""
         if self.labels != "classes" and self.random.random() < 0.25:
             self.q = min(MOST_LABELS, self.q + 1)
 
@@ -209,7 +209,7 @@ class Life:
         self.note(X, Y, ids)
 
     def name_all(self, Y: Any) -> None:
-        """Let a label that has just come be on a row: nothing else would tell its name."""
+        """Give a new label to a row, since its name is not known otherwise."""
         if self.q > len(self.learner.label_names_):
             Y[0, -1] = 1
 
@@ -220,7 +220,7 @@ class Life:
             self.drop(self.random.permutation(n)[:size])
 
     def _shrink(self) -> None:
-        """Only so many rows stay that queries have their neighbors, or two."""
+        """Keep just enough rows for the neighbors of queries, or two."""
         left = int(self.one_of([2, self.k + 1, self.k + 2, self.k + 5]))
         if len(self.ids) > max(left, 2):
             self.drop(self.random.permutation(len(self.ids))[max(left, 2) :])

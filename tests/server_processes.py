@@ -1,4 +1,4 @@
-"""The service as processes: started by the command, or forked from one that has all imported.
+"""The service as processes: started by the command, or forked after all imports.
 
 Only 127.0.0.1 is ever contacted.
 """
@@ -68,7 +68,7 @@ class Answer(NamedTuple):
 
     @property
     def code(self) -> str | None:
-        """The code of an error, where it has the one form."""
+        """The code of an error response."""
         with suppress(ValueError, TypeError, KeyError):
             return str(json.loads(self.body)["error"]["code"])
         return None
@@ -93,7 +93,7 @@ class Server:
     def everything(
         self, content: bytes, *, is_all: bool = False, seconds: float = PATIENCE
     ) -> bytes:
-        """All that comes after raw bytes, until the server closes the connection."""
+        """The whole response to raw bytes, until the server closes the connection."""
         with self.connected(seconds) as connection:
             with suppress(OSError):  # it may have seen enough
                 connection.sendall(content)
@@ -102,7 +102,7 @@ class Server:
             return until_closed(connection)
 
     def request(self, method: str, address: str, json_: Any = None, **headers: str) -> Answer:
-        """The answer to a request that is as it should be."""
+        """The response to a valid request."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             body = None if json_ is None else json.dumps(json_)
@@ -156,7 +156,7 @@ class Nursery:
         return log.read_text(encoding="utf-8")
 
     def close(self) -> None:
-        """End all servers, whatever they do."""
+        """Kill all servers."""
         for process in {*self._started} - self._ended:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Random problems for hypothesis: small, and full of what goes wrong."""
+"""Random problems for hypothesis: small, and full of edge cases."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from nearlabel.labels.scores import LabelScores
 
 
 def examples(usual: int):
-    """Settings of a property that needs more or fewer examples than others, of 100 each.
+    """Settings of a property that needs more or fewer than the usual 100 examples.
 
-    The profile scales them, but for the thorough one, which never tries fewer.
+    The profile scales them, except that the thorough one never tries fewer.
     """
     profile = settings().max_examples
     scaled = max(1, usual * profile // 100)

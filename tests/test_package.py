@@ -122,8 +122,8 @@ print(nl.__file__)
     assert "engine: numpy (no compiled core: No module named 'nearlabel._core')" in shown
 
 
-def test_the_stub_is_what_the_package_reads():
-    """The lines of the stub are read as text: this holds them to what Python makes of them."""
+def test_the_stub_matches_the_package():
+    """The stub is read as text: compare this with how Python parses it."""
     for package in ("nearlabel", "nearlabel.methods", "nearlabel.features"):
         module = importlib.import_module(package)
         tree = ast.parse(Path(f"{module.__file__}i").read_text(encoding="utf-8"))

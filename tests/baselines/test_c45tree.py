@@ -198,13 +198,13 @@ def test_a_leaf_without_rows_has_the_shares_of_its_parent():
     assert tree.text("a", "01").startswith("a = 0: 0 (3.0)\na = 1: 1 (1.0)\na = 2: 0 (0.0)\n")
 
 
-def test_half_is_no_label():
+def test_a_share_of_one_half_is_not_predicted():
     model = nl.C45Tree().fit(np.zeros((4, 1)), [[0], [1], [0], [1]])
     assert model.label_scores([[0]]).toarray() == 0.5
     assert model.predict([[0]]) == 0
 
 
-def test_a_split_that_tells_no_more_rows_apart_is_collapsed():
+def test_a_useless_split_is_collapsed():
     X = np.repeat([[0.0], [1.0]], 10, axis=0)
     root = grown_tree(training_of(X, [0] * 16 + [1] * 4, 2))
     assert root.split == (0, 0.0)  # it gains information, but both leaves say 0
@@ -442,7 +442,7 @@ def test_damaged_files_are_refused(stored, key, change):
 
 
 def test_nodes_in_a_circle_are_refused(stored):
-    """A tree whose node would be its own child: the numbers of nodes are right."""
+    """A tree with a node that is its own child; the number of nodes is right."""
     _, path = stored
     tree, _ = read_tree(path)
     learned = {

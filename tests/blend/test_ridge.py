@@ -1,4 +1,4 @@
-"""Ridge scores against literal refits, and what they promise of memory and form."""
+"""Ridge scores compared with literal refits, and their memory and form."""
 
 from __future__ import annotations
 

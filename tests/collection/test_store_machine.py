@@ -43,7 +43,7 @@ def far(x: np.ndarray, y: np.ndarray) -> float:
 
 
 class Content:
-    """What is in a collection: contents, files and decisions of items."""
+    """The content of a collection: contents, files and decisions of items."""
 
     def __init__(self) -> None:
         self.items: dict[int, str] = {}
@@ -78,9 +78,9 @@ class Content:
 
 
 def forget_contents(states: list[Content], gone: set[str]) -> None:
-    """Have other items that once had a forgotten content have had the one that came after it.
+    """Replace a forgotten content in the past of other items by the one that followed it.
 
-    Where two would then have had one content at a time, that of the other is forgotten, too.
+    If two items would then have had the same content at a time, the other one loses it, too.
     """
     while True:
         altered = False
@@ -112,7 +112,7 @@ class Machine(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
     def became(self, after: Content) -> bool:
-        """Take a change to the model; whether it was one."""
+        """Apply a change to the model; return whether it had an effect."""
         if after == self.now:
             return False
         self.before.append(self.now)

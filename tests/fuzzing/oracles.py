@@ -1,4 +1,4 @@
-"""Independent readers of the same text, with whom an answer must agree."""
+"""Independent readers of the same text, whose results must agree."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def assert_tags(data: Dataset, cells: list[Any]) -> None:
 
 
 def oracle_arff(data: Dataset, content: bytes) -> None:
-    """By liac-arff. Left out is what the two mean to read differently.
+    """By liac-arff, without what the two readers deliberately treat differently.
 
     Escapes: liac knows \\u and octal ones. Quotes in names: liac takes all of them off the ends,
     and has no tab before a name. Whole numbers: liac cuts off the fraction of an ``integer``.
@@ -155,7 +155,7 @@ def oracle_sparse(data: Dataset, content: bytes) -> None:
 
 
 def rest_of_xmp(content: bytes) -> list[object]:
-    """All that a document of XMP has but its keywords and blanks, by ElementTree."""
+    """An XMP document without its keywords and blanks, by ElementTree."""
     builder = ElementTree.TreeBuilder(insert_comments=True, insert_pis=True)
     root = ElementTree.fromstring(content, ElementTree.XMLParser(target=builder))
     names = [f"{{{one.space}}}{one.local}" for one in (FLAT, PATHS, SLASHED)]
@@ -179,7 +179,7 @@ def rest_of_xmp(content: bytes) -> list[object]:
 
 
 def oracle_xmp(document: XmpDocument, content: bytes) -> None:
-    """A tag more and one less; by ElementTree, which does not stand a "}" in a namespace."""
+    """One tag more and one less; by ElementTree, which does not support "}" in a namespace."""
     before = document.keywords().all_tags()
     try:
         made = document.with_tags(["A|B", "7"], before[:1])
@@ -200,7 +200,7 @@ def oracle_xmp(document: XmpDocument, content: bytes) -> None:
 
 
 def oracle_xml(names: list[str], content: bytes) -> None:
-    """By ElementTree, which does not stand a "}" in the name of a namespace."""
+    """By ElementTree, which does not support "}" in the name of a namespace."""
     text = plain_text(content)
     if "}" not in text:
         root = ElementTree.fromstring(text, ElementTree.XMLParser(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What exiftool and exiv2 read of our sidecars, and what is left of theirs after our changes."""
+"""What exiftool and exiv2 read in our sidecars, and what our changes preserve in theirs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FLAT = ["Places", "Italy", "Rome", *TAGS[1:]]
 SLASHED = [tag.replace("|", "/") for tag in TAGS]
 OUR_FIELDS = ("XMP-dc:Subject", "XMP-lr:HierarchicalSubject", "XMP-digiKam:TagsList")
 
-# A sidecar as darktable writes it: shortened, with all kinds of things that must stay.
+# A shortened sidecar of darktable, with many fields that must be preserved.
 DARKTABLE = """<?xml version="1.0" encoding="UTF-8"?>
 <!-- by hand -->
 <x:xmpmeta xmlns:x="adobe:ns:meta/" x:xmptk="XMP Core 4.4.0-Exiv2">
@@ -113,7 +113,7 @@ def test_a_sidecar_of_exiftool_keeps_every_other_field(tmp_path, exiftool, field
     assert len(others(before)) > 8
     assert after["XMP-dc:Subject"] == ["sea", 12, "Places", "Rome"]
     assert after["XMP-lr:HierarchicalSubject"] == ["sea", 12, "Places|Rome"]
-    # And back: what was added is taken away, and nothing else.
+    # And back: only the added fields are removed.
     assert update_sidecar(sidecar, [], ["Places|Rome"])
     assert others(fields_of(sidecar)) == others(before)
     assert fields_of(sidecar)["XMP-dc:Subject"] == before["XMP-dc:Subject"]

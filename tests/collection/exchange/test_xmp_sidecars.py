@@ -46,7 +46,7 @@ def test_which_sidecars_belong_to_a_picture(tmp_path):
     assert Sidecars(tmp_path / "none").of("a.jpg") == []
 
 
-def test_a_sidecar_is_written_only_where_it_says_something_else(tmp_path):
+def test_a_sidecar_is_written_only_if_it_changes(tmp_path):
     path = tmp_path / "a.jpg.xmp"
     assert not update_sidecar(path, [])
     assert not path.exists()

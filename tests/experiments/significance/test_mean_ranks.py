@@ -124,7 +124,7 @@ def test_algorithms_that_all_differ_are_in_no_group():
 
 
 @pytest.mark.parametrize("test", [friedman, nemenyi])
-def test_tables_that_cannot_be(test):
+def test_impossible_tables(test):
     two = [[0.1, 0.2], [0.2, 0.3]]
     for values, names, message in (
         ([[0.1], [0.2]], "a", "algorithms.*1"),
@@ -140,6 +140,6 @@ def test_tables_that_cannot_be(test):
 
 
 @pytest.mark.parametrize("level", [0, 1])
-def test_levels_that_cannot_be(level):
+def test_impossible_levels(level):
     with pytest.raises(ValueError, match=f"level.*{level}"):
         nemenyi([[0.1, 0.2], [0.2, 0.3]], "ab", loss=True, level=level)

@@ -1,4 +1,4 @@
-"""Lists as they live on: rows that are reached, rows that come later, lists from files."""
+"""Lists in use: reached rows, rows added later, and lists from files."""
 
 from __future__ import annotations
 
@@ -386,7 +386,7 @@ def test_only_the_lists_of_a_query_are_read(metric, kind, kept_bytes):
 
 
 @pytest.mark.engines
-def test_numbers_that_are_none_are_refused_where_they_are_met():
+def test_non_finite_numbers_are_refused_on_access():
     X = clustered(2000, 6)
     index = InvertedLists(0.5).build(X)
     asked = index.graph(8, X[:1])
@@ -488,7 +488,7 @@ def test_a_tree_that_does_not_fit_the_model_is_refused(small_index):
         choice.index_from({**tree, "search": "exact"}, rows, "euclidean")
 
 
-def test_nothing_is_stored_of_lists_that_were_not_made():
+def test_lists_that_were_not_built_are_not_stored():
     assert InvertedLists().build(clustered(300, 4))._tree() is None
 
 
@@ -496,7 +496,7 @@ def test_nothing_is_stored_of_lists_that_were_not_made():
 
 
 @pytest.mark.engines
-def test_auto_passes_on_what_lists_can(tmp_path):
+def test_auto_forwards_the_features_of_lists(tmp_path):
     X, later, queries = clustered(600, 6), clustered(50, 6, 1), clustered(30, 6, 2)
     limits = kth_distances(X, 9, "euclidean")
     lists = InvertedLists().build(X)

@@ -133,7 +133,7 @@ def test_answers_that_are_wrong(change, error, message):
         nl.neighbor_graph(np.arange(30.0)[:, None], 3, search=searching)
 
 
-def test_what_is_no_search():
+def test_not_a_search():
     for wrong in (3, None, "faiss", KeyError, object(), ["exact"]):
         with pytest.raises(
             ValueError, match=f"search .*'auto', 'exact', 'approximate'.*{re.escape(repr(wrong))}"
