@@ -489,8 +489,8 @@ def about_search() -> list[str]:
         f"features in {graph['input']}, core-seconds on one thread: "
         f"{graph['times_faster_than_faiss']} times faster than faiss, "
         f"{graph['times_faster_than_scikit_learn']} times faster than scikit-learn's brute force. "
-        f"It takes {graph['times_the_product']} of the time in which BLAS multiplies all rows with "
-        f"all rows, because a block is computed once for its rows and its columns. Engine: "
+        f"It takes {graph['times_the_product']} of the time that BLAS needs to multiply all rows "
+        f"with all rows, because a block is computed once for its rows and its columns. Engine: "
         f"{result['versions']['engine']}.",
     ]
 

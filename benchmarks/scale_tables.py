@@ -60,7 +60,7 @@ def sentence(rows: list[Row]) -> str:
     return (
         f"Many items, too: `MLkNN.fit` of {fit['n']:,} mapped vectors of {fit['d']} features, "
         f"{fit['q']:,} labels, k = {fit['k']}, two threads: {fit['core_seconds']} core-seconds, "
-        f"{fit['wall_seconds']} seconds, {fit['peak_gib']} GiB beside the vectors, with "
+        f"{fit['wall_seconds']} seconds, {fit['peak_gib']} GiB without the vectors, with "
         f"{100 * fit['recall']:.2f} % of the neighbors; then the ten best labels of a new item in "
         f"{rank['single_ms_half_within']} ms ([scale.md](scale.md))."
     )

@@ -113,7 +113,7 @@ def walk(collection: Collection, number: int, root: Path, backup: Path) -> None:
         files = [TaggedFile("", (tags[0],), (tags[1],), id=item) for item in some]
         import_files(collection, files, overrule=number % 2 == 0)
     elif step == "rename":
-        with suppress(ValueError):  # there is no such tag, or the other one
+        with suppress(ValueError):  # one of the tags does not exist
             collection.rename_tag(tags[0], tags[1])
     elif step == "merge":
         with suppress(ValueError):

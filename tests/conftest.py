@@ -19,8 +19,8 @@ if not os.environ.get("NEARLABEL_ENGINE"):
     except ImportError:
         os.environ["NEARLABEL_ENGINE"] = "numpy"
 
-# How many examples of a property are tried: a few for the runs of `make test` that repeat one with
-# another engine, more for its first run, always the same; many new ones in `make test-all`.
+# Numbers of examples of a property: few for runs of `make test` that repeat it with
+# another engine, more (always the same) for its first run, and many new ones in `make test-all`.
 settings.register_profile(
     "usual",
     deadline=None,

@@ -20,7 +20,7 @@ class LivingRows:
         self.dtype = dtype
 
     def distances(self, places):
-        """From places to all rows; infinite to themselves and to dead rows."""
+        """Distances from places to all rows; infinite to themselves and to removed rows."""
         far = np.abs(self.x[places][:, None] - self.x).astype(self.dtype)
         far[:, ~self.alive] = np.inf
         far[np.arange(len(places)), places] = np.inf

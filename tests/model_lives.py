@@ -87,9 +87,9 @@ class Life:
         self.path = Path(folder) / "life.model"
         self.metric, self.search = self.one_of(METRICS), self.one_of(SEARCHES)
         if callable(self.search) or hasattr(self.search, "fit"):
-            self.metric = "manhattan"  # how `retrieve` measures what others have found
+            self.metric = "manhattan"  # the distance of `retrieve`
         self.vectors, self.labels = self.one_of(VECTORS), self.one_of(LABELS)
-        if self.vectors == "csr" and isinstance(self.search, AllRows):  # whose tree is of numbers
+        if self.vectors == "csr" and isinstance(self.search, AllRows):  # its tree contains numbers
             self.search = by_brute_force
         self.id_form = self.one_of(IDS)
         self.can_be_saved = not callable(self.metric) and isinstance(
@@ -139,7 +139,7 @@ class Life:
         if self.vectors != "csr" or self.metric == "cosine":
             X += 0.5  # cosine has no direction for zeros
         if self.vectors == "float32" and self.X and self.random.random() < 0.5:
-            X += 0.1  # which is no number of 32 bits
+            X += 0.1  # not representable in 32 bits
         return X
 
     def in_form(self, X: Any) -> Any:
@@ -324,6 +324,6 @@ class Life:
         if keeps and isinstance(made, nl.PositivekNN):
             made.set_params(rate=own.rate_)
         X, Y = self.arrays()
-        X = X.astype(own._items.vectors.dtype)  # k-means in float32 may number clusters otherwise
+        X = X.astype(own._items.vectors.dtype)  # k-means in float32 may number clusters differently
         X = sparse.csr_array(X) if self.vectors == "csr" else X
         return made.fit(X, Y, ids=self.ids)

@@ -450,7 +450,7 @@ def mlcwknn(X, Y, queries, query_neighbors):
 
 
 def dmlknn(Y, training_neighbors, query_neighbors, s, delta, cells, left_out=None):
-    """DML-kNN in exact fractions; `cells` is how many times s stands in the denominators.
+    """DML-kNN in exact fractions; `cells` is the factor of s in the denominators.
 
     left_out has for each query a training row that is as if it were not there, if any. Returns
     posteriors, decisions, prior, and for each query |A| and the lists of V and U.
@@ -513,7 +513,7 @@ def _log_weight(x):
 
 
 def positive_scores(Y, neighbors, distances, z, k):
-    """The scores that stand for these: certain labels first, faint ones continued, others last."""
+    """The scores of these sums: certain labels first, tiny sums continued, others last."""
     n, q = len(Y), len(Y[0])
     scores = np.empty((len(neighbors), q))
     for i, row in enumerate(log_sums(Y, neighbors, distances, z)):
@@ -537,7 +537,7 @@ def _log(S):
 
 
 def surrogate(truth, phi, tau=1.0):
-    """J: every pair of a label of the row and another one by itself; phi dense."""
+    """J, pair by pair of a label of the row and another one; phi is dense."""
     values = []
     for row, has in zip(phi, truth, strict=True):
         mine, others = np.flatnonzero(has), np.flatnonzero(~np.asarray(has, bool))

@@ -51,7 +51,7 @@ def runtime(compiler: str) -> list[str] | None:
 
 
 def build() -> None:
-    """Build the core anew."""
+    """Build the core."""
     shutil.rmtree(BUILD / "lib" / "nearlabel", ignore_errors=True)
     building = {**os.environ, "NEARLABEL_SANITIZE": "1", "CC": "gcc", "CXX": "g++"}
     command = [sys.executable, "setup.py", "--quiet", "build", "--build-base", str(BUILD)]

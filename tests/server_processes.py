@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-PATIENCE = 60  # seconds after which a test has failed, however busy the machine is
+PATIENCE = 60  # seconds until a test fails, even on a busy machine
 
 NURSERY = """
 import functools, json, os, sys
@@ -87,7 +87,7 @@ class Server:
             yield connection
 
     def answer(self, content: bytes, *, is_all: bool = False, seconds: float = PATIENCE) -> Answer:
-        """The first answer to raw bytes; `is_all` tells the server that no more will come."""
+        """The first response to raw bytes; `is_all` closes the sending side."""
         return first_answer(self.everything(content, is_all=is_all, seconds=seconds))
 
     def everything(
@@ -211,7 +211,7 @@ def until_closed(connection: socket.socket) -> bytes:
 
 
 def first_answer(received: bytes) -> Answer:
-    """The first answer of some bytes; its status is None where there is none."""
+    """The first response in some bytes; its status is None if there is none."""
     head, _, body = received.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     found = re.match(r"HTTP/1\.1 (\d{3})", first)

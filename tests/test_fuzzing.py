@@ -35,7 +35,7 @@ TEXTS = ("arff", "csv", "json", "jsonl", "sparse", "xml")
 
 
 def test_every_format_is_a_target():
-    assert {*FORMATS} - {"tsv"} < {*NAMES} == {*targets()}  # tabs are read as commas are
+    assert {*FORMATS} - {"tsv"} < {*NAMES} == {*targets()}  # tabs are read like commas
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -121,7 +121,7 @@ def test_a_client_waits_for_no_answer_and_counts_from_when_a_request_was_due(cli
         await asyncio.gather(*(clients.ask(one, due, connections, tally) for one in asked))
         connections.close()
         server.close()
-        await asyncio.sleep(0.01)  # in which they are closed
+        await asyncio.sleep(0.01)  # time for closing them
 
     asyncio.run(ask())
     assert order[-1] == 0

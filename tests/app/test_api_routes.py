@@ -640,7 +640,7 @@ def test_an_undone_upload_loses_its_file(pictures):
     assert pictures.post("/api/undo").json()["undone"]["said"] == "added 1 item"
     assert files_in(pictures.uploads) == first
     again = uploaded(pictures, picture(51)).json()
-    assert again["item"]["files"] == second  # and is there again when it is sent again
+    assert again["item"]["files"] == second  # a repeated upload creates it again
     for _ in range(2):
         pictures.post("/api/undo")
     assert files_in(pictures.uploads) == []
@@ -652,7 +652,7 @@ def test_a_file_with_the_content_of_an_item_is_never_removed(pictures, tmp_path)
     collection = pictures.collection
     features = item_features("pictures", collection.settings.features)
     run_index(collection, plan_index(collection, tmp_path / "pictures", features.files), features)
-    sent = uploaded(pictures, picture(0)).json()  # in place of the file that is missing
+    sent = uploaded(pictures, picture(0)).json()  # replaces the missing file
     assert (sent["id"], sent["is_new"]) == (1, False)
     pictures.post("/api/undo")
     assert collection.item(1).is_missing
@@ -664,7 +664,7 @@ def test_other_files_in_the_folder_of_uploads_stay(pictures):
     (pictures.uploads / "notes.png").write_bytes(b"not ours")
     pictures.post("/api/items/1/tags", json={"tags": ["x"]})
     pictures.post("/api/undo")
-    assert len(files_in(pictures.uploads)) == 2  # of another change
+    assert len(files_in(pictures.uploads)) == 2  # of a different change
     pictures.post("/api/undo")
     assert files_in(pictures.uploads) == ["notes.png"]
 

@@ -11,7 +11,7 @@ from nearlabel.app.responses import Refusal
 from nearlabel.app.service_settings import ServiceSettings
 
 TOKEN = "a-token-of-many-letters"
-CHANGE = {"json": {"tags": ["light"]}}  # which the item has already
+CHANGE = {"json": {"tags": ["light"]}}  # the item already has it
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def guarded(module_serving):
     return module_serving("vectors", host="0.0.0.0", token=TOKEN)
 
 
-# By which name.
+# Host names.
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_name_that_it_listens_on_is_its_own(tmp_path):
         check_host({}, settings)
 
 
-# From which page.
+# Origins.
 
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1", "https://127.0.0.1", "HTTP://127.0.0.1"])
@@ -151,7 +151,7 @@ def test_the_origin_is_not_checked_for_reads():
         check_site("QUERY", {"origin": "http://evil.example"})
 
 
-# With which token.
+# Tokens.
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_unexpected_errors_have_security_headers_too(client, monkeypatch):
     assert HEADERS.items() <= dict(answer.headers).items()
 
 
-# How large, and how slow.
+# Size and speed.
 
 
 @pytest.mark.parametrize("length", ["x", "-1", "+5", "1e3", "٣", "1,1", "0x10", "5 5", ""])

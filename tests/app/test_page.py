@@ -145,7 +145,7 @@ def test_a_picture_is_dropped_kept_and_undone(browser, collection, tmp_path):
         assert page.locator("#own-preview").evaluate("image => image.naturalWidth") == 64
         voters = page.locator(".suggestion").first.locator(".near")
         assert voters.count() >= 1
-        assert re.search(r"\d\.\d{3}", voters.first.inner_text())  # how far it is
+        assert re.search(r"\d\.\d{3}", voters.first.inner_text())  # progress
         groups = page.locator("#near h3 a").all_inner_texts()
         assert groups[0] == "green"
         assert page.locator("#near .strip").first.locator("img").count() == 3
@@ -255,7 +255,7 @@ def test_several_files_are_asked_about_in_turn(browser, collection, tmp_path):
             tile.dispatch_event(event)  # a picture of the page itself is dragged, or nothing
             drop(page, tmp_path / "c.jpg", kinds=["dragEnter", "dragOver"])
             assert page.locator("#drop").is_hidden() == is_own
-        page.wait_for_selector("#drop", state="hidden")  # nothing moves there any more
+        page.wait_for_selector("#drop", state="hidden")  # animations are disabled
 
 
 def test_slow_and_missing_responses(browser, collection):
@@ -368,7 +368,7 @@ def test_questions_are_answered_by_keys_alone(browser, collection):
 
         second = current()
         assert second != first
-        for key in "123":  # whatever was marked before, the third is marked in the end
+        for key in "123":  # in the end the third is marked, whatever was marked before
             mark = page.locator(f".question[data-id='{second}'] .mark").nth(int(key) - 1)
             if (mark.get_attribute("aria-pressed") == "true") != (key == "3"):
                 page.keyboard.press(key)
@@ -484,7 +484,7 @@ def test_the_grid_is_searched_filtered_and_tagged_in_bulk(browser, collection):
         page.fill("#selection [name=tags]", f"{MARKUP}; new")
         page.press("#selection [name=tags]", "Enter")
         page.wait_for_function("() => document.querySelectorAll('.tile').length === 16")
-        assert not page.locator("#selection").is_visible()  # those two are not shown any more
+        assert not page.locator("#selection").is_visible()  # those two are no longer shown
         page.goto("/?tag=new")
         assert page.locator(".tile").count() == 2
         assert page.locator(".tile .chip").first.inner_text() == MARKUP

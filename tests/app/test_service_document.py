@@ -287,7 +287,7 @@ def test_every_address_is_in_the_table(described):
         assert shown == numbers, address
         ok = about["responses"].get("200", about["responses"].get("201"))
         told = {*words(answer)}
-        for short in re.findall("[A-Z]{4,}", answer):  # the fields are listed where it is new
+        for short in re.findall("[A-Z]{4,}", answer):  # the fields are listed where it first occurs
             told |= listed.setdefault(short, told)
         assert fields(described, ok["content"]["application/json"]["schema"]) <= told, address
         used = {word for word in (*words(given), *words(answer)) if not word.startswith("/api")}

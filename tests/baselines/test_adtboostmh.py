@@ -104,7 +104,7 @@ def test_every_round_is_that_of_the_formulas(problem):
 def xor():
     """A label that two features decide together, and one that is their sum."""
     X = np.array([[a, b] for a in (0, 1) for b in (0, 1)] * 5, float)
-    X[0, 0] = 0.1  # else no first cut would be better than another
+    X[0, 0] = 0.1  # otherwise all first cuts would be equally good
     return X, np.column_stack([X[:, 0].round() != X[:, 1], X.sum(axis=1) > 0.5]).astype(int)
 
 

@@ -107,14 +107,14 @@ def test_left_out_regressions_do_not_reveal_rare_labels():
         X, shares = random.normal(size=(600, 8)), 0.5 / np.arange(1, 41)
         Y = (random.random((600, 40)) < shares).astype(int)
         model = nl.BlendedNeighbors(5, readings=[]).fit(X[:300], Y[:300])
-        chances = np.tile(shares, (300, 1))  # which are learned from no row
+        chances = np.tile(shares, (300, 1))  # they do not depend on single rows
         left_out = precision(Y[:300], model.left_out_scores()) - precision(Y[:300], chances)
         new = precision(Y[300:], model.label_scores(X[300:])) - precision(Y[300:], chances)
         gains.append(left_out - new)
     assert abs(np.mean(gains)) < 3 * np.std(gains, ddof=1) / np.sqrt(len(gains))
 
 
-@pytest.mark.parametrize("most", [0, 2_000])  # labels that are all looked at
+@pytest.mark.parametrize("most", [0, 2_000])  # largest number of labels with a dense matrix
 def test_inputs_of_a_left_out_row_do_not_depend_on_its_labels(data, most, monkeypatch):
     """Of a reading that has no tables, the regressions and the frequencies."""
     monkeypatch.setattr(learned_blend, "DENSE_LABELS", most)
@@ -204,7 +204,7 @@ def test_many_labels(monkeypatch, tmp_path):
     X, Y, queries = data.data.X, data.data.Y, data.queries.X
     few = nl.BlendedNeighbors(40).fit(X, Y)
     assert few.needs.dense_scores
-    all_scored = few.label_scores(queries)  # before the limit, by which columns differ, is lowered
+    all_scored = few.label_scores(queries)  # before the limit is lowered
     monkeypatch.setattr(learned_blend, "DENSE_LABELS", 10)
     monkeypatch.setattr("nearlabel.blend.blended_neighbors.DENSE_LABELS", 10)
     many = nl.BlendedNeighbors(40).fit(X, Y)
@@ -216,7 +216,7 @@ def test_many_labels(monkeypatch, tmp_path):
     assert np.corrcoef(np.arange(60), totals)[0, 1] < -0.5
     mine, theirs = (precision(data.queries.Y, one) for one in (scores, all_scored))
     assert mine == pytest.approx(theirs, abs=0.03)
-    # The labels that are looked at must not tell which ones a training row carries: with those
+    # The candidate labels must not reveal which ones a training row carries: with those
     # of all left-out scores, left_out was .53.
     left_out = precision(Y, many.left_out_scores())
     assert left_out == pytest.approx(mine, abs=0.03)

@@ -156,7 +156,7 @@ def test_choices_are_the_best_candidates(data):
         *(best["spread"], best["weight"], best["metric"]),
     )
     assert model.kernel_scores_[model.kernel_] == max(model.kernel_scores_.values())
-    # The score of a candidate is that of ML-kNN on the rows that it alone gives.
+    # The score of a candidate is that of ML-kNN with this candidate only.
     given = nl.LabelSpace(
         model.kernel_, spread=best["spread"], weight=best["weight"], metric=best["metric"]
     )

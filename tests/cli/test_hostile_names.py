@@ -141,7 +141,7 @@ def test_a_contact_sheet(here, tmp_path):
     for query in ("1", "2", "10"):
         assert run(["retrieve", "c", query, "--html", str(tmp_path / "sheet.html")]) == 0
         text = (tmp_path / "sheet.html").read_text(encoding="utf-8")
-        assert not (CONTROL - {"\u202e"}) & set(text)  # which ends with its element, bdi
+        assert not (CONTROL - {"\u202e"}) & set(text)  # isolated by the bdi element
         page = Page(text)
         assert "script" not in {name for name, _ in page.elements}
         for name, attributes in page.elements:

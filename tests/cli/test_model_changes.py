@@ -195,7 +195,7 @@ def test_single_labels_are_added_and_removed(ask, fail, folder):
 
 def test_existing_items_can_be_skipped(ask, fail, folder):
     head, *rows = Path("all.csv").read_text().splitlines()
-    table("later.csv", [f"{rows[0]};fresh", *rows[1:]])  # a new label of an item that is there
+    table("later.csv", [f"{rows[0]};fresh", *rows[1:]])  # a new label of an existing item
     given = told(ask("add", "old.model", "later.csv", "--skip-known", "--json"))
     assert (given["added"], given["skipped"], given["new_labels"]) == (10, 90, [])
     assert ask("rank", "old.model", "new.csv") == ask("rank", "all.model", "new.csv")
@@ -333,7 +333,7 @@ def named(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", ["npz", "arff", "csv", "jsonl", "json", "parquet", "txt"])
 def test_files_of_every_format(ask, named, tmp_path, monkeypatch, kind):
-    """Labels are matched by name; sparse text has names in files beside it."""
+    """Labels are matched by name; sparse text has names in files next to it."""
     pytest.importorskip("polars")
     data, folder = named
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)

@@ -29,7 +29,7 @@ def test_no_digit_is_lost_at_any_width(capsys, columns):
     assert max(map(len, printed.splitlines())) <= columns
     expected = sorted(cell for numbers in NUMBERS for cell in numbers)
     assert sorted(re.findall(r"\d\.\d{4} ±\d\.\d{4}", printed)) == expected
-    for name in NAMES:  # wrapped where there is too little room
+    for name in NAMES:  # wrapped if there is too little space
         assert name.split()[0] in printed
 
 

@@ -96,7 +96,7 @@ def test_a_picture_set_is_found_by_its_name(ask, scenes, monkeypatch):
 
 
 def test_networks_are_compared_by_cosine_distance_unless_asked_otherwise(ask, scenes, made):
-    ask("models", "get", "pplcnetv2", "--from", made[1])  # which auto takes then
+    ask("models", "get", "pplcnetv2", "--from", made[1])  # the choice of auto
     usual = json.loads(ask("evaluate", "scenes", "--json", "--split", "holdout"))
     assert usual["picture_features"] == "pplcnetv2"
     assert (usual["distance"], usual["scale"]) == ("cosine", "none")

@@ -37,7 +37,7 @@ def nearlabel(*arguments, **options):
     )
 
 
-# Prints a million characters, and loads next to nothing.
+# Prints a million characters with few imports.
 PRINTING = """
 from nearlabel.cli import main
 from nearlabel.cli.app import app

@@ -380,13 +380,13 @@ def test_the_example_of_the_documentation(folder, ask):
     (code,) = re.findall(r"```python\n(.*?)```", how_to, re.DOTALL)
     fit, rank = (line.split()[1:] for line in commands.splitlines())
     ask(*fit)
-    ask(*fit, "--scale", "minmax")  # as the code does; alone, the command may choose another
+    ask(*fit, "--scale", "minmax")  # as in the Python code; by default the command chooses a scale
     ranked = json.loads(ask(*rank, "--json"))
     names = {**globals(), "make_column_transformer": make_column_transformer}
     exec(compile(code, "data.md", "exec"), names)
     assert len(code.splitlines()) <= 10
     assert names["ranked"].names.tolist() == each(ranked, "label")
     np.testing.assert_allclose(names["ranked"].scores, each(ranked, "score"))
-    again = json.loads(ask(*rank, "--json"))  # by the model of the code, which was saved
+    again = json.loads(ask(*rank, "--json"))  # with the model saved by the Python code
     assert each(again, "label") == each(ranked, "label")
     assert ask("predict", "songs.model", "new.csv").count("song ") == 9

@@ -17,7 +17,7 @@ import pytest
             "unknown option --algoritm; did you mean '--algorithm'?",
         ),
         (
-            "evaluate songs.csv --minutes 3",  # nothing like --impute
+            "evaluate songs.csv --minutes 3",  # no similar option
             "unknown option --minutes; 'nearlabel evaluate --help' lists all options",
         ),
         (

@@ -70,7 +70,7 @@ def traces_of_vector(vector: np.ndarray) -> Iterator[bytes]:
 def traces_of_text(text: str) -> Iterator[bytes]:
     for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
         yield text.encode(encoding)
-    yield text.encode().hex().encode()  # as the log has paths
+    yield text.encode().hex().encode()  # in the form of paths in the log
 
 
 def traces() -> dict[tuple[str, Any], list[bytes]]:
@@ -145,7 +145,7 @@ def assert_nothing_else(folder: Path) -> set[tuple[str, Any]]:
 
 
 class Home:
-    """A collection, and pictures beside it."""
+    """A collection, and pictures next to it."""
 
     def __init__(self, folder: Path, **chosen: Any) -> None:
         self.top, self.folder = folder, folder / "c"
@@ -273,7 +273,7 @@ def test_a_tag_that_others_had_goes_with_the_last_of_them():
         photos.undo()
         assert photos.tags() == []
         photos.tag(2, TAGS[1])
-        photos.rename_tag(TAGS[1], TAGS[0])  # which nobody has
+        photos.rename_tag(TAGS[1], TAGS[0])  # unused
         photos.tag(3, TAGS[2])
         photos.forget(2)
         assert_nothing_else(place.folder)

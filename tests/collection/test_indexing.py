@@ -62,7 +62,7 @@ def features_of(store):
 
 
 def index(store, folder, n_jobs=None, progress=None):
-    """Index a folder; new, changed, known, unchanged and gone files."""
+    """Index a folder; return its new, changed, known, unchanged and deleted files."""
     features = features_of(store)
     plan = plan_index(store, folder, features.files)
     report = run_index(store, plan, features, n_jobs=n_jobs, progress=progress)

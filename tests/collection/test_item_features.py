@@ -58,7 +58,7 @@ def test_the_scale_of_moments_does_not_depend_on_other_pictures() -> None:
     assert rows.shape == (3, 294)
     assert rows.dtype == np.float32
     bands = rows.reshape(3, 3, 2, 7, 7)
-    assert np.abs(bands[0]).max() < 0.001  # grey is about the zero of all
+    assert np.abs(bands[0]).max() < 0.001  # grey is near zero in all features
     assert bands[1, 0, 0] == pytest.approx(0.5, abs=1e-3)
     assert bands[2, 0, 1, :, 0] == pytest.approx([0, 0, 0, 1, 0, 0, 0])  # half black, half white
     assert np.array_equal(made.vectors([half])[0], rows[2])

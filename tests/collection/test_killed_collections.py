@@ -125,7 +125,7 @@ class Lives:
             pass
         if (
             last >= 0 and step_of(last) == "index"
-        ):  # all of the files are there, if not all are in the collection
+        ):  # all files exist, though perhaps not all are in the collection
             for top in (self.killed, self.whole):
                 put_files(top / "photos", last)
         self.step, self.changes = last + 1, changes

@@ -61,7 +61,7 @@ def test_changes_equal_a_new_fit(tmp_path: Path, method: Any, is_sparse: bool) -
         since.update(touched)
         if step % 4:
             learner.follow(touched)
-        else:  # as the next process would find it
+        else:  # as a new process would load it
             learner = Learner(tmp_path, settings(**method), store)
             assert learner.opened(saved, digest) == []
             learner.follow(since)
@@ -264,7 +264,7 @@ def test_a_failed_change_is_made_by_the_next_one(
 
 
 def test_replayed_states_of_an_item_do_not_count(tmp_path: Path) -> None:
-    """An item that was cleared and decided again stands behind those that came meanwhile."""
+    """An item that was cleared and decided again comes after those decided meanwhile."""
     store = filled(20)
     learner = opened(store, tmp_path)
     digest = learner.save(1)

@@ -23,7 +23,7 @@ METHODS = (
 
 
 def filled(path, method=None):
-    """Sixty items, of which fifty have tags."""
+    """Sixty items, fifty of them with tags."""
     collection = Collection.create(path, kind="vectors", method=method)
     named = [(str(at), x) for at, x in enumerate(X)]
     collection.add([NewItem(vector_content(name, x), x, name=name) for name, x in named])

@@ -82,7 +82,7 @@ def tag_in_turns(collection, ids):
 @pytest.mark.parametrize("decided", [0, 1, 20, 40])
 def test_the_nearest_of_all_items(made, metric, is_sparse, decided):
     X = grid(40)
-    if metric == "cosine":  # which has no exact ties but those of equal rows
+    if metric == "cosine":  # the only exact ties are those of equal rows
         X = np.random.default_rng(0).normal(size=X.shape) * (X != 1)
         X[[7, 31, 38]] = X[[3, 3, 0]]
     collection = made(sparse.csr_array(X) if is_sparse else X, metric=metric)

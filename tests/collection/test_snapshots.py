@@ -191,7 +191,7 @@ def test_nothing_can_be_changed_inside(songs, learned):
         with songs.snapshot(learned=learned):
             with pytest.raises(RuntimeError, match="cannot be changed while this thread reads it"):
                 write(songs)
-            elsewhere(songs.last_change)  # nothing is held
+            elsewhere(songs.last_change)  # no lock is held
     assert (seen(songs), files_of(songs.path)) == (before, files)
     for write in WRITING:
         write(songs)

@@ -146,7 +146,7 @@ def test_a_file_with_another_content_is_the_same_item(photos):
     assert photos.item(1).content == content_of(b"edited")
     np.testing.assert_array_equal(photos.vectors([1]), np.float32([vector("edited")]))
     rows = photos._folder.source.rows()
-    assert rows.ids.tolist() == [2, 1]  # learned again, as the last one
+    assert rows.ids.tolist() == [2, 1]  # learned again, and now the last
     assert rows.learned.tolist() == [before[1], before[1] + 1]
     photos.undo()
     np.testing.assert_array_equal(photos.vectors([1]), np.float32([vector("a")]))
@@ -210,7 +210,7 @@ def test_each_decision_may_have_an_author_of_its_own(photos):
     assert photos.decide([(1, "sky", True, "person")]) is None  # it is already decided
     assert photos.item(1).tags["sky"].by == "suggestion"
     photos.decide([(1, "sky", None, "person"), (1, "sky", False, "suggestion")])
-    assert photos.item(1).tags["sky"][:2] == (False, "suggestion")  # of two the last one counts
+    assert photos.item(1).tags["sky"][:2] == (False, "suggestion")  # the last one counts
     for by in ("robot", None, 1):
         with pytest.raises(ValueError, match="by must be one of 'person', 'suggestion'; got"):
             photos.decide([(1, "new", True), (2, "new", True, by)])
@@ -390,7 +390,7 @@ def test_an_empty_change_is_not_the_next_undo(photos):
         ("tag", 1, "tagged 1 item"),
         ("reject", 0, "took tags away from 0 items"),
         ("vectors", 12, "computed the vectors of 12 items again"),
-        ("{1} {0.x}", 2, "{1} {0.x} 2 items"),  # of a database that others have altered
+        ("{1} {0.x}", 2, "{1} {0.x} 2 items"),  # of a manipulated database
     ],
 )
 def test_changes_in_words(kind, items, said):
@@ -433,7 +433,7 @@ def test_items_by_a_part_of_their_name(photos):
     assert ids("CA") == [2, 4]
     assert ids("") == ids(None) == [1, 2, 3, 4]
     assert ids("img 1") == ids("\0") == ids("/photos") == ids("\u00e9") == []
-    assert ids("\ud83d") == ids("?") == [2, 4]  # names have it for half of a character
+    assert ids("\ud83d") == ids("?") == [2, 4]  # an escape for half of a character
     photos.tag([1, 2], "sea")
     assert ids("img_1", tag="sea") == [1]
     assert ids("img_1", state="untagged") == [3]
@@ -484,7 +484,7 @@ def test_items_are_called_by_where_their_files_are(photos):
     assert called(missing=["b.jpg"]) == "a.jpg"
     assert called(["2024/new.jpg"], ["a.jpg"]) == "2024/new.jpg"
     assert called([os.fsdecode(b"caf\xe9.jpg")], ["2024/new.jpg"]) == r"caf\xe9.jpg"
-    assert called(missing=[os.fsdecode(b"caf\xe9.jpg")]) == "a.jpg"  # nowhere any more
+    assert called(missing=[os.fsdecode(b"caf\xe9.jpg")]) == "a.jpg"  # no file left
     assert called(["a.jpg"]) == "a.jpg"
 
 

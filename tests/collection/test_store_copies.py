@@ -163,7 +163,7 @@ def test_nothing_is_left_of_a_forgotten_item(tmp_path, is_sparse):
         collection.add([NewItem(content_of(b"x"), vector(50), (file,), "x")])
         collection.add([NewItem(content_of(b"y"), vector(51), (file,), "secret name")])
         assert collection.counts()["items"] == 7
-        collection.undo()  # the second content of item 7 is known to nobody but its file
+        collection.undo()  # only its file has the second content of item 7
         collection.add([NewItem(content_of(b"z"), vector(52), (file,), "secret name")])
         collection.tag([1, 2, 7], ["shared"])
         collection.tag(7, ["secret tag", "secret other"])

@@ -18,7 +18,7 @@ from nearlabel.collection import Collection, CollectionError, FileState, NewItem
 from nearlabel.collection.records import content_of
 
 N = 8
-BOTH = [False, pytest.param(True, marks=pytest.mark.slow)]  # whether it is only read
+BOTH = [False, pytest.param(True, marks=pytest.mark.slow)]  # whether it is readonly
 
 
 @pytest.fixture(scope="module")

@@ -215,7 +215,7 @@ class Machine(RuleBasedStateMachine):
         )
         after = copy.deepcopy(self.now)
         given = {(item, tag): False for tag in no} | {(item, tag): True for tag in yes}
-        for key, answer in given.items():  # of two answers of one file the first counts
+        for key, answer in given.items():  # the first file with a path counts
             if overrule or key not in after.decisions:
                 after.decisions[key] = answer
         report = import_files(self.collection, [file], overrule=overrule)
@@ -236,9 +236,9 @@ class Machine(RuleBasedStateMachine):
         owners = {path: item for path, (item, _) in self.now.files.items()}
         found = {}
         for file in table_of(path).read(path):
-            taken = re.fullmatch(r".* \(item (\d+)\)", file.file)  # its path is that of another
+            taken = re.fullmatch(r".* \(item (\d+)\)", file.file)  # another item has its path
             item = int(taken[1]) if taken else owners.get(file.file)
-            if item is None:  # it has no file any more, and is called as before
+            if item is None:  # without a file it keeps its name
                 continue
             found[self.now.items[item]] = set(file.yes)
             assert file.content in (None, content_of(self.now.items[item].encode()))

@@ -139,7 +139,7 @@ def test_pages_that_never_arrived(model):
         assert numbers(read_changes(model, digest)) == [0]
     put(path, bytes(HEAD))  # its head did not arrive
     assert read_changes(model, digest) == []
-    put(path, bytes(HEAD) + whole[HEAD:])  # that is no crash: there were records
+    put(path, bytes(HEAD) + whole[HEAD:])  # not a crash: there were records
     with pytest.raises(FileError, match="not a nearlabel journal"):
         read_changes(model, digest)
 
@@ -253,7 +253,7 @@ def test_a_record_that_is_completed_while_it_is_read(written, monkeypatch):
 
     def complete(_):
         put(path, whole)
-        return False  # the writer has gone
+        return False  # the writer has exited
 
     monkeypatch.setattr(journal_records, "_has_writer", complete)
     assert read(model) == [0, 1, 2]

@@ -187,7 +187,7 @@ def test_invalid_forms_in_files(tree):
     kind=st.sampled_from([list, tuple, set, frozenset]),
 )
 def test_random_tags_round_trip(rows, kind):
-    rows = [*rows, ["sea"]]  # so that they can be nothing else
+    rows = [*rows, ["sea"]]  # so that they are unambiguous
     tags = read_tags([kind(row) for row in rows])
     matrix, unknown = tags.matrix_of(tags.names())
     assert not unknown

@@ -72,7 +72,7 @@ def test_a_frame_can_be_asked_for(put):
 
 
 def test_the_columns_of_a_model_in_another_format(tmp_path):
-    """What a model takes by name can stand in any format."""
+    """A model finds its columns by name in any format."""
     made = nl.datasets.make_local_labels(20, 3, 4)
     for suffix in (".npz", ".arff", ".txt"):
         nl.datasets.save(made, tmp_path / f"toy{suffix}")

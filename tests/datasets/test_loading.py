@@ -82,7 +82,7 @@ def test_round_trip(tmp_path_factory, data):
 
 def test_from_format_to_format(tmp_path, made):
     data = made
-    for suffix in (*SUFFIXES, *reversed(SUFFIXES)):  # each after each of its neighbors
+    for suffix in (*SUFFIXES, *reversed(SUFFIXES)):  # every pair of formats
         nl.datasets.save(data, tmp_path / f"one{suffix}")
         data = nl.datasets.load(tmp_path / f"one{suffix}")
         assert_same(data, made)

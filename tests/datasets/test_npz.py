@@ -149,7 +149,7 @@ LABELS = {
     "Y_shape": np.array([N, 50]),
 }
 NAMED = {"row_names": np.array([f"row {row}" for row in range(N)])}
-BACKWARDS = {  # features in descending order, which are sorted
+BACKWARDS = {  # features in descending order have to be sorted
     "X_data": np.ones(4 * N),
     "X_indices": np.tile([9, 7, 3, 0], N),
     "X_indptr": np.arange(0, 4 * N + 1, 4),

@@ -56,7 +56,7 @@ def test_labels_in_blocks_and_a_temporary_folder(client, items, folder_of, tmp_p
     found = nl.distributed.fit(nl.MLkNN(5), folder_of(items.X), labels, client, ids=range(1, 701))
     assert_same(found, nl.MLkNN(5).fit(items.X, items.Y), items.X[:20])
     assert found.ids_[0] == 1
-    found.forget([1])  # an ordinary model, which can change
+    found.forget([1])  # an ordinary model, which can be updated
     assert_same(found, nl.MLkNN(5).fit(items.X[1:], items.Y[1:]), items.X[:20])
 
 

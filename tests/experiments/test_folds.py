@@ -67,7 +67,7 @@ def test_leave_one_out(made, name):
 
 
 def test_as_many_parts_as_rows_hide_each_row_from_all(made):
-    # Leave-one-out to the letter. Methods that learn nothing from neighbors see no difference.
+    # Literal leave-one-out. It makes no difference for methods that learn nothing from neighbors.
     few = made.rows(np.arange(40))
     parts = splits(few, "cv40", seed=0)
     assert sorted(int(part.test[0]) for part in parts) == list(range(40))

@@ -166,7 +166,7 @@ def test_holdouts_that_overlap_in_no_row(made):
     for place, (train, test) in enumerate(splitter.split(made.X)):
         model = nl.MLkNN(n_neighbors=4).fit(made.X[train], made.Y[train])
         expected = scorer("ranking_loss")(model, made.X[test], made.Y[test])
-        # The rows of a part are put in order, which may move the last digit of a mean.
+        # The rows of a part are sorted, which may change the last digit of a mean.
         found = search.cv_results_[f"split{place}_test_score"][0]
         assert found == pytest.approx(expected, rel=1e-14)
 

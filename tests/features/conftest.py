@@ -1,4 +1,4 @@
-"""Networks with made-up weights in an empty cache."""
+"""Networks with random weights in an empty cache."""
 
 from __future__ import annotations
 

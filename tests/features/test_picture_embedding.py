@@ -176,7 +176,7 @@ def test_a_function_whose_rows_change_their_length():
 
 
 def own_model(folder, *, layout="NCHW", size=(6, 4), settings=""):
-    """A file of a user that gives the mean of each color, and its settings beside it."""
+    """A user's network file that returns the mean of each color, and its settings."""
     width, height = size
     graph = OnnxGraph("own")
     axes = [2, 3] if layout == "NCHW" else [1, 2]

@@ -291,7 +291,7 @@ def test_a_pipeline_without_any_picture_to_scale(tmp_path):
 
 
 def test_rows_that_do_not_fit_the_names_are_refused():
-    class Forgetful(GridMoments):  # as one in another process, which cannot say what it skips
+    class Forgetful(GridMoments):  # like a remote one, which cannot report what it skips
         def transform(self, X):
             return super().transform([*X][:1])
 

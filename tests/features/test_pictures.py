@@ -259,7 +259,7 @@ def bomb(format, side=60_000):
 def test_bombs(format):
     with pytest.raises(UnreadablePicture, match=r"60,000 x 60,000 pixels"):
         upright_rgb(bomb(format), at_least=(100, 100))
-    if format == "JPEG":  # fewer, but not in full
+    if format == "JPEG":  # fewer pixels, but incomplete
         with pytest.raises(UnreadablePicture, match=r"16,000 x 16,000 pixels"):
             upright_rgb(bomb(format, 16_000))
 

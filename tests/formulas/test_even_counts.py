@@ -73,7 +73,7 @@ def test_a_cluster_draws_from_the_carriers_of_all(problem, s):
 
 
 @given(problem=problems(), s=SMOOTHING)
-def test_the_terms_of_an_explanation_make_its_score(problem, s):
+def test_the_terms_of_an_explanation_determine_its_score(problem, s):
     X, Y, queries, k = problem
     found = oracles.neighbors(X, k, queries)[0]
     _, draws = oracles.even_mlknn(Y, oracles.neighbors(X, k)[0], found, s)

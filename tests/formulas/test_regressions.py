@@ -167,7 +167,7 @@ def test_standardized_columns(X, share, seed):
     np.testing.assert_allclose(
         standard.scale[moving], exact.std(axis=0)[moving].astype(float), rtol=1e-10
     )
-    # What is not centered is no farther from zero than it is wide.
+    # Columns that are not centered have a mean of at most their spread.
     assert np.all(np.abs(dense.mean(axis=0)) <= 1 + 1e-12)
 
 

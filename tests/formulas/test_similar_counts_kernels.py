@@ -121,9 +121,9 @@ ENTRIES, POSTINGS, COUNTS = (f"{name} .*indptr" for name in ("entries", "posting
         ({"posting_rows": [0, 1, -1]}, "posting_rows.*row numbers"),
         ({"tolerance": -1}, "tolerance.*0"),
         ({"tolerance": 2**31}, "tolerance.*0"),
-        ({"admissible": [0]}, "results.*row"),
-        ({"with_label": np.zeros((2, 3))}, "results.*row"),
-        ({"without_label": np.zeros((1, 2))}, "results.*row"),
+        ({"admissible": [0]}, "admissible.*row"),
+        ({"with_label": np.zeros((2, 3))}, "admissible.*row"),
+        ({"without_label": np.zeros((1, 2))}, "admissible.*row"),
     ],
 )
 def test_impossible_input_is_refused(changed, message):
@@ -140,7 +140,7 @@ def test_numbers_that_overflow_wrap_around():
     assert given["without_label"].tolist() == [[most, most], [0, 0]]
     given = arrays(entries=[-(2**31), most, -1, most], tolerance=most)
     CORE.tally_admissible(**given)
-    assert given["admissible"].tolist() == [2, 2]  # no count is beyond such a tolerance
+    assert given["admissible"].tolist() == [2, 2]  # no count exceeds this tolerance
 
 
 def test_arrays_of_other_types_are_refused():

@@ -18,7 +18,7 @@ from nearlabel.datasets import Dataset, load, save
 from nearlabel.datasets.formats import FORMATS
 from nearlabel.datasets.text_lines import names_or_numbers
 
-LONGEST = 600  # characters of a message, the file's name aside
+LONGEST = 600  # characters of a message without the file name
 
 
 def assert_clean(error: Exception, path: Path) -> None:
@@ -140,5 +140,5 @@ def _answer(model: Any, items: Any) -> list[Any]:
         ValueError,
         TypeError,
         AttributeError,
-    ):  # items of another form, or parts that do not fit together
+    ):  # items of a wrong form, or inconsistent parts
         return []

@@ -23,7 +23,7 @@ from nearlabel.datasets.text_lines import names_or_numbers, truth
 
 def plain_text(content: bytes) -> str:
     content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
-    for encoding in ("utf-32", "utf-16"):  # the mark of the one begins as that of the other does
+    for encoding in ("utf-32", "utf-16"):  # one byte-order mark is a prefix of the other
         for order in ("le", "be"):
             if content.startswith("\ufeff".encode(f"{encoding}-{order}")):
                 return content.decode(encoding)
@@ -45,7 +45,7 @@ def assert_cells(data: Dataset, features: Cells, labels: Cells) -> None:
         assert values == [str(cell).strip() == value for cell in features[column]], name
     names = names_or_numbers(data.label_names, data.Y.shape[1])
     for name, values in zip(names, dense(data.Y).T.tolist(), strict=True):
-        if labels:  # otherwise they stand in a column of tags
+        if labels:  # otherwise they are in a column of tags
             assert values == [_number(cell) for cell in labels[name]], name
 
 

@@ -143,7 +143,7 @@ def _verifier(oracle: Callable[[Dataset, bytes], None] | None) -> Callable[[Data
 def _verify_tags(files: list[TaggedFile], _: bytes) -> None:
     for one in files:
         assert all(tag and keyword_tag(tag) == tag for tag in (*one.yes, *one.no))
-    named = [one for one in files if one.file.isprintable()]  # no half of a surrogate pair
+    named = [one for one in files if one.file.isprintable()]  # no unpaired surrogates
     write_json_tags(_folder() / "again.jsonl", named)
     assert read_json_tags(_folder() / "again.jsonl") == named
 

@@ -62,7 +62,7 @@ def test_sums(problem, rows_at_once, seed):
     np.testing.assert_array_equal(ours.indices, counts.indices)
     np.testing.assert_array_equal(ours.indptr, counts.indptr)
     np.testing.assert_array_equal(twin.indices, counts.indices)
-    np.testing.assert_array_equal(ours.data, twin.data)  # zeros of either sign are one weight
+    np.testing.assert_array_equal(ours.data, twin.data)  # zeros of either sign are the same weight
     for row in range(min(3, len(graph))):
         for label in counts.indices[counts.indptr[row] : counts.indptr[row + 1]][:5]:
             total = 0.0

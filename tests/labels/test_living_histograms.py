@@ -140,7 +140,7 @@ def test_updated_tables_equal_new_ones(states, k, groups, bits, at_once, n_jobs)
             known.append((living, answers(living, k)))
             assert_same_answers(known[-1][1], answers(true, k))
             before = after
-        for state, answer in known:  # nothing has changed what older states say
+        for state, answer in known:  # older states have not changed
             assert_same_answers(answers(state, k), answer)
             assert_same(copy.deepcopy(state).compacted(), state.compacted())
 
@@ -159,7 +159,7 @@ def test_a_change_shares_all_blocks_but_those_it_touches(monkeypatch):
         state = living.changed([changes], np.array([n]), q)
         if state.pool is living.pool:
             copied = np.sum(state.slot[: len(living.slot)] != living.slot)
-            assert copied <= len(changes.label) + 1  # one to which cells were moved
+            assert copied <= len(changes.label) + 1  # a block to which cells were moved
         pools += state.pool is not living.pool
         assert len(state.pool.blocks) < 4 * len(state.slot)
         rows, living = after, state

@@ -155,7 +155,7 @@ def test_explain_takes_one_item_in_any_form_and_reads_well(data, model):
     x = data.X[3] + np.float32(0.1)
     forms = [x, x[None, :], x.tolist(), sparse.csr_array(x[None, :])]
     if hasattr(sparse.coo_array(x), "reshape") and sparse.coo_array(x).ndim == 1:
-        forms.append(sparse.coo_array(x))  # what a row of a csr_array is in today's SciPy
+        forms.append(sparse.coo_array(x))  # the type of a row of a csr_array in current SciPy
     forms.append(pytest.importorskip("polars").Series(x))
     texts = {str(model.explain(form)) for form in forms}
     assert len(texts) == 1

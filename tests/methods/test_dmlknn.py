@@ -180,11 +180,11 @@ def test_extreme_smoothing_stays_finite(s):
     data = nl.datasets.make_local_labels(200, 4, 8)
     got = nl.DMLkNN(4, 1, s).fit(data.X, data.Y).label_scores(data.X).toarray()
     assert np.isfinite(got).all()
-    if s == 1e99:  # nothing counts beside it
+    if s == 1e99:  # it outweighs all counts
         np.testing.assert_allclose(got, 0.5)
         return
     none = nl.DMLkNN(4, 1, 0).fit(data.X, data.Y).label_scores(data.X).toarray()
-    # It tends to no smoothing, but where nothing was seen, to 1/2 and not to the prior.
+    # The limit is no smoothing, except for unseen evidence: 1/2 instead of the prior.
     same = np.isclose(got, none, atol=1e-6)
     assert 0.99 < same.mean() < 1
     np.testing.assert_allclose(got[~same], 0.5, atol=1e-6)

@@ -95,8 +95,8 @@ def assert_nothing_is_left(model, folder):
     while indices.base is not None:
         indices = indices.base
     assert Q - 1 not in indices
-    # The label stays, as a column without rows: the numbers of the others must not change. A name
-    # that tells of a row is taken away by a fit without it.
+    # The label remains as a column without rows: the numbers of the others must not change. A name
+    # that would reveal a row is removed by a new fit without it.
     assert model.label_names_.tolist() == NAMES
     assert any(text in pickle.dumps(model) for text in texts(NAMES[-1]))
 

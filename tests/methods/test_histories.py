@@ -32,7 +32,7 @@ def assert_same_answers(life, model, fresh, queries, *, keeps):
     np.testing.assert_array_equal(mine, theirs)
     top = model.rank(queries, top=3)
     np.testing.assert_array_equal(top.labels, fresh.rank(queries, top=3).labels)
-    if not (keeps and isinstance(model, nl.PositivekNN)):  # whose cut is the one that was learned
+    if not (keeps and isinstance(model, nl.PositivekNN)):  # the learned threshold is kept
         if life.labels != "classes":
             wanted = fresh.predict_proba(queries)
             np.testing.assert_array_equal(model.predict_proba(queries), wanted)

@@ -264,7 +264,7 @@ def test_left_out_scores_are_near_those_of_models_without_the_row(keep_features)
     rows = np.arange(60)
     found = model._left_out_scores(graph, X, rows).toarray()
     own = model._scores(graph, X).toarray()
-    # The regressions fitted again without each row, its neighbors and the others' as they were.
+    # Regressions fitted again without each row, with unchanged neighbors of all rows.
     inputs = neighbor_counts(graph, data.Y).toarray() / 5
     inputs = np.hstack([inputs, X]) if keep_features else inputs
     inputs = (inputs - inputs.mean(axis=0)) / inputs.std(axis=0)

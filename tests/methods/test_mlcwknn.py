@@ -76,7 +76,7 @@ def test_equals_the_literal_method(problem, is_sparse, metric):
     model = nl.MLCWkNN(n_neighbors=k, metric=metric).fit(form(X), form(Y))
     scores = model.label_scores(form(queries)).toarray()
     np.testing.assert_allclose(scores, np.array(expected, float), rtol=0, atol=1e-10)
-    # Where a label has just half of the weight, it is not predicted, whatever the rounding errors.
+    # A label with exactly half of the weight is not predicted, despite rounding errors.
     clear = [[v == 0.5 or abs(v - 0.5) > 1e-12 for v in row] for row in expected]
     decided = np.array([[v > 0.5 for v in row] for row in expected])
     predicted = model.predict(form(queries))
@@ -252,7 +252,7 @@ class TestFiles:
 
 def test_memory_follows_the_labels_present():
     """Nothing of size rows x labels: even one byte each would be 1,000 MB here."""
-    # NumPy solves the small programs of many rows one after the other: fewer rows will do.
+    # Fewer rows, since NumPy solves the small programs one after the other.
     n, q, k, d = (10_000, 100_000, 10, 8) if engine.core() else (500, 400_000, 10, 8)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))

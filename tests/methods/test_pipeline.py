@@ -76,7 +76,7 @@ def test_keywords_with_metadata_routing():
 
 def test_keywords_of_a_search_for_parameters():
     search = GridSearchCV(piped(), {"mlknn__n_neighbors": [5]}, cv=2)
-    search.fit(X, Y, label_names=NAMES, ids=IDS)  # ids are cut into folds as the rows are
+    search.fit(X, Y, label_names=NAMES, ids=IDS)  # ids are split into folds like the rows
     assert_answers(search.best_estimator_)
 
 

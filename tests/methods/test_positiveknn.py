@@ -192,7 +192,8 @@ class TestLimits:
         X, Y, queries = made
         model = nl.PositivekNN(n_neighbors=8, rate=1e6).fit(X, Y)
         graph = nl.neighbor_graph(X, 8, queries)
-        assert np.diff(graph.distances).min() > 1e-5  # no two tie, and exp(-10) of a term is little
+        # No ties, and further terms are smaller by a factor of exp(-10).
+        assert np.diff(graph.distances).min() > 1e-5
         ranked = model.rank(queries, top=6).labels
         for row in range(len(queries)):
             near = [

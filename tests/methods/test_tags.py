@@ -199,7 +199,7 @@ def test_sample_weights_are_refused_with_one_sentence():
 
 @st.composite
 def tables(draw):
-    """Tags of rows: none, repeated, unusual texts, integers beside texts."""
+    """Tags of rows: none, repeated, unusual texts, integers mixed with texts."""
     texts = st.text(min_size=1, max_size=4)
     vocabulary = draw(st.lists(texts | st.integers(-3, 10**20), min_size=1))
     rows = draw(st.lists(st.lists(st.sampled_from(vocabulary), max_size=5), min_size=3))

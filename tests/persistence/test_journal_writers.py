@@ -140,7 +140,7 @@ def test_an_interrupt_at_any_line(path, made, change):
         finally:
             sys.settrace(None)
         assert are_alike(nl.load(path), model)
-        with suppress(OSError):  # it is to be loaded again: nothing was acknowledged
+        with suppress(OSError):  # must be loaded again: nothing was acknowledged
             model.forget(20)
         assert are_alike(nl.load(path), model)
         vars(model)["_journal"].close()

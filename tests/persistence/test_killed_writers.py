@@ -18,7 +18,7 @@ import nearlabel as nl
 FIRST = np.random.default_rng(0).integers(-4, 5, (12, 2)) + 0.5
 FIRST_LABELS = np.random.default_rng(1).integers(0, 2, (12, 3))
 QUERIES = np.random.default_rng(2).normal(size=(5, 2))
-FOLD = 7  # changes after which the file is written anew
+FOLD = 7  # changes after which the file is rewritten
 
 # A plan that writer and test know: change number i is always the same.
 PLAN = """

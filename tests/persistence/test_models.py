@@ -97,7 +97,7 @@ def test_a_mapped_model_is_not_copied(tmp_path, made, monkeypatch):
         while isinstance(base, np.ndarray):
             base = base.base
         assert isinstance(base, mmap.mmap)
-    assert model._items.index is None  # nothing is prepared before the first question
+    assert model._items.index is None  # nothing is prepared before the first prediction
 
 
 def test_mapped_vectors_are_checked_when_something_is_asked(tmp_path, made, monkeypatch):

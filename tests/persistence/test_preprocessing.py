@@ -316,7 +316,7 @@ def test_a_table_of_numbers_words_texts_and_gaps(columns, library, select, missi
     again = nl.load(tmp_path / "model")
     assert isinstance(again, nl.Pipeline)
     np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
-    # Columns are found by name, whatever their order and whatever is beside them.
+    # Columns are found by name, whatever their order and the other columns.
     other = frame[["text", "note", "made in", "color", "weight", "size"]]
     np.testing.assert_array_equal(again.predict_proba(other), model.predict_proba(frame))
     np.testing.assert_array_equal(again.rank(frame).labels, model.rank(frame).labels)
@@ -621,7 +621,7 @@ WRONG = (
 
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory):
-    """Pipelines of all kinds of transformers as they stand in files, each with data for them."""
+    """Stored pipelines with all kinds of transformers, each with suitable data."""
     path = tmp_path_factory.mktemp("trees") / "model"
     Y = np.eye(40, 3, dtype=int)
     Y[:, 2] = 1
@@ -629,7 +629,7 @@ def trees(tmp_path_factory):
     for transformer, X in CASES:
         made = transformed(clone(transformer).fit(X), X)
         if made.dtype.kind == "O" or not np.isfinite(made).all() or not made.size:
-            continue  # words, gaps or nothing at all is left, which a method does not take
+            continue  # words, missing values or no columns, which a method does not accept
         nl.save(make_pipeline(clone(transformer), nl.MLkNN(3)).fit(X, Y[: X.shape[0]]), path)
         found.append((read_tree(path)[0], X))
     return found
@@ -651,6 +651,6 @@ def test_a_sealed_file_with_any_wrong_value_is_refused_or_answers(tmp_path_facto
         return
     try:
         probabilities = model.predict_proba(X)
-    except (ValueError, TypeError, re.error):  # other features than the method's, say
+    except (ValueError, TypeError, re.error):  # for example, with wrong features
         return
     assert np.all((probabilities > 0) & (probabilities < 1))

@@ -29,7 +29,7 @@ def test_a_stored_model_predicts_as_before(name):
     model = stored(name)
     if name == "Pipeline":
         queries, model = model[0].transform(queries), model[-1]
-    # The weights of a reconstruction come from equations that are solved: see the simplex.
+    # Reconstruction weights are solutions of equations: see test_simplex.py.
     close = 1e-12 if "MLCW" in name else 4e-16
     assert_allclose(model.label_scores(queries).toarray(), answers["scores"], rtol=close, atol=0)
     assert_allclose(model.predict_proba(queries), answers["probabilities"], rtol=close, atol=0)

@@ -162,7 +162,7 @@ def test_hiding_rows_of_an_approximate_graph():
         built.append(kept)
         return build_index(kept, "euclidean", InvertedLists(1.0))
 
-    # All is found: then it is what a search of the kept rows finds.
+    # If everything is found, it equals a search of the kept rows.
     for searched in (6, 30):
         graph = neighbor_graph(X, searched, search=InvertedLists(1.0))
         parts = restrict(graph, X, keep, 6, build)

@@ -117,7 +117,7 @@ def test_a_sidecar_of_exiftool_keeps_every_other_field(tmp_path, exiftool, field
     assert update_sidecar(sidecar, [], ["Places|Rome"])
     assert others(fields_of(sidecar)) == others(before)
     assert fields_of(sidecar)["XMP-dc:Subject"] == before["XMP-dc:Subject"]
-    assert content != sidecar.read_bytes()  # the two other fields are there now
+    assert content != sidecar.read_bytes()  # now the other two fields exist
 
 
 def test_a_sidecar_of_exiv2_keeps_every_other_field(tmp_path, exiv2, fields_of):
@@ -170,7 +170,7 @@ def test_keywords_that_exiftool_wrote_into_pictures(tmp_path, exiftool, format):
     paths = "-XMP-lr:HierarchicalSubject=Places|Rome"
     exiftool("-XMP-dc:Subject=Rome", "-XMP-dc:Subject=Zürich", paths, picture)
     assert picture_keywords(picture).tags() == ["Places|Rome", "Zürich"]
-    if format != "WEBP":  # which has no place for IPTC
+    if format != "WEBP":  # the format does not support IPTC
         words = ("-IPTC:CodedCharacterSet=UTF8", "-IPTC:Keywords=東京", "-IPTC:Keywords=7")
         exiftool("-XMP:all=", *words, picture)
         assert picture_keywords(picture).iptc == ("東京", "7")

@@ -104,7 +104,7 @@ def test_a_sidecar_that_another_program_writes_meanwhile(tmp_path, monkeypatch):
         return b"ours"
 
     monkeypatch.setattr(XmpDocument, "with_tags", meanwhile)
-    for _ in range(2):  # one that was there, then one that was not
+    for _ in range(2):  # an existing one, then a new one
         with pytest.raises(DataError, match="another program has just changed"):
             update_sidecar(path, ["sky"])
         assert path.read_bytes() == b"theirs"

@@ -30,7 +30,7 @@ def small(name, **settings):
 
 
 def plotted(figure, data, progress=None):
-    """The plot of a figure, which can be stored and comes back the same."""
+    """The plot of a figure; checks that it can be stored and loaded."""
     plot = PLOTS[figure.kind](prepared(data, figure.data), figure.settings, progress)
     assert Plot.from_json(json.loads(json.dumps(asdict(plot), allow_nan=False))) == plot
     return plot
@@ -89,7 +89,7 @@ def test_rates(made):
     [panel] = plot.panels
     product, quotient = panel.curves.values()
     assert list(panel.curves) == ["exp(-z d)", "exp(-d / z)"]
-    assert quotient == product[::-1]  # the one reading is the other one with 1 / z
+    assert quotient == product[::-1]  # the two readings are related by 1 / z
     assert len(set(product)) > 1
     model = nl.PositivekNN(n_neighbors=7, rate=0.1)
     assert product[0] == metric_of(made, model, "ranking_loss", convention="mulan")

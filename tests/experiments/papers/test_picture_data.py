@@ -27,7 +27,7 @@ MOMENTS = picture_vectors_by_name()["scenes_moments"]
 
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory):
-    """A data folder with pictures whose mean color tells their labels, more or less."""
+    """A data folder with pictures whose labels depend on the mean color."""
     folder, rng = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
     Y = (rng.random((N, 5)) < 0.35).astype(np.int8)
     Y[Y.sum(axis=1) == 0, 0] = 1
@@ -142,7 +142,7 @@ def test_a_second_run_neither_measures_nor_embeds(kept, tmp_path, monkeypatch):
     again = reproduce(["zhang-2007"], ["5-pictures"], results=kept)
     assert again.measured == 0
     assert [one.ours for one in again.cells] == [one.ours for one in first.cells]
-    # Vectors outlive the results, which go with every change of the code.
+    # Vectors are kept when the code changes, results are not.
     shutil.copytree(kept / "vectors", tmp_path / "vectors")
     other = reproduce(["zhang-2007"], ["5-pictures"], results=tmp_path)
     assert other.measured > 0

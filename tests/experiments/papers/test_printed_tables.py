@@ -167,7 +167,7 @@ def test_doubtful_cells():
     assert cell("wang-2018", "3", "slashdot", "BRkNN", "hamming_loss").doubt is None
     assert "1/2000" in cell("zhang-2007", "11", "yahoo_society", "ADTBoost.MH", "one_error").doubt
     assert cell("zhang-2007", "10", "yahoo_society", "ADTBoost.MH", "hamming_loss").doubt is None
-    # What is said of two of them: a mean over 3000 documents is a multiple of 1/3000.
+    # The reason for two of them: a mean over 3000 documents is a multiple of 1/3000.
     for one in doubtful:
         if one.table in ("11", "12"):
             times = one.published * 3000

@@ -20,7 +20,7 @@ def file_of(store, key):
 def test_results_are_stored(tmp_path):
     store = ResultStore(tmp_path / "new" / "folder")
     assert store.get("a") is None
-    assert not store.path.exists()  # nothing is written before there is something to keep
+    assert not store.path.exists()  # nothing is written without a result
     store.add("a", RUN)
     store.add("b", {**RUN, "seconds": 1.5})
     again = ResultStore(tmp_path / "new" / "folder")

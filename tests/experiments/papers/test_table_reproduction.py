@@ -294,7 +294,7 @@ def test_data_that_do_not_fit_are_not_run_and_say_why(tmp_path, monkeypatch):
     nl.datasets.save(replace(data, train=None), tmp_path / "yeast.npz")
     found = reproduce(["zhang-2005"], ["I"], results=tmp_path)
     assert "official" in found.cells[0].reason.text
-    # That is no result: other data are tried again.
+    # This is not stored as a result: other data are tried again.
     assert found.measured == 0
 
 
@@ -435,7 +435,7 @@ def test_every_parameter_is_named(name, parameters):
     ("paper", "table", "digits"), [("zhang-2005", "I", 12), ("wang-2018", "1", 33)]
 )
 def test_published_digits(load, monkeypatch, tmp_path, paper, table, digits):
-    """On the real data: every cell is near, and so many are equal."""
+    """On the real data: every cell is close, and a known number is equal."""
     monkeypatch.undo()
     load("yeast"), load("scene")
     cells = reproduce([paper], [table], results=tmp_path).cells

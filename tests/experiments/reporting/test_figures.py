@@ -122,7 +122,7 @@ def test_critical_difference(rows, k):
     drawn = sorted([min(bar.get_xdata()), max(bar.get_xdata())] for bar in bars)
     assert np.allclose(drawn, sorted([group[0], group[-1]] for group in ends))
     figure.draw_without_rendering()
-    for text in axes.texts:  # nothing is cut off
+    for text in axes.texts:  # no text is clipped
         box = text.get_window_extent()
         assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
         assert 0 <= box.y0 < box.y1 <= figure.bbox.y1

@@ -102,7 +102,7 @@ def test_nemenyi_equals_scikit_posthocs(rows):
     found = nemenyi(values, names, loss=True)
     peer = posthocs.posthoc_nemenyi_friedman(values).to_numpy()
     np.testing.assert_allclose(found.p_values, peer, atol=1e-9)
-    # The critical difference decides as the p-values do.
+    # The critical difference agrees with the p-values.
     apart = np.abs(np.subtract.outer(found.mean_ranks, found.mean_ranks))
     assert np.array_equal(apart >= found.critical_difference, np.array(found.p_values) <= 0.05)
     together = {pair for group in found.groups for a in group for b in group for pair in [(a, b)]}

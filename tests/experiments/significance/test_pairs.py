@@ -70,7 +70,7 @@ def test_wilcoxon_of_many_rows_is_normal():
     expected = stats.wilcoxon(gains, method="approx")
     assert found.statistic == expected.statistic
     assert found.p_value == pytest.approx(expected.pvalue, rel=1e-9)
-    # Where the one form ends and the other begins, they agree.
+    # At the boundary between the two forms, they agree.
     exact, normal = (
         wilcoxon(gains[:200], np.zeros(200), loss=False).p_value,
         stats.wilcoxon(gains[:200], method="approx").pvalue,

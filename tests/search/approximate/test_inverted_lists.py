@@ -254,7 +254,7 @@ def test_recall_is_as_requested_and_as_reported(recall, metric, of_usual_size, c
     assert abs(of_rows.mean() - graph.recall.value) < 3 * error
     assert of_rows.mean() < 1
 
-    # Queries have no pass; their recall is that of base rows that are searched as they are.
+    # Queries have no pass; their recall is that of base rows searched in the same way.
     assert (asked.recall.rows, asked.recall.k, asked.recall.sample) == (512, 16, "base")
     assert asked.recall.value >= recall
     alone = index.graph(17, X[measured])
@@ -364,7 +364,7 @@ def test_parameters_of_other_types_are_refused(search):
 
 
 def with_probes(probes, through):
-    """Searches among rows with so many probes, and a pass through so many neighbors."""
+    """Searches among rows with given numbers of probes and of neighbors in the pass."""
     return mock.patch.object(list_index, "among_rows", return_value=(probes, through))
 
 
@@ -554,7 +554,7 @@ def test_progress_rises_to_all_rows(n_jobs):
     X = clustered(500, 5)
     index = InvertedLists(0.9).build(X)
     with mock.patch.multiple(probing, _QUERIES_AT_ONCE=40, _ROWS_A_PASS=50):
-        for _ in range(2):  # also when the lists are there already
+        for _ in range(2):  # also if the lists exist already
             told = told_by(lambda tell: index.graph(5, n_jobs=n_jobs, progress=tell))
             assert_rises(told, 500)
             assert len(told) > 15

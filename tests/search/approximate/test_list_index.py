@@ -217,7 +217,7 @@ def test_few_rows_in_many_lists():
         index._plans[index._planned(k)] = index._plans[8]
         reached = check_answers(tail, later, queries, k, limits, "euclidean", centers, probes)
         assert len(reached.row)
-    # Neither as few as the probes, nor all.
+    # More lists than the probes, but not all.
     assert probes < tail._listed.probes_beyond(probes, 5) < len(centers)
     seen = probed(later, queries, centers, "euclidean", probes, 5).sum(axis=1)
     assert seen.min() >= 5
@@ -514,7 +514,7 @@ def test_auto_forwards_the_features_of_lists(tmp_path):
         tail, its = auto.tail(later), lists.tail(later)
         assert_same(tail.graph(8, queries), its.graph(8, queries))
         assert_same(tail.nearest_and_reached(queries, 8, limits[:50])[0], its.graph(8, queries))
-        # As exact as the search of the other rows is.
+        # As exact as the search of the other rows.
         assert auto.probes(30) is None
         assert_same(tail.graph(30, queries), neighbor_graph(later, 30, queries, search="exact"))
         better = auto.with_probes(8, len(lists._listed.lists), TOLD)

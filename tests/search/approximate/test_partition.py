@@ -53,7 +53,7 @@ def test_lists_depend_neither_on_threads_nor_on_how_the_numbers_are_stored(metri
     X = np.random.default_rng(0).integers(0, 50, (200, 3))
     np.save(tmp_path / "x.npy", X.astype(np.float16))
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    # Centers are as precise as the rows are.
+    # Centers have the precision of the rows.
     for forms in ((X.astype(np.float64), X), (X.astype(np.float32), mapped, X.astype(np.uint8))):
         lists = divide(forms[0], metric, 3, 1)
         check(lists, X)

@@ -67,7 +67,7 @@ def test_rows_without_a_search_and_rows_with_a_limit():
     assert places[0, :2].tolist() == [2, 3]  # a distance of just the limit is within it
     assert places[1].tolist() == [4, 3, 2]
     assert distances[1].tolist() == [7.0, 8.0, 9.0]
-    if len(np.unique(places[2:])) == 1:  # where nothing was asked for, nothing is found
+    if len(np.unique(places[2:])) == 1:  # without a search nothing is found
         assert np.isinf(distances[2:]).all()
 
 

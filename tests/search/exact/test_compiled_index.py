@@ -148,7 +148,7 @@ def test_sparse_rows_that_share_nothing_are_at_one_exactly(data, stored, signed)
     X = rng.choice([1, 0.3, 1e-25, 1e-200], (n, d)) * (rng.random((n, d)) < stored)
     X *= rng.choice([1, -1], (n, d)) if signed else 1
     csr = sparse.csr_array(X)
-    csr.data[rng.random(csr.nnz) < 0.1] = 0  # stored, and still nothing to share
+    csr.data[rng.random(csr.nnz) < 0.1] = 0  # a stored zero is not a shared feature
     X = csr.toarray()
     k = data.draw(st.integers(1, n - 1))
     queries = X[: data.draw(st.integers(1, n))] * 3.3

@@ -273,7 +273,7 @@ def test_concurrent_searches_restore_the_threads_of_blas():
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
     X = np.random.default_rng(5).normal(size=(300, 5))
-    with threadpool_limits(2), ThreadPoolExecutor(4) as pool:  # whatever the machine has
+    with threadpool_limits(2), ThreadPoolExecutor(4) as pool:  # independent of the machine
         before = blas_threads()
         graphs = list(pool.map(lambda _: nl.neighbor_graph(X, 5, n_jobs=2), range(12)))
         assert blas_threads() == before
@@ -351,7 +351,7 @@ def test_rows_that_have_a_query_within_their_limit(rows, metric):
     query, row = (ends.ravel() for ends in np.indices((queries.shape[0], X.shape[0])))
     distances = pair_distances(X, metric, queries, query, row)
     limits = np.median(distances.reshape(-1, X.shape[0]), axis=0)
-    limits[::3] = distances[: X.shape[0] : 3]  # at which a row is not reached
+    limits[::3] = distances[: X.shape[0] : 3]  # a row at its limit is not reached
     limits[1::9], limits[2::9] = -np.inf, 1.5
     limits[5] = np.inf
     graph, reached = index.nearest_and_reached(queries, 4, limits, n_jobs=2)

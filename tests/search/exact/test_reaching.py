@@ -67,7 +67,7 @@ def test_scaled_limits_are_above_all_that_is_within(metric, scale):
 def offer(n=4, **changes):
     rows = core_rows(np.arange(2.0 * n).reshape(n, 2), "euclidean")
     options = {"queries": rows, "base": rows, "limits": np.ones(n, np.float32)}
-    if "shape" in changes:  # rows of another kind
+    if "shape" in changes:  # rows with a different width or metric
         changes["queries"] = core_rows(np.ones(changes["shape"]), changes["metric"])
     given = {
         "block": np.zeros((2, 3), np.float32),

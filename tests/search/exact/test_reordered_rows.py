@@ -141,7 +141,7 @@ def test_a_disk_that_is_full_in_the_middle(tmp_path):
     assert message.startswith(f"[Errno {errno.EFBIG}] ")
     assert "0.0 GiB" in message
     assert f"{tmp_path} (File too large)" in message
-    assert left == "[] []"  # no file, and a model that has learned nothing
+    assert left == "[] []"  # no file, and an unfitted model
     assert later == "20"
     assert not any(tmp_path.iterdir())
 

@@ -89,12 +89,12 @@ def test_neighbors_of_neighbors_against_the_literal_version(data, metric, dtype,
 
 
 def test_distances_below_the_normal_floats_are_not_dropped():
-    """Where float32 has few digits left, rough sums may be larger than what they stand for."""
+    """For subnormal float32 numbers, rough sums may exceed the distances."""
     rng = np.random.default_rng(0)
     n, k = 30, 2
     names = np.arange(n, dtype=np.int32)
     for width in (3, 9, 35):
-        for _ in range(20):  # it takes a tie at the limit, and nothing nearer
+        for _ in range(20):  # requires a tie at the limit
             X = (3e-23 * rng.normal(size=(n, width))).astype(np.float32)
             rows, distances = found_among(X, k, "sqeuclidean", rng)
             new = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
@@ -249,7 +249,7 @@ def test_invalid_input_is_safe():
     for _ in range(20):
         written = Guarded((6, 2), np.float32)
         written.rows[:] = rng.integers(0, 6, (6, 2))
-        look(rows=written.rows, new_rows=written.rows)  # written while it is read
+        look(rows=written.rows, new_rows=written.rows)  # output aliases input
         written.check(range(6))
     some = rng.integers(0, 6, (6, 2)).astype(np.int32)
     look_guarded(rows=some, distances=floats(6, 2)[::-1].copy())

@@ -109,7 +109,7 @@ class Rows:
     def expected(self, k, queries=None):
         """The graph of the rows that are there, by place."""
         alive = self.alive
-        if self.kind == np.float32:  # of lists, all of which are searched
+        if self.kind == np.float32:  # with all lists probed
             asked = self.X[alive] if queries is None else queries
             distances = all_distances(self.X[alive], asked, self.metric).astype(np.float32)
             if queries is None:
@@ -203,7 +203,7 @@ def test_reached_rows_against_the_definition(seed, metric, form):
 def test_rows_of_other_forms_and_types_are_added():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 3)).astype(np.float32)
-    new = rng.normal(size=(3, 3))  # which float32 does not hold
+    new = rng.normal(size=(3, 3))  # not representable in float32
     whole = nl.neighbor_graph(np.concatenate([X, new]), 4)
     for base, form in ((X, sparse.csr_array), (sparse.csr_array(X), np.asarray)):
         store = VectorStore(base)

@@ -53,7 +53,7 @@ def test_changes_of_lists(states, k, few, data):
 
 
 def arrays(**changed):
-    """Two lists of three places, of which the second has one left."""
+    """Two lists of three places; the second has one entry."""
     given = {
         "places": np.array([[1, 2, 3], [0, -1, -1]], np.int32),
         "distances": np.array([[1.0, 2.0, 3.0], [1.0, np.inf, np.inf]]),

@@ -20,7 +20,7 @@ METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
 @pytest.fixture(scope="module")
 def faiss():
     faiss = pytest.importorskip("faiss", reason="needs faiss: Linux and NumPy 2")
-    faiss.omp_set_num_threads(1)  # where a test trains an index by itself
+    faiss.omp_set_num_threads(1)  # for tests that train an index themselves
     return faiss
 
 
@@ -76,7 +76,7 @@ def test_a_flat_index_gives_the_exact_graph(faiss, metric, kind):
         for k in (1, 10, most):
             expected = nl.neighbor_graph(X, k, asked, metric=metric)
             found = nl.neighbor_graph(X, k, asked, metric=metric, search=index)
-            if metric == "cosine" and k < most:  # its row of zeros is as far from all the others
+            if metric == "cosine" and k < most:  # the zero row has equal distances to all others
                 others = np.flatnonzero(np.arange(len(found)) != 200)
                 found, expected = found.take(others), expected.take(others)
             same(found, expected)

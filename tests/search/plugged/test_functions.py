@@ -27,7 +27,7 @@ def brute(X, queries, k, scale=1.0, kind=np.float64):
 
 
 def without_itself(X, queries, k):
-    """A function that leaves rows out by itself, and cannot give more than there are."""
+    """A function that excludes the row itself, and returns at most all other rows."""
     graph = nl.neighbor_graph(X, min(k, X.shape[0] - (queries is None)), queries)
     return graph.indices, graph.distances
 
