@@ -1,15 +1,15 @@
-# Every target makes the environment that it needs from nothing but Python 3.11 or newer.
+# Every target sets up the environment that it needs; only Python 3.11 or newer is required.
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 0
 BIN = $(VENV)/bin
 export PYTHONUTF8 = 1
-unexport PYTHONDONTWRITEBYTECODE  # else every process compiles again what it imports
+unexport PYTHONDONTWRITEBYTECODE  # otherwise every process compiles its imports again
 CORE = setup.py src/nearlabel/common/engine.py $(wildcard core/*)
-# Bytecode is written when a module is first imported: most of what is installed never is.
+# Bytecode is written when a module is first imported, and most installed modules never are.
 PIP = pip install --quiet --disable-pip-version-check --no-compile
 ifndef SIDE_BY_SIDE
-.NOTPARALLEL:  # two targets may install into one environment
+.NOTPARALLEL:  # two targets may install into the same environment
 endif
 .PHONY: help demo demo-serve test again again-numpy again-baseline test-all test-oldest sanitize bench lint docs site dist clean
 
@@ -26,13 +26,13 @@ demo-serve: $(VENV)/.serve  ## Serve a collection of painted pictures, and open 
 		&& $(BIN)/nearlabel index build/demo-serve/new/pictures -c build/demo-serve/scenes.nearlabel; }
 	@$(BIN)/nearlabel serve build/demo-serve/scenes.nearlabel --port $(PORT) --open
 
-test: export OPENBLAS_NUM_THREADS = 1  # the tests run side by side already
-test:  ## Linters, types, layers, then the tests, with each engine and each form of the kernels
+test: export OPENBLAS_NUM_THREADS = 1  # the tests already run in parallel
+test:  ## Linters, types, layers, then the tests, with each engine and each variant of the kernels
 	@$(MAKE) --no-print-directory -j2 --output-sync=target SIDE_BY_SIDE=1 lint again
 	$(BIN)/pytest -q -n auto --dist worksteal -m "not slow"
 
-# One process each: workers of their own would import and collect everything once more. They run
-# beside mypy, which uses one processor only.
+# One process each: pytest workers would import and collect everything again. They run beside mypy,
+# which uses one core only.
 again: export NEARLABEL_HYPOTHESIS = few
 again: again-numpy again-baseline
 
@@ -54,7 +54,7 @@ test-all: lint $(VENV)/.fuzz sanitize site dist  ## All tests, the slow ones too
 test-oldest: $(VENV)-oldest/.ready  ## The tests with the oldest dependencies that are allowed
 	$(VENV)-oldest/bin/pytest -n auto -m "not slow"
 
-sanitize: $(VENV)/.dev build/sanitize/.ready  ## The kernels' tests on a build that watches memory and overflows
+sanitize: $(VENV)/.dev build/sanitize/.ready  ## The kernels' tests on a build with sanitizers for memory and overflows
 	$(BIN)/python tests/sanitize.py
 
 bench: $(VENV)/.dev $(VENV)-peers/.ready  ## Measure; writes benchmarks/results and docs/benchmarks.md
@@ -67,7 +67,7 @@ lint: $(VENV)/.dev  ## ruff, mypy, import-linter, clang-format
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/clang-format --dry-run --Werror $(wildcard core/* tests/core/*.cpp)
 
-docs: $(VENV)/.dev  ## Make the pictures and the excerpts of the documents again
+docs: $(VENV)/.dev  ## Regenerate the figures and command output of the documentation
 	$(BIN)/python examples/why_these_labels.py docs/images/why_these_labels.png
 	$(BIN)/python examples/method_figures.py docs/images/methods
 	$(BIN)/python examples/collection_figure.py docs/images/collection.png
@@ -80,7 +80,7 @@ docs: $(VENV)/.dev  ## Make the pictures and the excerpts of the documents again
 	$(BIN)/python examples/page_screenshots.py docs/images
 	$(BIN)/python examples/command_output.py
 
-site: $(VENV)-site/.ready  ## Build the documentation into build/site, and look for dead links in it
+site: $(VENV)-site/.ready  ## Build the documentation into build/site, and check it for dead links
 	rm -rf build/site docs/api/generated docs/gallery
 	$(VENV)-site/bin/sphinx-build -q -W --keep-going -d build/site-cache docs build/site
 	$(VENV)-site/bin/python tests/dead_links.py build/site
@@ -102,11 +102,11 @@ clean:  ## Remove the environments and caches
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "nearlabel needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Set PYTHON=…"; exit 1; }
-	@echo "The first run makes the environment $(VENV) and compiles the core: a few minutes in all."
+	@echo "The first run creates the environment $(VENV) and compiles the core, which takes a few minutes."
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.compiler: $(VENV)/bin/python
-	@echo "Installing setuptools and nanobind, to compile the core: a few seconds."
+	@echo "Installing setuptools and nanobind to compile the core: a few seconds."
 	$(BIN)/$(PIP) 'setuptools>=77' 'nanobind>=2.7,<4'
 	@touch $@
 
@@ -119,8 +119,8 @@ build/sanitize/.ready: $(VENV)/.core tests/sanitize.py
 	$(BIN)/python tests/sanitize.py build
 	@touch $@
 
-# The core is left to the target above, which can run beside pip. A variable that a target exports
-# would reach what it depends on, too: the core would not be built.
+# The core is built by the target above, which can run in parallel with pip. NEARLABEL_NO_CORE is not
+# exported by the target, because its prerequisites would inherit it and the core would not be built.
 $(VENV)/.cli: $(VENV)/.core pyproject.toml
 	@echo "Installing nearlabel with NumPy, SciPy, scikit-learn, cyclopts, rich, Pillow and onnxruntime"
 	@echo "into $(VENV), 320 MB: a minute or two."
@@ -133,7 +133,7 @@ $(VENV)/.serve: $(VENV)/.cli pyproject.toml
 	@touch $@
 
 $(VENV)/.packages: $(VENV)/.compiler pyproject.toml
-	@echo "Installing nearlabel with all extras and the tools of developers: a few minutes."
+	@echo "Installing nearlabel with all extras and the development tools: a few minutes."
 	NEARLABEL_NO_CORE=1 $(BIN)/$(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@
 

@@ -1,4 +1,4 @@
-"""How does ML-kNN compare with what else can be installed: time, and the published answer?"""
+"""How does ML-kNN compare with other packages in time, and in the published example?"""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from skmultilearn.adapt import MLkNN as OtherMLkNN
 
 import nearlabel as nl
 
-QUESTION = "ML-kNN and its neighbor search against scikit-multilearn-ng and scikit-learn"
+QUESTION = "ML-kNN and its neighbor search compared with scikit-multilearn-ng and scikit-learn"
 K = 10
-# The worked example: six rows, and the posteriors that the formulas of the paper give.
+# The worked example: six rows, and their posteriors by the formulas of the paper.
 SIX_ROWS = [[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]]
 SIX_LABELS = [[1, 0, 0, 1], [1, 1, 0, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1]]
 PUBLISHED = [0.8, 0.294118, 0.048544, 0.951456]
@@ -37,7 +37,7 @@ def times(n: int, d: int, q: int) -> dict[str, Any]:
             "scikit_learn": lambda: plain.fit(seen, labels).predict_proba(new),
         }
     )
-    # Once: it takes longer than all the rest, and nobody argues about a tenth of it.
+    # Once: it takes longer than all the rest, and a difference of a tenth does not matter.
     other = core_seconds(lambda: OtherMLkNN(k=K).fit(seen, labels).predict_proba(new), 1)
     return {
         "measured": "fit and predict_proba",
@@ -54,7 +54,7 @@ def times(n: int, d: int, q: int) -> dict[str, Any]:
 
 
 def times_of_yeast(n: int = 1500, m: int = 917, d: int = 103, q: int = 14) -> list[dict[str, Any]]:
-    """Fit and predict on data of the sizes of yeast, by both clocks."""
+    """Fit and predict on data of the size of yeast, in core-seconds and wall-clock seconds."""
     data = nl.datasets.make_local_labels(n + m, d, q, n_clusters=20, random_state=1)
     X, Y = data.X.astype(np.float64), data.Y.toarray()
     seen, labels, new = X[:n], Y[:n], X[n:]
@@ -81,7 +81,7 @@ def times_of_yeast(n: int = 1500, m: int = 917, d: int = 103, q: int = 14) -> li
 
 
 def import_times(runs: int = 9) -> list[dict[str, Any]]:
-    """Wall-clock seconds of imports, each in a fresh process, above those of NumPy and SciPy."""
+    """Wall-clock seconds of imports in a new process each, minus those of NumPy and SciPy."""
     floor = "import numpy, scipy.sparse"
     codes = [
         floor,
@@ -142,7 +142,7 @@ def worked_example() -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=10_000, help="fewer, to try the script")
+    parser.add_argument("--rows", type=int, default=10_000, help="use fewer to try the script")
     n = parser.parse_args().rows
     warnings.simplefilter("ignore")
     rows = [

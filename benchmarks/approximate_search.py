@@ -1,4 +1,4 @@
-"""How fast is the approximate graph of hard data, against faiss tuned to the same recall?
+"""How fast is the approximate graph of hard data, compared with faiss at the same recall?
 
 Usage: python approximate_search.py [--rows N]
 """
@@ -19,22 +19,22 @@ import nearlabel as nl
 
 QUESTION = (
     "The graph of overlapping clusters at a recall of 0.98, 128 features, 100 neighbors: "
-    "core-seconds on one thread, training and building included. faiss is tuned on 1,000 rows: "
-    "for each index the cheapest setting that reaches the recall on them; lists of 2, 4 and 8 "
-    "times the square root of twice the rows, graphs of 16 and 32 links. Its time for all rows is "
-    "that of 10,000 of them, at random, in proportion"
+    "core-seconds on one thread, including training and building. faiss is tuned on 1,000 rows: "
+    "for each index, the cheapest setting that reaches the recall on them, with 2, 4 and 8 times "
+    "the square root of twice the rows as lists, and graphs of 16 and 32 links. Its time for all "
+    "rows is extrapolated from 10,000 random ones"
 )
 K, RECALL, TUNED, TIMED = 100, 0.98, 1_000, 10_000
 
 
 def settings(first: int, last: int) -> list[int]:
-    """Values to be tried, each a tenth above the one before."""
+    """Values to try, each a tenth larger than the previous one."""
     count = int(np.ceil(np.log(last / first) / np.log(1.1)))
     return sorted({round(first * 1.1**step) for step in range(count)} | {last})
 
 
 def lists(n: int) -> Iterator[tuple[str, Any, Callable[[Any, int], None], list[int]]]:
-    """Indexes of faiss by inverted lists, and how many lists they probe."""
+    """Indexes of faiss with inverted lists, and the parameter for the number of probes."""
     for factor in (2, 4, 8):
         count = int(factor * np.sqrt(2 * n))
 
@@ -46,7 +46,7 @@ def lists(n: int) -> Iterator[tuple[str, Any, Callable[[Any, int], None], list[i
 
 
 def links(n: int) -> Iterator[tuple[str, Any, Callable[[Any, int], None], list[int]]]:  # noqa: ARG001
-    """Indexes of faiss by a graph, and how many rows a search keeps in sight."""
+    """Indexes of faiss with a graph, and the parameter for the number of candidates."""
     for count in (16, 32):
 
         def sight(index: Any, value: int) -> None:
@@ -58,7 +58,7 @@ def links(n: int) -> Iterator[tuple[str, Any, Callable[[Any, int], None], list[i
 
 
 def recall(found: Any, farthest: Any, X: Any, rows: Any) -> float:
-    """The share of neighbors, the row itself not counted, as near as the k-th nearest one is."""
+    """The share of neighbors, without the row itself, that are as near as the k-th nearest row."""
     shares = []
     for own, names, limit in zip(rows, found, farthest, strict=True):
         others = names[(names != own) & (names >= 0)][:K]
@@ -68,7 +68,7 @@ def recall(found: Any, farthest: Any, X: Any, rows: Any) -> float:
 
 
 def theirs(X: Any, rows: Any, farthest: Any, name: str, index: Any, tune: Any, steps: Any) -> Any:
-    """Build an index, tune it, and search all rows."""
+    """Build an index, tune it, and search for the neighbors of all rows."""
     start = time.process_time()
     index.train(X)
     index.add(X)
@@ -104,7 +104,7 @@ def theirs(X: Any, rows: Any, farthest: Any, name: str, index: Any, tune: Any, s
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=200_000, help="fewer, to try the script")
+    parser.add_argument("--rows", type=int, default=200_000, help="use fewer to try the script")
     n = parser.parse_args().rows
     faiss.omp_set_num_threads(1)
     X = np.asarray(nl.datasets.make_collection(n, 128, 1_000, overlap=4.0, n_queries=1).data.X)

@@ -1,4 +1,4 @@
-"""The parts of docs/methods that hold numbers of the baselines, from their result files."""
+"""The generated parts of docs/methods about the baselines, from their result files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ METRICS = ("average_precision", "ranking_loss", "one_error", "hamming_loss")
 
 
 def parts(rows: list[Row], of_methods: list[Row], beside_weka: Row) -> dict[str, dict[str, str]]:
-    """The parts by the names of pages, then of marks; `of_methods` are rows of methods.json."""
+    """The parts by page and by mark; `of_methods` are the rows of methods.json."""
     of = {
         name: [row for row in rows if row["baseline"] == name]
         for name in dict.fromkeys(row["baseline"] for row in rows)
@@ -33,7 +33,7 @@ def parts(rows: list[Row], of_methods: list[Row], beside_weka: Row) -> dict[str,
 
 
 def steps(rows: list[Row]) -> str:
-    """Rank-SVM by steps of its solver, beside what is printed."""
+    """Rank-SVM after some steps of its solver, next to the printed numbers."""
     names = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
     titles = ["Hamming loss", "one-error", "coverage", "ranking loss", "average precision"]
     found, last = [], ""
@@ -51,7 +51,7 @@ def steps(rows: list[Row]) -> str:
     ]
     return (
         table(["Zhang and Zhou", "steps", *titles], found)
-        + "\n\nYeast with the official split, solved, where one thing is changed:\n\n"
+        + "\n\nYeast with the official split, solved, with one parameter changed:\n\n"
         + table(["changed", *titles], changed)
     )
 

@@ -1,4 +1,4 @@
-"""How do the baselines of the papers do on real data? Needs the sets in the data folder.
+"""How good are the baselines of the papers on real data? Needs the sets in the data folder.
 
 Usage: python baselines.py [BASELINE …]
 """
@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 
 def tried(model: Any, data: Any, X: Any = None) -> Row:
-    """The metrics of a model on the test rows of a data set, and the time that it learned."""
+    """The metrics of a model on the test rows of a data set, and the time of its fit."""
     X = data.X if X is None else X
     start = time.process_time()
     model.fit(X[data.train], data.Y[data.train])
@@ -78,7 +78,7 @@ def adtboostmh() -> Iterator[Row]:
 
 
 def ranksvm() -> Iterator[Row]:
-    # The peak first: what others have freed would not be counted.
+    # First, since memory freed by other runs would not be counted in the peak.
     yeast_data = nl.datasets.load("yeast")
     X, Y = yeast_data.X[yeast_data.train], yeast_data.Y[yeast_data.train]
     yield {
@@ -135,7 +135,7 @@ def c45tree() -> Iterator[Row]:
 
 
 def rows_in(some: Any, n: int) -> Any:
-    """A mask of some of n rows."""
+    """A mask that selects some of n rows."""
     mask = np.zeros(n, bool)
     mask[some] = True
     return mask

@@ -1,4 +1,4 @@
-"""What do a learned distance and the blend cost, and bring, with many rows and labels?
+"""What do a learned distance and the blend cost and gain with many rows and labels?
 
 Usage: python blend_at_scale.py [ROWS LABELS]
 """
@@ -16,9 +16,9 @@ from measuring import process_peak_mib, report
 import nearlabel as nl
 
 QUESTION = (
-    "A made collection with 128 features: a distance learned from the labels, and the blend with "
-    "its four readings of two graphs, in core-seconds, as a multiple of the plain exact graph and "
-    "of an ML-kNN fit; mean inverse rank and precision at 1, 3 and 5 on 2,000 new rows"
+    "A synthetic collection with 128 features: a distance learned from the labels, and the blend "
+    "with its four readings of two graphs, in core-seconds, as a multiple of the plain exact graph "
+    "and of an ML-kNN fit; mean inverse rank and precision at 1, 3 and 5 on 2,000 new rows"
 )
 ROWS, LABELS, D, QUERIES = 200_000, 20_000, 128, 2_000
 JOBS = 2

@@ -1,7 +1,7 @@
 """Does the tree learner grow the trees of WEKA's J48?
 
-Needs Java, the package JPype1, and the file weka.jar, whose path is in the variable WEKA_JAR: the
-source package of python-weka-wrapper3 has one.
+Needs Java, the package JPype1, and the variable WEKA_JAR with the path of a weka.jar, such as the
+one in the source package of python-weka-wrapper3.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from nearlabel.baselines.c45.c45_trees import C45Nodes, c45_tree
 from nearlabel.common.arrays import Array, Floats
 
 QUESTION = (
-    "C4.5 beside J48 of WEKA on made data sets with 6 to 400 rows, 2 to 6 classes, numeric and "
-    "nominal features and up to 30 % gaps: equal trees, equal printed texts, and the greatest "
-    "difference of the class shares of 40 new rows with gaps"
+    "C4.5 compared with J48 of WEKA on synthetic data sets with 6 to 400 rows, 2 to 6 classes, "
+    "numeric and nominal features and up to 30 % missing values: equal trees, equal printed texts, "
+    "and the largest difference of the class shares of 40 new rows with missing values"
 )
 PROBLEMS, NEW_ROWS = 1200, 40
 WEIGHTS = re.compile(r" \([\d./]+\)")
 
 
 class Problem(NamedTuple):
-    """Rows with classes; a nominal feature has that many `n_values`, a numeric one 0."""
+    """Rows with classes; `n_values` has the number of values of each nominal feature, else 0."""
 
     X: Floats
     classes: Array
@@ -77,7 +77,7 @@ def our_tree(problem: Problem) -> C45Nodes:
 
 
 class Weka:
-    """J48 in a Java machine of this process."""
+    """J48 in a Java virtual machine of this process."""
 
     def __init__(self, jar: str) -> None:
         jpype = import_module("jpype")
@@ -148,8 +148,8 @@ def main() -> None:
         weka = Weka(jar)
     except ImportError as error:
         sys.exit(f"skipped: {error}: pip install JPype1")
-    except Exception as error:  # JPype has no class of its own for a machine that is not there
-        sys.exit(f"skipped: no Java machine starts: {error}")
+    except Exception as error:  # JPype has no exception class for a missing Java
+        sys.exit(f"skipped: Java cannot be started: {error}")
     report(QUESTION, [compared(weka)], ("JPype1",))
 
 

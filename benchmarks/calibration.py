@@ -1,4 +1,4 @@
-"""Are probabilities frequencies? Needs the data folder."""
+"""How well calibrated are the probabilities? Needs the data folder."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from nearlabel.methods.calibrated import CalibratedMethod
 from nearlabel.methods.registry import METHODS, estimator
 
 QUESTION = (
-    "Expected calibration error of probabilities: their distance from the share of right labels, "
-    "in ten bins over all rows and labels of the sets' own test rows, or of a third of the rows; "
-    "features min-max, k = 10. Methods that learn probabilities on left-out training rows also "
-    "before that, and without regard to what predict decides; and maps that were tried for "
-    "BalancedkNN, on left-out scores of training rows in five folds"
+    "Expected calibration error of probabilities: their distance from the share of correct labels, "
+    "in ten bins over all rows and labels of the official test rows, or of a third of the rows; "
+    "min-max features, k = 10. For methods that learn probabilities from leave-one-out scores, "
+    "also before calibration, and without the adjustment to predict; and maps that were tried for "
+    "BalancedkNN, on leave-one-out scores of training rows in five folds"
 )
 SETS = ("emotions", "scene", "yeast", "image")
 K = 10
@@ -38,14 +38,14 @@ BY_LABEL = "of the score, for each label"
 
 
 def models() -> dict[str, Any]:
-    """Every method, one with a cut per label, and the blend."""
+    """All methods, one with a threshold per label, and the blend."""
     found = {method: estimator(method, K, random_state=0) for method in METHODS}
     found["LabelThresholds(MLkNN)"] = nl.LabelThresholds(nl.MLkNN(K))
     return {**found, "BlendedNeighbors": nl.BlendedNeighbors()}
 
 
 def told_by(model: Any, queries: Any) -> dict[str, Any]:
-    """The probabilities that a fitted model tells, and for some methods what stands behind them."""
+    """The probabilities of a fitted model; for some methods also the uncalibrated ones."""
     told = {TOLD: model.predict_proba(queries)}
     if isinstance(model, CalibratedMethod):
         scores = model.label_scores(queries)
@@ -55,7 +55,7 @@ def told_by(model: Any, queries: Any) -> dict[str, Any]:
 
 
 def by_sklearn(X: Any, Y: Any, queries: Any) -> Any:
-    """Probabilities of MLCWkNN, which is fitted for each label and fold."""
+    """Calibrated probabilities of MLCWkNN, fitted for each label and fold."""
     one = CalibratedClassifierCV(nl.MLCWkNN(K), method="isotonic", ensemble=False)
     found = MultiOutputClassifier(one).fit(X, Y).predict_proba(queries)
     return np.column_stack([label[:, 1] for label in found])
@@ -69,7 +69,7 @@ def parts(name: str) -> tuple[Any, Any]:
 
 
 def measured(data: str, train: Any, test: Any) -> Iterator[dict[str, Any]]:
-    """The errors on one data set, with bins where there is a before and an after."""
+    """The errors on one data set, with bins for methods before and after calibration."""
     scaler = MinMaxScaler().fit(train.X)
     X, queries = scaler.transform(train.X), scaler.transform(test.X)
     for method, model in models().items():
@@ -89,7 +89,7 @@ def measured(data: str, train: Any, test: Any) -> Iterator[dict[str, Any]]:
 
 
 def maps_tried(data: str, model: Any, Y: Any) -> Iterator[dict[str, Any]]:
-    """How good maps from scores to probabilities are on rows that they were not learned from."""
+    """The quality of maps from scores to probabilities on rows not used to learn them."""
     scores = model.left_out_scores().toarray()
     shares = model._uncalibrated(scores, np.arange(scores.shape[1]))
     every = np.arange(scores.shape[1])
@@ -110,7 +110,7 @@ def maps_tried(data: str, model: Any, Y: Any) -> Iterator[dict[str, Any]]:
 
 
 def _shown(mean: float) -> float | None:
-    """Nothing where a bin is empty."""
+    """None if a bin is empty."""
     return round(float(mean), 4) if mean == mean else None
 
 

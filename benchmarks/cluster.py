@@ -1,4 +1,4 @@
-"""What does a cluster cost beside one process, and how much memory does a worker take?"""
+"""What does a cluster cost compared with one process, and how much memory does a worker need?"""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ import nearlabel as nl
 
 QUESTION = (
     "On a cluster: core-seconds of two single-thread worker processes, the scheduler and the "
-    "client together, against one process with one thread; exact search, one folder of blocks. "
-    "Every graph is the same to the last bit"
+    "client together, compared with one process with one thread; exact search, one folder of "
+    "blocks. Every graph is the same to the last bit"
 )
 ROWS_AT_ONCE = 2**14
 PYTHON_MIB = 220  # of a worker that has imported everything and read nothing yet
@@ -30,19 +30,19 @@ PYTHON_MIB = 220  # of a worker that has imported everything and read nothing ye
 
 @contextmanager
 def two_workers(memory: str | None = None) -> Iterator[Client]:
-    """Two processes of one thread each, and how to reach them."""
+    """Two worker processes with one thread each, and their client."""
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, memory_limit=memory, dashboard_address="127.0.0.1:0"
         ) as cluster,
         Client(cluster) as client,
     ):
-        client.run(nl.neighbor_graph, np.eye(4), 2)  # what is imported once
+        client.run(nl.neighbor_graph, np.eye(4), 2)  # imports happen only once
         yield client
 
 
 def core_seconds_of_all(client: Client, work: Callable[[], Any]) -> tuple[float, Any]:
-    """Processor time of all workers and of this process, where the scheduler is; and a result."""
+    """The result of some work, and the CPU time of all workers and of this process."""
 
     def now() -> float:
         return float(time.process_time() + sum(client.run(time.process_time).values()))
@@ -53,7 +53,7 @@ def core_seconds_of_all(client: Client, work: Callable[[], Any]) -> tuple[float,
 
 
 def peak_of_worker() -> float:
-    """Most memory that this process ever held, in MiB. Linux."""
+    """Peak memory of this process in MiB. Linux."""
     text = Path("/proc/self/status").read_text()
     return int(text.split("VmHWM:")[1].split()[0]) / 1024
 
@@ -65,7 +65,7 @@ def write_blocks(folder: Path, rows: Any, size: int) -> None:
 
 
 def digest(graphs: Any) -> str:
-    """What tells a graph from others, in whatever parts it comes."""
+    """A digest of a graph, independent of its division into parts."""
     indices, distances = hashlib.sha256(), hashlib.sha256()
     for graph in graphs:
         indices.update(graph.indices.astype(np.int64).tobytes())
@@ -74,8 +74,8 @@ def digest(graphs: Any) -> str:
 
 
 def alone(X: Any, k: int) -> tuple[float, str]:
-    """Core-seconds of one process with one thread, and a digest of what it finds."""
-    nl.neighbor_graph(X[:1000], k, search="exact", n_jobs=1)  # what is imported once
+    """Core-seconds of one process with one thread, and a digest of its graph."""
+    nl.neighbor_graph(X[:1000], k, search="exact", n_jobs=1)  # imports everything first
     start = time.process_time()
     graph = nl.neighbor_graph(X, k, search="exact", n_jobs=1)
     taken = time.process_time() - start
@@ -83,7 +83,7 @@ def alone(X: Any, k: int) -> tuple[float, str]:
 
 
 def by_two(X: Any, k: int, size: int, one: tuple[float, str], folder: Path) -> dict[str, Any]:
-    """Two workers and blocks of some size, against one process."""
+    """Two workers with blocks of one size, compared with one process."""
     blocks, (n, d) = folder / f"blocks-{size}", X.shape
     write_blocks(blocks, X, size)
     with two_workers() as client, tempfile.TemporaryDirectory(dir=folder) as scratch:
@@ -117,7 +117,7 @@ def overhead(n: int, d: int, k: int, sizes: tuple[int, ...], folder: Path) -> li
 
 
 def constants(rows: list[dict[str, Any]], n: int, folder: Path) -> list[dict[str, Any]]:
-    """The constants of the cost model: products, lists that are read and written, and calls."""
+    """The constants of the cost model: products, reading and writing of lists, and calls."""
     first, last = rows[0], rows[-1]
     products = first["one_process"] / (first["n"] ** 2 * first["d"])
     blocks = [-(-row["n"] // row["rows_a_block"]) for row in (first, last)]
@@ -147,7 +147,7 @@ def constants(rows: list[dict[str, Any]], n: int, folder: Path) -> list[dict[str
 
 
 def larger_than_memory(n: int, d: int, size: int, limit_mib: int, folder: Path) -> dict[str, Any]:
-    """A fit to vectors that are three times as large as the memory of both workers."""
+    """A fit to vectors three times as large as the memory of both workers."""
     random = np.random.default_rng(0)
     blocks = folder / "wide"
     blocks.mkdir()
@@ -182,7 +182,7 @@ def larger_than_memory(n: int, d: int, size: int, limit_mib: int, folder: Path) 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=200_000, help="fewer, to try the script")
+    parser.add_argument("--rows", type=int, default=200_000, help="use fewer to try the script")
     parser.add_argument("--mib", type=int, default=512, help="memory limit of a worker")
     arguments = parser.parse_args()
     n, limit = arguments.rows, arguments.mib

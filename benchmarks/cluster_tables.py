@@ -1,4 +1,4 @@
-"""The parts of docs/cluster.md that hold numbers, from the result file and the cost model."""
+"""The generated parts of docs/cluster.md, from the result file and the cost model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LISTS = ((10**6, 8), (10**7, 16), (10**8, 64), (10**9, 256))
 
 
 def parts(rows: list[Row], scale: list[Row]) -> dict[str, str]:
-    """The parts by their names; without rows, those that need nothing but `benchmarks/scale.py`."""
+    """The parts by name; without rows, only those that need just `benchmarks/scale.py`."""
     lists = {"by lists": by_lists(scale)}
     if not rows:
         return lists
@@ -20,7 +20,7 @@ def parts(rows: list[Row], scale: list[Row]) -> dict[str, str]:
 
 
 def overhead(rows: list[Row]) -> str:
-    """Core-seconds against one process, by the size of blocks."""
+    """Core-seconds compared with one process, by the size of blocks."""
     found = sorted((row for row in rows if "times" in row), key=lambda row: row["rows_a_block"])
     first = found[0]
     lines = [
@@ -42,7 +42,7 @@ def overhead(rows: list[Row]) -> str:
 
 
 def memory(rows: list[Row]) -> str:
-    """A fit to more than the workers can hold; nothing where that was not measured."""
+    """A fit to more vectors than fit into the workers' memory; empty if it was not measured."""
     found = [row for row in rows if "limit_mib_of_a_worker" in row]
     return "\n".join(
         f"Measured: `MLkNN` fitted to {row['data_mib']:,} MiB of vectors by two workers with a "
@@ -54,15 +54,15 @@ def memory(rows: list[Row]) -> str:
 
 
 def bytes_a_row(d: int, k: int) -> int:
-    """Memory of a worker for each row of a block: two blocks of vectors, packed, and their lists.
+    """Memory of a worker per row of a block: two blocks of vectors, packed copies, and lists.
 
-    The lists as they were, and as they are; and those of the filter, with room above k.
+    There are old and new neighbor lists, and those of the filter, with room for more than k.
     """
     return 2 * (4 * d + 4 * (d + 2)) + 2 * (2 * 12 * k + 12 * k + 8 * (2 * k + 16))
 
 
 def exact(rows: list[Row]) -> str:
-    """Exact graphs of many items, by the model."""
+    """Exact graphs of many items, by the cost model."""
     small = min((row for row in rows if "times" in row), key=lambda row: row["rows_a_block"])
     taken = small["rows_a_block"] * bytes_a_row(small["d"], small["k"])
     beside = small["peak_mib_of_a_worker"] * 2**20 - taken  # Python and its libraries
@@ -102,7 +102,7 @@ def by_lists(scale: list[Row]) -> str:
         f"[scale.md](scale.md) and their growth as n to the power of {growth}:",
         "",
         "| items | vectors, GB | core-hours, clusters | core-hours, overlapping clusters | workers "
-        "| hours | mapped for each worker at most, GB |",
+        "| hours | mapped per worker at most, GB |",
         "|---|---|---|---|---|---|---|",
     ]
     for n, workers in LISTS:

@@ -1,8 +1,7 @@
-"""Does the 2017 paper's comparison come out on a made collection, and why does ML-kNN fall behind?
+"""Is the 2017 paper's comparison confirmed by synthetic data, and why does ML-kNN fall behind?
 
-The collection is `make_collection`'s: by default a million items and 190,000 labels. All methods
-read one graph with 100 neighbors an item and rank the labels of new items. A label's rank is the
-worst of its tie.
+`make_collection` generates a million items and 190,000 labels by default. All methods use one graph
+with 100 neighbors per item, and rank the labels of new items. Tied labels get the worst rank.
 
 Usage: python collection.py [--samples N] [--overlap V ...]
 """
@@ -30,24 +29,24 @@ from nearlabel.labels.scores import LabelScores
 from nearlabel.search import build_index
 
 PUBLISHED = ("BRkNN", "BRkNN-w", "ML-kNN", "positive-sample")
-QUESTION = "The 2017 paper's comparison on a made collection"
+QUESTION = "The 2017 paper's comparison on a synthetic collection"
 N, NEW, K, FEATURES = 1_000_000, 10_000, 100, 128
 LABELS_FOR_AN_ITEM = 0.19  # the vocabulary grows with the collection
 OVERLAPS = (0.5, 4.0)
-MOST_ITEMS = 100  # that show a label of the rare vocabulary: as many as there are neighbors
+MOST_ITEMS = 100  # that list a label of the rare vocabulary: the number of neighbors
 SUCCESS_AT = (5, 10, 100)
-SMALL = 1 / (K + 1)  # smoothing of ML-kNN that adds one row to all cells of a label together
+SMALL = 1 / (K + 1)  # smoothing that adds one row in total to the cells of a label
 Z = 10.0  # of the paper's Table 2
 PUBLIC = ("corel5k", "bibtex", "delicious")
 BANDS = {"1-2": (1, 2), "3-10": (3, 10), "11-100": (11, 100), "over 100": (101, np.inf)}
 CALIBRATED = ("ML-kNN", "ML-kNN, s = 1/(k+1)", "ML-kNN, even counts, s = 1/(k+1)")
-CARRIERS = (2, 5, 10, 30)  # labels of so many items, whose posteriors are looked at
-FEWEST_PAIRS = 100  # of a new item and a label, below which a share is not told
+CARRIERS = (2, 5, 10, 30)  # numbers of items of the labels whose posteriors are shown
+FEWEST_PAIRS = 100  # of a new item and a label, below which a share is not reported
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One collection with one vocabulary: what is learnt from, and what is asked."""
+    """One collection with one vocabulary: training items and new items."""
 
     name: dict[str, Any]
     graph: nl.NeighborGraph
@@ -76,7 +75,7 @@ def problems(n: int, overlap: float, new: int = NEW) -> Iterator[Problem]:
 
 
 def methods(unit: float) -> dict[str, Any]:
-    """The paper's methods and some variants; z = 10 is told in the unit of the distances."""
+    """The paper's methods and some variants; z = 10 is in the unit of the distances."""
     return {
         "BRkNN": nl.BRkNN(K),
         "BRkNN-w": nl.BRkNN(K, weights="distance"),
@@ -93,7 +92,7 @@ def methods(unit: float) -> dict[str, Any]:
 
 
 def scored_by_all(problem: Problem) -> tuple[dict[str, LabelScores], dict[str, float], float]:
-    """The scores of each method, the processor seconds that it took, and the fitted rate."""
+    """The scores of each method, its CPU seconds, and the fitted rate."""
     scored, seconds, fitted = {}, {}, np.nan
     for name, model in methods(problem.unit).items():
         start = time.process_time()
@@ -106,7 +105,7 @@ def scored_by_all(problem: Problem) -> tuple[dict[str, LabelScores], dict[str, f
 
 
 def measured(problem: Problem, *, reasons: bool) -> Iterator[dict[str, Any]]:
-    """All that is told of one problem; with reasons, also what is behind the ranks of ML-kNN."""
+    """All results of one problem; with reasons, also what explains the ranks of ML-kNN."""
     scored, seconds, rate = scored_by_all(problem)
     yield {**problem.name, **sizes(problem), "fitted_relative_rate": rounded(rate)}
     for lists, truth in (("shown", problem.shown), ("complete", problem.complete)):
@@ -124,7 +123,7 @@ def measured(problem: Problem, *, reasons: bool) -> Iterator[dict[str, Any]]:
 
 
 def on_real_data() -> Iterator[dict[str, Any]]:
-    """The same methods on public sets, which are far smaller; those that are in the data folder."""
+    """The same methods on the far smaller public sets, if they are in the data folder."""
     for name in PUBLIC:
         try:
             data = nl.datasets.load(name)
@@ -158,7 +157,7 @@ def sizes(problem: Problem) -> dict[str, Any]:
 
 
 def inverse_ranks(scores: LabelScores, truth: Csr, ties: Ties = "max") -> Floats:
-    """The mean of 1 / rank of the true labels, for each row that has some."""
+    """The mean of 1 / rank of the true labels, for each row with labels."""
     total = with_data(truth, 1 / scores.ranks_of(truth, ties).data).sum(axis=1)
     count = np.diff(truth.indptr)
     means: Floats = total[count > 0] / count[count > 0]
@@ -166,7 +165,7 @@ def inverse_ranks(scores: LabelScores, truth: Csr, ties: Ties = "max") -> Floats
 
 
 def qualities(scored: dict[str, LabelScores], truth: Csr) -> Iterator[tuple[str, dict[str, float]]]:
-    """The metrics of the paper's Table 2 for each method, and the difference to BRkNN."""
+    """The metrics of the paper's Table 2 for each method, and the difference from BRkNN."""
     plain = inverse_ranks(scored["BRkNN"], truth)
     for name, scores in scored.items():
         means = inverse_ranks(scores, truth)
@@ -196,7 +195,7 @@ def by_band(
 def by_reach(
     scored: dict[str, LabelScores], truth: Csr, votes: Csr, totals: Array
 ) -> Iterator[dict[str, Any]]:
-    """True labels whose carriers are all among the neighbors, which no training row can see."""
+    """True labels with all carriers among the neighbors, which never happens in training."""
     label = truth.indices
     found, count = entries_at(votes, row_numbers(truth), label)
     all_near = np.where(found, count, 0) == totals[label]
@@ -213,7 +212,7 @@ def by_reach(
 
 
 def cells(problem: Problem, votes: Csr, totals: Array) -> Iterator[dict[str, Any]]:
-    """What training has shown of the cells, a label and a count each, that new items fall into."""
+    """The training rows in the cells, one per label and count, of new items."""
     counted = label_histograms(problem.graph, problem.Y)
     cell, carriers = counted.cells(votes.indices, votes.data), totals[votes.indices]
     for band, span in BANDS.items():
@@ -230,7 +229,7 @@ def cells(problem: Problem, votes: Csr, totals: Array) -> Iterator[dict[str, Any
 
 
 def factor(n_l: Array, s: float) -> Floats:
-    """What the smoothing of P(E | H_1) leaves of the odds of a label."""
+    """The factor by which the smoothing of P(E | H_1) changes the odds of a label."""
     share: Floats = (s + n_l) / (s * (K + 1) + n_l)
     return share
 
@@ -238,7 +237,7 @@ def factor(n_l: Array, s: float) -> Floats:
 def calibration(
     posteriors: dict[str, LabelScores], truth: Csr, votes: Csr, totals: Array
 ) -> Iterator[dict[str, Any]]:
-    """How often new items list a label for which so many neighbors vote, and its posteriors."""
+    """How often new items list a label, by its votes, and the posteriors."""
     row, label = row_numbers(votes), votes.indices
     listed = entries_at(truth, row, label)[0]
     told = {name: scores.at(row, label) for name, scores in posteriors.items()}

@@ -1,4 +1,4 @@
-"""The parts of docs/made_collection.md that hold numbers, from the result of collection.py."""
+"""The generated parts of docs/made_collection.md, from the result of collection.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 Row = dict[str, Any]
 SUCCESS = ("success_at_5", "success_at_10", "success_at_100")
 BANDS = ("1-2", "3-10", "11-100", "over 100")
-# What the paper calls its method, which is here in three readings.
+# The paper's name of its method, of which there are three readings here.
 PRINTED = {
     "BRkNN": "BRkNN",
     "BRkNN-w": "BRkNN-w",
@@ -33,7 +33,7 @@ def parts(rows: list[Row]) -> dict[str, str]:
 
 
 def having(rows: list[Row], column: str, **values: Any) -> list[Row]:
-    """The rows that have a column, and these values."""
+    """The rows that have a column, and have these values."""
     return [row for row in rows if column in row and values.items() <= row.items()]
 
 
@@ -56,7 +56,7 @@ def sizes(rows: list[Row]) -> str:
     return (
         f"{everything['items']:,} items and {everything['new_items']:,} new ones; "
         f"{everything['labels']:,} labels, {everything['labels_a_list']:.1f} on a list, of "
-        f"{everything['true_labels_an_item']:.1f} that are true of an item. "
+        f"{everything['true_labels_an_item']:.1f} that are true for an item. "
         f"{everything['share_of_labels_seen']:.0%} of the labels occur on a list, "
         f"{everything['share_of_labels_of_at_most_10_items']:.0%} on at most ten. The rare "
         f"vocabulary has {rare['labels']:,} labels and {rare['labels_a_list']:.1f} on a list. "
@@ -66,7 +66,7 @@ def sizes(rows: list[Row]) -> str:
 
 
 def ranks(rows: list[Row]) -> str:
-    """Mean inverse ranks, with the standard error of the difference to BRkNN."""
+    """Mean inverse ranks, with the standard error of the difference from BRkNN."""
     first, *others = overlaps(rows)
     ways = [(first, "all", "shown"), (first, "all", "complete"), (first, "rare", "shown")]
     ways += [(overlap, vocabulary, "shown") for overlap in others for vocabulary in ("all", "rare")]
@@ -181,13 +181,13 @@ def public(rows: list[Row]) -> str:
 
 
 def rank(row: Row) -> str:
-    """A mean inverse rank and the standard error of its difference to that of BRkNN."""
+    """A mean inverse rank and the standard error of its difference from that of BRkNN."""
     mean = f"{row['mean_inverse_rank']:.4f}"
     return mean if row["method"] == "BRkNN" else f"{mean} ± {row['its_standard_error']:.4f}"
 
 
 def told(value: float | None, form: str = ".4f") -> str:
-    """A number, or nothing where there is none."""
+    """A number, or an empty string if there is none."""
     return "" if value is None else format(value, form)
 
 

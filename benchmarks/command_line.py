@@ -1,4 +1,4 @@
-"""How soon does the command line answer, against Python with scikit-learn's import, the floor?"""
+"""How fast does the command line start, compared with the import of scikit-learn?"""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from measuring import report
 
 import nearlabel as nl
 
-QUESTION = (
-    "Start of the command line: wall-clock seconds, median of nine runs, commands taking turns"
-)
+QUESTION = "Start of the command line: wall-clock seconds, median of nine interleaved runs"
 RUNS = 9
 
 

@@ -1,7 +1,7 @@
-"""What does DML-kNN cost a query with 100,000 rows and 100,000 labels?
+"""What does a query of DML-kNN cost with 100,000 rows and 100,000 labels?
 
-The naive way looks at the counts of every training row. It is done here in NumPy, sparse in the
-labels, for a few queries; so is the twin of the kernel, which looks at few rows as the kernel does.
+The naive way visits the counts of every training row. It is measured in NumPy, sparse in the
+labels, for a few queries; so is the twin of the kernel, which visits few rows like the kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ N, K, Q, TOP, TOLERANCE, NEW, FEW = 100_000, 10, 100_000, 10, 6, 2_000, 20
 
 
 class Scan:
-    """Admissible rows by a look at every row."""
+    """Admissible rows, found by visiting every row."""
 
     def __init__(self, C: Csr, Y: Csr) -> None:
         self.n, self.q = C.shape
@@ -36,7 +36,7 @@ class Scan:
         c = counts.toarray()[0]
         own = c[self.label]
         is_near = np.abs(self.count - own) <= TOLERANCE
-        # A label that the query counts above the tolerance must have an entry that is near.
+        # A label with a count above the tolerance in the query must have a similar entry.
         reached = np.bincount(self.row[is_near & (own > TOLERANCE)], minlength=self.n)
         admissible = reached == np.count_nonzero(c > TOLERANCE)
         admissible[self.row[~is_near]] = False
@@ -56,7 +56,7 @@ def tallied(rows: AdmissibleRows, counts: Csr) -> Tally:
 
 
 def counting(rows: AdmissibleRows, scan: Scan, counts: Csr) -> dict[str, float]:
-    """Milliseconds a query of the kernel, of its twin in NumPy, and of the scan."""
+    """Milliseconds per query of the kernel, of its twin in NumPy, and of the scan."""
     m, few = counts.shape[0], counts[:FEW]
     found, scanned = tallied(rows, few), [scan.tally(few[[i]]) for i in range(few.shape[0])]
     for ours, theirs in zip(found, zip(*scanned, strict=True), strict=True):

@@ -1,7 +1,7 @@
 """Do even counts help ML-kNN on public sets, and for which labels? Needs the sets.
 
 `MLkNN(counts="even")` leaves one carrier of a label out of every count. docs/made_collection.md has
-the same on a collection whose labels are far rarer.
+the same comparison on a collection with far rarer labels.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from nearlabel.labels.counts import label_totals
 
 QUESTION = (
     "ML-kNN with counts as published and even counts: average precision, and mean inverse ranks of "
-    "true labels that 1 to k training rows carry, and of all others. Texts by cosine distance; of "
-    "cal500, every third row is held out"
+    "true labels that 1 to k training rows carry, and of all others. Cosine distance for texts; "
+    "for cal500, every third row is held out"
 )
 SETS = ("medical", "enron", "cal500", "corel5k", "bibtex", "delicious")
 NEIGHBORS = (10, 100)

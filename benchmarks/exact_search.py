@@ -1,4 +1,4 @@
-"""How fast is exact search on dense rows, against the product that all must form, and others?"""
+"""How fast is exact search on dense rows, compared with the matrix product and with others?"""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from sklearn.neighbors import NearestNeighbors
 import nearlabel as nl
 
 QUESTION = (
-    "Exact search on dense rows: core-seconds on one thread, best of repeats that take turns. "
+    "Exact search on dense rows: core-seconds on one thread, best of interleaved repeats. "
     "The product is that of all rows with all rows in float32, by BLAS, in blocks; a graph of the "
-    "rows among themselves can do with half of it"
+    "rows among themselves needs only half of it"
 )
 BLOCKS = ((768, 768), (512, 8192), (1024, 4096), (2048, 2048))
 
 
 def product(queries: Any, rows: Any, block: tuple[int, int]) -> None:
-    """Form all inner products, and keep none."""
+    """Compute all inner products without keeping them."""
     tall, wide = block
     out = np.empty((tall, wide), np.float32)
     for top in range(0, len(queries), tall):
@@ -39,7 +39,7 @@ def product(queries: Any, rows: Any, block: tuple[int, int]) -> None:
 
 
 def fastest_block(rows: Any) -> tuple[int, int]:
-    """The shape of blocks in which BLAS is fastest here."""
+    """The block shape for which BLAS is fastest on this machine."""
     part = rows[:8192]
     works = {block: partial(product, part, part, block) for block in BLOCKS}
     seconds = {block: core_seconds(work) for block, work in works.items()}
@@ -47,19 +47,19 @@ def fastest_block(rows: Any) -> tuple[int, int]:
 
 
 def shared(ours: Any, theirs: Any) -> float:
-    """Which share of our neighbors they found, too; they may have one more, the row itself."""
+    """The share of our neighbors that others found; they may have one more, the row itself."""
     same = [len(np.intersect1d(a, b)) for a, b in zip(ours, theirs, strict=True)]
     return float(np.sum(same) / ours.size)
 
 
 def searches(n: int, d: int, k: int, *, m: int | None = None, dtype: Any = np.float32) -> Any:
-    """One case: the graph of n rows, or with m the neighbors of m other rows."""
+    """One case: the graph of n rows or, with m, the neighbors of m other rows."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d), dtype=dtype)
     new = None if m is None else rng.standard_normal((m, d), dtype=dtype)
     rows = X.astype(np.float32)
     queries = rows if new is None else new.astype(np.float32)
-    # A row is its own nearest for those who do not leave it out.
+    # Others do not exclude a row from its own neighbors.
     more = k + (new is None)
     brute = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(X)
     works: dict[str, Callable[[], Any]] = {
@@ -102,7 +102,7 @@ def threads(n: int, d: int, k: int) -> dict[str, Any]:
 
 
 def awkward(n: int, d: int = 50) -> dict[str, Any]:
-    """Data on which bounds from a product say little."""
+    """Data for which bounds from a product are loose."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d))
     return {
@@ -114,7 +114,7 @@ def awkward(n: int, d: int = 50) -> dict[str, Any]:
 
 
 def seconds_and_answers(n: int, k: int) -> dict[str, Any]:
-    """What the engine of this process needs for the awkward data, and a digest of what it finds."""
+    """Core-seconds of this process's engine on awkward data, and a digest of the graph."""
     found = {}
     for name, X in awkward(n).items():
         graph = nl.neighbor_graph(X, k, n_jobs=1)
@@ -126,14 +126,14 @@ def seconds_and_answers(n: int, k: int) -> dict[str, Any]:
 
 
 def mib_above_inputs(n: int, d: int, k: int) -> float:
-    """Peak memory of the graph of n rows, in a process that has done nothing else."""
+    """Peak memory of the graph of n rows, in a new process."""
     X = np.random.default_rng(0).standard_normal((n, d), dtype=np.float32)
-    nl.neighbor_graph(X[: 2 * k], k)  # what is imported and started once
+    nl.neighbor_graph(X[: 2 * k], k)  # imports and starts threads
     return peak_mib(partial(nl.neighbor_graph, X, k))
 
 
 def memory(n: int, d: int, k: int) -> dict[str, Any]:
-    """Peak memory beside that of the graph itself."""
+    """Peak memory in addition to the graph itself."""
     return {
         "measured": "graph of the rows, peak MiB above the rows",
         "n": n,
@@ -145,7 +145,7 @@ def memory(n: int, d: int, k: int) -> dict[str, Any]:
 
 
 def in_a_new_process(engine: str, *arguments: object) -> Any:
-    """What this script says to some arguments, with one of the engines."""
+    """The output of this script with some arguments and one of the engines."""
     done = subprocess.run(
         [sys.executable, __file__, *map(str, arguments)],
         env={**os.environ, "NEARLABEL_ENGINE": engine},
@@ -157,7 +157,7 @@ def in_a_new_process(engine: str, *arguments: object) -> Any:
 
 
 def engines(n: int, k: int) -> list[dict[str, Any]]:
-    """Both engines on awkward data, each in processes of its own, which take turns."""
+    """Both engines on awkward data, in separate processes that alternate."""
     runs: dict[str, list[Any]] = {"auto": [], "numpy": []}
     for _ in range(3):
         for engine, results in runs.items():
@@ -184,9 +184,9 @@ def engines(n: int, k: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=20_000, help="fewer, to try the script")
-    parser.add_argument("--awkward", type=int, nargs=2, help="n and k: what `engines` runs")
-    parser.add_argument("--memory", type=int, nargs=3, help="n, d and k: what `memory` runs")
+    parser.add_argument("--rows", type=int, default=20_000, help="use fewer to try the script")
+    parser.add_argument("--awkward", type=int, nargs=2, help="n and k; used by `engines`")
+    parser.add_argument("--memory", type=int, nargs=3, help="n, d and k; used by `memory`")
     arguments = parser.parse_args()
     if arguments.awkward:
         json.dump(seconds_and_answers(*arguments.awkward), sys.stdout)

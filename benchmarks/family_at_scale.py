@@ -1,6 +1,6 @@
-"""What does each method take with 100,000 rows and 100,000 labels?
+"""What does each method cost with 100,000 rows and 100,000 labels?
 
-Rows of one topic are near each other, and half of their labels are the topic's.
+Rows of one topic are near each other, and half of their labels are those of the topic.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def row(name: str, X: Array, Y: Csr, new: Array) -> dict[str, Any]:
 
 def main() -> None:
     X, Y, new = problem()
-    nl.MLkNN(n_neighbors=K).fit(X[:1000], Y[:1000])  # so that imports are nobody's memory
+    nl.MLkNN(n_neighbors=K).fit(X[:1000], Y[:1000])  # so that imports are not counted
     report(QUESTION, [row(name, X, Y, new) for name in METHODS])
 
 

@@ -1,4 +1,4 @@
-"""How much longer do duplicates, ties and far clusters take than ordinary data of one shape?"""
+"""How much longer do duplicates, ties and far clusters take than ordinary data?"""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from scipy import sparse
 import nearlabel as nl
 
 QUESTION = (
-    "Search of data on which bounds say little, against ordinary data of the same shape, metric "
-    "and search: core-seconds on one thread, best of repeats that take turns"
+    "Search of data with loose bounds, compared with ordinary data of the same shape, metric "
+    "and search: core-seconds on one thread, best of interleaved repeats"
 )
 K = 10
 
 
 def dense_data(n: int, d: int) -> dict[str, Any]:
-    """Ordinary rows first, and rows on which bounds from one product say little."""
+    """Ordinary rows first, then rows for which bounds from a product are loose."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d))
     row = np.arange(n)
@@ -48,7 +48,7 @@ def dense(n: int, d: int, metric: str, how: str) -> list[dict[str, Any]]:
 
 
 def rare_features(n: int, d: int) -> list[dict[str, Any]]:
-    """Sparse rows of which hardly two share a feature, against rows that share many."""
+    """Sparse rows that hardly share any features, compared with rows that share many."""
     rng = np.random.default_rng(0)
     stored = 40
     found = []
@@ -80,7 +80,7 @@ def _rows(works: dict[str, Any], what: dict[str, Any]) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=33_000, help="fewer, to try the script")
+    parser.add_argument("--rows", type=int, default=33_000, help="use fewer to try the script")
     n = parser.parse_args().rows
     rows = [
         *(row for metric in ("euclidean", "cosine") for row in dense(n, 16, metric, "exact")),

@@ -1,4 +1,4 @@
-"""Do left-out scores promise too much? On labels that are random, there is nothing to learn."""
+"""Are leave-one-out scores too optimistic? With random labels, there is nothing to learn."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from nearlabel.common.arrays import canonical_csr
 from nearlabel.labels.scores import DenseScores
 
 QUESTION = (
-    "Random labels, 20 seeds: average precision of left-out scores, of the same model on 1,000 new "
-    "rows drawn likewise, and of the labels' true shares on these; differences with standard errors"
+    "Random labels, 20 seeds: average precision of leave-one-out scores, of the same model on "
+    "1,000 new rows, and of the labels' true frequencies on these; differences with standard "
+    "errors"
 )
 SEEDS, NEW, K = 20, 1_000, 10
 
 
 class Shape(NamedTuple):
-    """Rows and features; the shares of rows that carry each label."""
+    """Numbers of rows and features, and the frequencies of the labels."""
 
     rows: int
     features: int
@@ -41,7 +42,7 @@ SHAPES = (
     Shape(400, 8, _FALLING, "60 labels, 1 % to 50 %"),
     Shape(400, 8, _RARE, "60 labels, 1 % to 3 %"),
 )
-Scores = tuple[Any, Any]  # of the training rows, each left out, and of new rows
+Scores = tuple[Any, Any]  # leave-one-out scores of the training rows, and scores of new rows
 
 
 def by_vectors(X: Any, Y: Any, new: Any, _: int) -> Scores:
@@ -55,7 +56,7 @@ def by_learned_distance(X: Any, Y: Any, new: Any, seed: int) -> Scores:
 
 
 def by_means_of_others(X: Any, Y: Any, new: Any, seed: int) -> Scores:
-    """Neighbors by predictions that leave out a row altogether, the labels' means included."""
+    """Neighbors by predictions that leave a row out completely, also of the labels' means."""
     ridge = LabelRidge("linear", random_state=seed).fit(X, Y)
     scales = label_scales(ridge.form_.mean, 0.5)
     left_out, fresh = ridge.left_out_scores().dense(slice(None)), ridge.scores(new)
@@ -67,7 +68,7 @@ def by_regression(X: Any, Y: Any, new: Any, seed: int) -> Scores:
 
 
 def by_fixed_regression(X: Any, Y: Any, new: Any, seed: int) -> Scores:
-    """Nothing is chosen, so that nothing is chosen by the rows that are left out."""
+    """Nothing is chosen, and so nothing is chosen on the rows that are left out."""
     return _scores_of(LabelRidge("linear", 1.0, seed).fit(X, Y), new)
 
 

@@ -1,4 +1,4 @@
-"""How honest left-out scores are, as tables of docs/label_space.md and docs/blend.md."""
+"""The bias of leave-one-out scores, as tables of docs/label_space.md and docs/blend.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OF_SPACES = (
 
 
 def of_spaces(rows: list[dict[str, Any]]) -> str:
-    """What left-out rows of a learned distance promise too much, beside rows that know nothing."""
+    """The bias of leave-one-out scores after a learned distance, next to unbiased ones."""
     lines = [
         "| labels | rows x features | " + " | ".join(_OF_SPACES) + " |",
         "|---|---|" + "---|" * len(_OF_SPACES),
@@ -28,7 +28,7 @@ def of_spaces(rows: list[dict[str, Any]]) -> str:
 
 
 def of_blends(rows: list[dict[str, Any]]) -> str:
-    """Left-out scores of the blend, beside new rows and the labels' true shares."""
+    """Leave-one-out scores of the blend, next to new rows and the labels' true frequencies."""
     lines = [
         "| labels | rows x features | left out | new rows | true shares | left out less new rows "
         "| left out less true shares |",
@@ -43,7 +43,7 @@ def of_blends(rows: list[dict[str, Any]]) -> str:
 
 
 def of_real_sets(rows: list[dict[str, Any]]) -> str:
-    """Average precision of the blend on training rows, each left out, and on test rows."""
+    """Average precision of the blend by leave-one-out on training rows, and on test rows."""
     known = {row["data"]: row for row in rows if row["method"] == BEST and row.get("held_out")}
     lines = [
         "| | left out | test rows | difference | standard errors of the test rows |",
@@ -63,7 +63,7 @@ def of_real_sets(rows: list[dict[str, Any]]) -> str:
 
 
 def _shapes(rows: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Rows by shape, ready for print, and by model."""
+    """Rows by formatted shape and by model."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for row in rows:
         shape = f"{row['labels']} | {row['rows']} x {row['features']}"

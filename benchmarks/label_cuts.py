@@ -1,4 +1,4 @@
-"""Do learnt cuts beat the methods' own decisions? Needs the data sets in the data folder."""
+"""Are learned thresholds better than the methods' own? Needs the data sets in the data folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from measuring import report
 import nearlabel as nl
 from nearlabel.methods.registry import METHODS, estimator
 
-QUESTION = "F1 of the methods' own decisions and of one cut a label (LabelThresholds), raw features"
+QUESTION = "F1 of the methods' own decisions and of LabelThresholds, raw features"
 SETS = ("enron", "bibtex", "corel5k")
 K = 10
 

@@ -1,7 +1,7 @@
 """What do counting and ranking labels cost for a million rows and 190,000 labels?
 
-The neighbors of a row are mostly of its own topic, and half of its labels are its topic's. The
-twins of the kernels in NumPy run on a part of the rows; their times are scaled to all.
+The neighbors of a row are mostly from its own topic, and so are half of its labels. The NumPy twins
+of the kernels run on part of the rows; their times are extrapolated.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ TOPICS, TOPIC_LABELS, OWN_TOPIC = 1_000, 40, 0.7
 
 
 def _spread(rng: np.random.Generator, size: Array, draws: int) -> Array:
-    """Distinct numbers below `size`, one from each of as many equal parts; shape (rows, draws)."""
+    """Distinct numbers below `size`, one from each of `draws` equal parts; shape (rows, draws)."""
     part = size[:, None] // draws
     numbers: Array = np.arange(draws) * part + (rng.random((len(size), draws)) * part).astype(int)
     return numbers
 
 
 def topic_graph(rng: np.random.Generator, topic: Array, k: int) -> nl.NeighborGraph:
-    """Distinct neighbors of each row, none of them the row itself, most from its own topic."""
+    """Distinct neighbors of each row, without the row itself, mostly from its own topic."""
     n, own = len(topic), round(OWN_TOPIC * k)
     by_topic = np.argsort(topic, kind="stable")
     size = np.bincount(topic, minlength=TOPICS)
@@ -45,24 +45,24 @@ def topic_graph(rng: np.random.Generator, topic: Array, k: int) -> nl.NeighborGr
     for start in range(0, n, 2**16):
         here = slice(start, min(start + 2**16, n))
         mine = topic[here]
-        # Steps round the circle of the own topic, and round that of all other rows.
+        # Steps around the circle of the row's topic, and around that of all other rows.
         near = place[here] - begin[mine]
         near = (near[:, None] + 1 + _spread(rng, size[mine] - 1, own)) % size[mine][:, None]
         far = (begin[mine] + size[mine])[:, None] + _spread(rng, n - size[mine], k - own)
         indices[here, :own] = by_topic[begin[mine][:, None] + near]
         indices[here, own:] = by_topic[far % n]
         rng.permuted(indices[here], axis=1, out=indices[here])
-    # Nothing here reads distances: one number stands for all.
+    # Distances are not used here, so all are the same number.
     distances = np.broadcast_to(np.float32(1), indices.shape)
     return nl.NeighborGraph.unchecked(indices, distances, n)
 
 
 def topic_labels(rng: np.random.Generator, topic: Array, q: int = Q) -> Csr:
-    """Some 7.6 labels a row: half by Zipf's law from all, half from those of the topic."""
+    """About 7.6 labels per row: half by Zipf's law from all, half from those of the topic."""
     n = len(topic)
     share = np.cumsum(1 / np.arange(1, q + 1))
     zipf = np.searchsorted(share, rng.random((n, 4)) * share[-1])
-    columns = rng.permutation(q)  # often used labels stand anywhere
+    columns = rng.permutation(q)  # frequent labels can be in any column
     of_topic = rng.integers(q, size=(TOPICS, TOPIC_LABELS))
     chosen = of_topic[topic[:, None], rng.integers(TOPIC_LABELS, size=(n, 4))]
     label = np.hstack([columns[zipf], chosen]).ravel()
@@ -82,7 +82,7 @@ def problem(n: int, k: int = K, q: int = Q) -> tuple[nl.NeighborGraph, Csr]:
 
 
 def scipy_products(graph: nl.NeighborGraph, Y: Csr) -> None:
-    """Nothing but the counts, not sorted, and not kept."""
+    """Only the counts, neither sorted nor kept."""
     for _, block in blocks_of_votes(graph, Y):
         n, k = block.indices.shape
         ones = np.ones(n * k, np.int32)
@@ -91,7 +91,7 @@ def scipy_products(graph: nl.NeighborGraph, Y: Csr) -> None:
 
 
 def measured(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    """What `work` gives, its core-seconds, and the memory it took above its inputs."""
+    """The result of `work`, its core-seconds, and its memory above the inputs."""
     results: list[Any] = []
 
     def timed() -> None:

@@ -1,4 +1,4 @@
-"""What does a change of a model cost, against learning it again, and what do readers notice?
+"""What does a change of a model cost compared with a new fit, and how does it affect readers?
 
 Usage: python living_models.py [--rows N] [--large-rows N]
 """
@@ -24,16 +24,16 @@ import nearlabel as nl
 
 QUESTION = (
     "changes of MLkNN: medians and 99th percentiles in wall-clock milliseconds of single changes, "
-    "with two threads; batches in rows a second; vectors and labels by make_collection"
+    "with two threads; batches in rows per second; vectors and labels by make_collection"
 )
 D = 128
-SINGLE = 200  # changes of each kind whose times are told
+SINGLE = 200  # timed changes of each kind
 READS = 1_500
 BATCHES = 3  # of many rows at once
 
 
 def collection(n: int, more: int, q: int, **how: Any) -> tuple[Any, Any, Any, Any]:
-    """Vectors and labels of n items, and of some that come later."""
+    """Vectors and labels of n items, and of some that are added later."""
     made = nl.datasets.make_collection(n + more, D, q, **how).data
     X, Y = np.asarray(made.X, np.float32), sparse.csr_array(made.Y)
     return X[:n], Y[:n], X[n:], Y[n:]
@@ -47,13 +47,13 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def milliseconds(times: list[float]) -> dict[str, float]:
-    """What half, and all but one in a hundred, of some times are within."""
+    """The median and the 99th percentile of some times."""
     half, most = 1e3 * np.quantile(times, [0.5, 0.99])
     return {"half_within_ms": round(float(half), 2), "99_percent_within_ms": round(float(most), 2)}
 
 
 def single_changes(model: Any, X: Any, Y: Any, seed: int = 0) -> list[dict[str, Any]]:
-    """Times of rows that are added, relabelled and forgotten, one by one."""
+    """Times to add, relabel and forget rows one by one."""
     random = np.random.default_rng(seed)
     alive = random.permutation(model._items.places)
     works: dict[str, Callable[[int], Any]] = {
@@ -70,7 +70,7 @@ def single_changes(model: Any, X: Any, Y: Any, seed: int = 0) -> list[dict[str, 
 
 
 def readers(model: Any, queries: Any, X: Any, Y: Any) -> list[dict[str, Any]]:
-    """Times of single answers, while nobody changes the model and while somebody does."""
+    """Times of single predictions, without changes of the model and during changes."""
 
     def read() -> list[float]:
         rows = range(READS)
@@ -107,7 +107,7 @@ def readers(model: Any, queries: Any, X: Any, Y: Any) -> list[dict[str, Any]]:
 
 
 def exact(n: int) -> list[dict[str, Any]]:
-    """Changes of a model whose search is exact."""
+    """Changes of a model with exact search."""
     q, k = 1_000, 10
     X, Y, more, labels = collection(n, 2_000, q)
     model = nl.MLkNN(k, search="exact", n_jobs=2)
@@ -135,7 +135,7 @@ def exact(n: int) -> list[dict[str, Any]]:
 
 
 class Told(list[dict[str, Any]]):
-    """Results, each of which is shown when it is there."""
+    """Results, each printed as soon as it is added."""
 
     def append(self, row: dict[str, Any]) -> None:
         """Add a result."""
@@ -144,7 +144,7 @@ class Told(list[dict[str, Any]]):
 
 
 def approximate(n: int, q: int, folder: Path) -> list[dict[str, Any]]:
-    """Changes of a large model, whose search is approximate, and its file."""
+    """Changes of a large model with approximate search, and its file."""
     rows = Told()
     k, batch = 100, 10_000
     X, Y, more, labels = collection(n, n // 20 + batch + 1_000, q)
@@ -162,7 +162,7 @@ def approximate(n: int, q: int, folder: Path) -> list[dict[str, Any]]:
         rows.append(row)
     peak = peak_anonymous_mib(lambda: batches(model, more, labels, batch, rows))
     rows.append({"measured": "peak memory of these batches", "gib": round(peak / 1024, 2)})
-    half = n // 20 - (BATCHES + 1) * batch // 2 - SINGLE  # in all a tenth of the rows has changed
+    half = n // 20 - (BATCHES + 1) * batch // 2 - SINGLE  # in total a tenth of the rows
     at = BATCHES * batch + 1_000
     model.partial_fit(more[at : at + half], labels[at : at + half])
     random = np.random.default_rng(2)
@@ -178,7 +178,7 @@ def approximate(n: int, q: int, folder: Path) -> list[dict[str, Any]]:
 
 
 def first_answer(path: Path, queries: Any) -> dict[str, Any]:
-    """Time to load a mapped file and answer the first question, and the second."""
+    """Times to load a mapped file, and of the first and the second prediction."""
     start = time.perf_counter()
     model = nl.load(path, mmap=True)
     loaded = time.perf_counter() - start
@@ -194,7 +194,7 @@ def first_answer(path: Path, queries: Any) -> dict[str, Any]:
 
 
 def batches(model: Any, X: Any, Y: Any, size: int, rows: list[dict[str, Any]]) -> None:
-    """Rates of many rows that are added, and of as many that are forgotten, at once."""
+    """Rows per second when many rows are added, or forgotten, at once."""
     runs = [slice(at * size, (at + 1) * size) for at in range(BATCHES)]
     first, *then = [seconds(partial(model.partial_fit, X[run], Y[run])) for run in runs]
     places = np.random.default_rng(3).choice(model._items.places, size, replace=False)
@@ -208,7 +208,7 @@ def batches(model: Any, X: Any, Y: Any, size: int, rows: list[dict[str, Any]]) -
 
 
 def kept_recall(model: Any, rows: int = 512) -> dict[str, Any]:
-    """Recall of answers as the model tells it, and of the neighbors that it keeps, on a sample."""
+    """The recall reported by the model, and that of its kept neighbors on a sample."""
     items = model._items
     some = np.sort(np.random.default_rng(4).choice(items.places, rows, replace=False))
     own = items.kept.head(some)

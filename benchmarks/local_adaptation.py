@@ -1,4 +1,4 @@
-"""Does LAML-kNN beat ML-kNN where its paper says so? Needs the data sets in the data folder."""
+"""Is LAML-kNN better than ML-kNN, as in its paper? Needs the data sets in the data folder."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from nearlabel.experiments import evaluate_splits, splits
 
 QUESTION = "Average precision of LAML-kNN with ten clusters and of ML-kNN: published and measured"
 CLUSTERS = 10
-# The 2018 paper, Table 4, prints neither k nor the number of clusters; the k are those that its
-# Fig. 2 has in the titles of its curves.
+# Table 4 of the 2018 paper states neither k nor the number of clusters; the k are those in the
+# titles of the curves in Fig. 2.
 SETS = {
     "bibtex": 10,
     "corel5k": 15,

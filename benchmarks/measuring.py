@@ -1,4 +1,4 @@
-"""What every benchmark needs: core-seconds, peak memory, and one JSON line with the versions."""
+"""Helpers of all benchmarks: core-seconds, peak memory, and one JSON line with the versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIB = 2**20
 
 
 def core_seconds(work: Callable[[], Any], repeats: int = 3) -> float:
-    """Least processor time of the whole process for `work`, over some repeats.
+    """The least CPU time of the whole process for `work`, over some repeats.
 
     Run with one BLAS thread (see run.py), so that waiting threads are not counted as work.
     """
@@ -35,7 +35,7 @@ def taking_turns(
     repeats: int = 3,
     clock: Callable[[], float] = time.process_time,
 ) -> dict[str, float]:
-    """Least time of each of several works, which take turns: a busy moment is nobody's alone."""
+    """The least time of each of several works; they alternate, so that load affects all alike."""
     best = dict.fromkeys(works, float("inf"))
     for _ in range(repeats):
         for name, work in works.items():
@@ -46,22 +46,22 @@ def taking_turns(
 
 
 def peak_mib(work: Callable[[], Any]) -> float:
-    """Most memory, in MiB, that the process held during `work` above what it held before. Linux."""
+    """Peak memory of the process during `work`, minus its memory before, in MiB. Linux."""
     before = _status("VmRSS") / MIB
     return process_peak_mib(work) - before
 
 
 def process_peak_mib(work: Callable[[], Any]) -> float:
-    """Most memory, in MiB, that the process held during `work`, all that it had included. Linux."""
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak up to now
+    """Peak memory of the process during `work`, including its memory before, in MiB. Linux."""
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     work()
     return _status("VmHWM") / MIB
 
 
 def peak_anonymous_mib(work: Callable[[], Any]) -> float:
-    """Most memory, in MiB, that the process held during `work`, mapped files not counted. Linux.
+    """Peak memory of the process during `work` without mapped files, in MiB. Linux.
 
-    Looked at a hundred times a second.
+    It is sampled a hundred times per second.
     """
     peak, done = [0], threading.Event()
 
@@ -87,7 +87,7 @@ def _status(field: str) -> int:
 
 
 def printed(paper: str, dataset: str, algorithm: str, **parameters: Any) -> dict[str, float]:
-    """The metrics that a paper prints of an algorithm on a data set."""
+    """The metrics printed in a paper for an algorithm on a data set."""
     return {
         cell.metric: float(cell.printed)
         for cell in cells()
@@ -98,7 +98,7 @@ def printed(paper: str, dataset: str, algorithm: str, **parameters: Any) -> dict
 
 
 def all_versions(peers: tuple[str, ...] = ()) -> dict[str, str]:
-    """The versions of what a measurement depends on."""
+    """The versions of everything a measurement depends on."""
     found = versions()
     for peer in peers:
         try:
@@ -109,7 +109,7 @@ def all_versions(peers: tuple[str, ...] = ()) -> dict[str, str]:
 
 
 def report(question: str, rows: list[dict[str, Any]], peers: tuple[str, ...] = ()) -> None:
-    """Print the result: the question, one dict a measurement, and the versions."""
+    """Print the result: the question, one dict per measurement, and the versions."""
     result = {"question": question, "rows": rows, "versions": all_versions(peers)}
     json.dump(result, sys.stdout)
     sys.stdout.write("\n")

@@ -1,4 +1,4 @@
-"""How do the methods do on real data, all on one graph? Needs the sets in the data folder.
+"""How good are the methods on real data, all on one graph? Needs the sets in the data folder.
 
 Usage: python methods.py [METHOD …]
 """

@@ -1,4 +1,4 @@
-"""How fast are model files with large vocabularies written and read, against joblib?"""
+"""How fast are model files with large vocabularies written and read, compared with joblib?"""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 import nearlabel as nl
 
 QUESTION = (
-    "Model files of pipelines with a vocabulary, written and read: core-seconds, best of repeats "
-    "that take turns; joblib pickles the same pipelines, and executes what it reads"
+    "Model files of pipelines with a vocabulary, written and read: core-seconds, best of "
+    "interleaved repeats; joblib pickles the same pipelines, and executes code when reading"
 )
 ROWS = 2000
 
 
 def fitted(vectorizer: Any, words: int) -> Any:
-    """A pipeline that learned `words` words from texts in which each stands twice."""
+    """A pipeline that learned `words` words from texts in which each occurs twice."""
     places = np.arange(2 * words) % words
     texts = [" ".join(f"word{place}" for place in row) for row in np.array_split(places, ROWS)]
     Y = np.eye(4, dtype=int)[np.arange(ROWS) % 4]
@@ -57,7 +57,7 @@ def file_times(vectorizer: Any, words: int, folder: Path) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--words", type=int, default=1_000_000, help="fewer, to try the script")
+    parser.add_argument("--words", type=int, default=1_000_000, help="use fewer to try the script")
     words = parser.parse_args().words
     with tempfile.TemporaryDirectory() as folder:
         rows = [

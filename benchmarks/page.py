@@ -1,4 +1,4 @@
-"""What does the page of a large collection transfer, and does scrolling through it stay level?
+"""What does the page of a large collection transfer, and does memory stay constant in scrolling?
 
 Usage: python page.py [--items N]
 
@@ -35,9 +35,9 @@ QUESTION = (
 )
 ITEMS, D = 100_000, 294
 BATCH = 10_000
-PAINTED = 200  # pictures that the thumbnails of all items are made of
+PAINTED = 200  # pictures that all thumbnails are copies of
 TAGS = ("sea", "sunset", "trees", "mountains", "desert")
-SHARES = (0.02, 0.1, 0.25, 0.5, 0.75, 1.0)  # of the way, at which memory is read
+SHARES = (0.02, 0.1, 0.25, 0.5, 0.75, 1.0)  # of the scrolling, after which memory is measured
 ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--no-first-run"),
@@ -45,7 +45,7 @@ ARGUMENTS = (
 
 
 def made(folder: Path, n: int) -> None:
-    """A collection of n pictures with thumbnails, whose files are nowhere, half of them tagged."""
+    """A collection of n pictures, half of them tagged, with thumbnails but without files."""
     scenes = paint_scenes(PAINTED)
     small = folder.with_name("small")
     small.mkdir()
@@ -69,7 +69,7 @@ def made(folder: Path, n: int) -> None:
 
 @contextmanager
 def opened(address: str) -> Iterator[Any]:
-    """A page of a browser that has seen nothing yet."""
+    """A page of a browser with empty caches."""
     from playwright.sync_api import sync_playwright
 
     path = shutil.which("chromium")
@@ -86,7 +86,7 @@ def opened(address: str) -> Iterator[Any]:
 
 
 def first_view(address: str) -> list[dict[str, Any]]:
-    """What is transferred until the first view is there, and when it is painted."""
+    """What is transferred for the first view, and when it is painted."""
     paints, sizes = [], {}
     for _ in range(5):
         with opened(address) as page:
@@ -123,7 +123,7 @@ def _note_size(received: dict[str, int], event: Any) -> None:
 
 
 def scrolled(address: str, n: int) -> list[dict[str, Any]]:
-    """Memory of the page and its server on the way through all items."""
+    """Memory of the page and its server while scrolling through all items."""
     rows: list[dict[str, Any]] = []
     with opened(address) as page:
         session = page.context.new_cdp_session(page)

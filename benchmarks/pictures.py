@@ -1,4 +1,4 @@
-"""How fast do pictures become vectors, small ones and photos, and does the memory stay level?"""
+"""How fast are small pictures and photos turned into vectors, and is memory constant?"""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from PIL import Image
 
 import nearlabel as nl
 
-QUESTION = "Pictures to vectors: a second with two threads, core-milliseconds each, peak memory"
+QUESTION = "Pictures to vectors: per second with two threads, core-milliseconds each, peak memory"
 SIZES = {"384 x 256": (384, 256), "12 megapixels": (4000, 3000)}
 
 
 def drawn(size: tuple[int, int], seed: int) -> bytes:
-    """A JPEG file of smooth shades with some grain, of about as many bytes as a photo."""
+    """A JPEG file of smooth shades with some grain, about as large as a photo."""
     rng = np.random.default_rng(seed)
     shades = Image.fromarray(rng.integers(0, 256, (6, 9, 3), dtype=np.uint8))
     smooth = np.asarray(shades.resize(size, Image.Resampling.BICUBIC), np.int16)
@@ -45,7 +45,7 @@ def transformers() -> dict[str, Any]:
 
 def rates(name: str, files: list[bytes], count: int) -> dict[str, Any]:
     transformer = transformers()[name].fit(None)
-    transformer.transform(files[:1])  # loads what is needed
+    transformer.transform(files[:1])  # loads the network
 
     def work(n_jobs: int) -> Any:
         return transformer.set_params(n_jobs=n_jobs).transform(repeated(files, count))
@@ -60,7 +60,7 @@ def rates(name: str, files: list[bytes], count: int) -> dict[str, Any]:
 
 
 def peak_of(name: str, files: list[bytes], count: int) -> float:
-    """Memory of a process that turns so many pictures into vectors, the vectors left out."""
+    """Memory of a process that turns pictures into vectors, without the vectors."""
     transformer = transformers()[name].set_params(n_jobs=2).fit(None)
     width: int = transformer.transform(files[:1]).nbytes
 

@@ -1,4 +1,4 @@
-"""Are the published numbers met, and by whom? Needs the data sets in the data folder."""
+"""Which packages reproduce the published numbers? Needs the data sets in the data folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ YAHOO = (
 
 
 def split(name: str, *, scale: bool = False) -> tuple[Any, Any, Any, Any]:
-    """Training and test part, on request rescaled to [0, 1] by the training part."""
+    """Training and test rows, optionally scaled to [0, 1] by the training rows."""
     data = nl.datasets.load(name)
     assert data.train is not None
     seen, new = data.X[data.train], data.X[~data.train]

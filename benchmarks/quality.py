@@ -1,11 +1,11 @@
-"""How good are our methods beside what people use instead? Needs the data folder.
+"""How good are our methods compared with learners of other libraries? Needs the data folder.
 
 Usage: python quality.py [--sets NAME …] [--learners NAME …] [--again]
 
-Each row is written into the result file as soon as it is measured, and a row that is there is not
-measured again, unless with --again: the whole takes some twenty core-hours, which may be spread
-over several machines. A learner that is not installed here, such as PECOS, which needs an older
-NumPy, is passed over; run it in an environment of its own with --learners.
+Each row is written to the result file as soon as it is measured, and existing rows are not
+measured again without --again: all rows take about twenty core-hours, which may be spread over
+several machines. Learners that are not installed are skipped. PECOS needs an older NumPy: run it
+in a separate environment with --learners.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from nearlabel.experiments.others.other_runs import OVER, stop_after
 from nearlabel.methods.registry import METHODS
 
 QUESTION = (
-    "Our methods, the blend and other learners on public sets, with every parameter chosen on the "
-    "training rows by average precision, on the sets' own test rows or on a third of the rows by "
-    "seed 0; an other that takes over one core-hour on a set is left out there, and one of our "
-    "methods that takes over ten core-minutes"
+    "Our methods, the blend and other learners on public sets, with all parameters chosen on the "
+    "training rows by average precision, on the official test rows or on a third of the rows drawn "
+    "with seed 0; left out on a set are other learners that take more than one core-hour, and our "
+    "methods that take more than ten core-minutes"
 )
 # The sets of the comparison, and further ones.
 SETS = (
@@ -58,12 +58,12 @@ LEARNERS = [BEST, *METHODS, *OTHERS]
 RESULT = Path(__file__).parent / "results" / "quality.json"
 MEASURED = ("average_precision", "ranking_loss", "micro_f1", "one_error", "hamming_loss")
 TUNED_BY = "average_precision"
-MANY_ROWS = 10_000  # with more of them, fewer numbers of neighbors are tried
+MANY_ROWS = 10_000  # with more rows, fewer numbers of neighbors are tried
 OWN_LIMIT = 600.0  # core-seconds of each of our methods on a set; others have an hour
 
 
 def measured_row(name: str, learner: str) -> dict[str, Any] | None:
-    """What a learner reaches on a set; None where it is not installed."""
+    """The results of a learner on a set; None if it is not installed."""
     if learner in METHODS:
         return _row(name, learner, _own_result(name, learner))
     if learner in OTHERS and OTHERS[learner].version is None:
@@ -81,7 +81,7 @@ def kept_rows() -> list[dict[str, Any]]:
 
 
 def keep(row: dict[str, Any]) -> None:
-    """Write a row into the result file, in the place of an older one; several processes may."""
+    """Write or replace a row of the result file; several processes may do so at the same time."""
     with RESULT.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         kept = json.loads(RESULT.read_text()) if RESULT.exists() else {"rows": [], "versions": {}}
@@ -99,12 +99,12 @@ def keep(row: dict[str, Any]) -> None:
 
 
 def _place(row: dict[str, Any]) -> tuple[int, int]:
-    """Where a row stands among all: sets in their order, and learners within each."""
+    """A sort key: sets in their order, and learners within each."""
     return (*SETS, *FURTHER).index(row["data"]), LEARNERS.index(row["method"])
 
 
 def _own_result(name: str, method: str) -> dict[str, Any]:
-    """What one of our methods reaches, by a process of its own with a time limit."""
+    """The results of one of our methods, in a separate process with a time limit."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         context = multiprocessing.get_context("spawn")
@@ -115,13 +115,13 @@ def _own_result(name: str, method: str) -> dict[str, Any]:
             why = f"it takes over {OWN_LIMIT / 60:.0f} minutes of a core"
             return _kept_form(SplitResult({}, OWN_LIMIT, why))
         if not answer.exists():
-            sys.exit(f"{method} on {name} came to no end")
+            sys.exit(f"{method} on {name} did not finish")
         result: dict[str, Any] = json.loads(answer.read_text())
         return result
 
 
 def _measure_own(name: str, method: str, answer: Path) -> None:
-    """In a process of its own."""
+    """Runs in a separate process."""
     threading.Thread(target=stop_after, args=(OWN_LIMIT,), daemon=True).start()
     warnings.simplefilter("ignore")
     data, part = _split(name)
@@ -143,7 +143,7 @@ def _split(name: str) -> tuple[Dataset, Part]:
 
 
 def _kept_form(found: SplitResult) -> dict[str, Any]:
-    """A result as JSON can hold it."""
+    """A result as JSON."""
     told = {metric: float(found.metrics[metric]) for metric in MEASURED if found.metrics}
     return {
         **told,
@@ -156,7 +156,7 @@ def _kept_form(found: SplitResult) -> dict[str, Any]:
 
 
 def _standard_error(found: SplitResult) -> float | None:
-    """Of average precision, which is a mean over test rows."""
+    """The standard error of average precision, a mean over test rows."""
     rows = found.rows.get(TUNED_BY)
     if rows is None:
         return None
@@ -181,7 +181,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=[*SETS, *FURTHER], choices=[*SETS, *FURTHER])
     parser.add_argument("--learners", nargs="+", default=LEARNERS, choices=LEARNERS)
-    parser.add_argument("--again", action="store_true", help="measure rows that are there, too")
+    parser.add_argument("--again", action="store_true", help="measure existing rows again")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     try:
@@ -192,7 +192,7 @@ def main() -> None:
 
 
 def measure(sets: Sequence[str], learners: Sequence[str], *, again: bool) -> None:
-    """Measure the rows that the result file lacks."""
+    """Measure the rows missing in the result file."""
     for name in sets:
         for learner in learners:
             kept = {(row["data"], row["method"]) for row in kept_rows()}

@@ -1,4 +1,4 @@
-"""The page on quality, from the result file of quality.py."""
+"""The generated parts of docs/quality.md, from the result file of quality.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOSSES = ("ranking_loss",)
 
 
 def parts(rows: Rows) -> dict[str, str]:
-    """The parts of the page by the names of their marks."""
+    """The parts of the page by mark."""
     made = {
         "verdict": "\n\n".join(_verdict(rows, metric) for metric in _TITLES),
         "left out": _left_out(rows),
@@ -33,14 +33,14 @@ def parts(rows: Rows) -> dict[str, str]:
 
 
 def learner_name(method: str) -> str:
-    """How a method is called on the page."""
+    """The name of a method on the page."""
     if method in OTHERS:
         return OTHERS[method].title
     return "**blend**" if method == BEST else title(method)
 
 
 def complete(rows: Rows, metric: str) -> tuple[list[str], list[list[float]]]:
-    """The methods that came to an end on all sets, and their values, one row for each set."""
+    """The methods that finished on all sets, and their values, one row per set."""
     values, names = _values(rows, metric), measured(rows, SETS)
     methods = [
         method for method in _methods(rows) if all((name, method) in values for name in names)
@@ -49,7 +49,7 @@ def complete(rows: Rows, metric: str) -> tuple[list[str], list[list[float]]]:
 
 
 def measured(rows: Rows, names: Iterable[str]) -> list[str]:
-    """Those of the sets on which every learner was measured."""
+    """The sets on which every learner was measured."""
     there: dict[str, set[str]] = {}
     for row in rows:
         there.setdefault(row["data"], set()).add(row["method"])
@@ -57,7 +57,7 @@ def measured(rows: Rows, names: Iterable[str]) -> list[str]:
 
 
 def mean_ranks(rows: Rows, metric: str) -> tuple[Friedman, Nemenyi]:
-    """The tests over the sets, of the methods that came to an end on all of them."""
+    """The tests over the sets, for the methods that finished on all of them."""
     methods, table = complete(rows, metric)
     names = [learner_name(method).strip("*") for method in methods]
     loss = metric in _LOSSES
@@ -80,7 +80,7 @@ def _best(names: Iterable[str], values: dict[str, float], metric: str) -> str:
 
 
 def _verdict(rows: Rows, metric: str) -> str:
-    """On how many sets the blend is ahead of the best other, by either way to name that one."""
+    """On how many sets the blend is ahead of the best other learner, chosen in either way."""
     values, lines = _values(rows, metric), []
     chosen = _chosen_others(rows)
     sign = -1 if metric in _LOSSES else 1
@@ -100,8 +100,8 @@ def _verdict(rows: Rows, metric: str) -> str:
         )
     return "\n".join(
         [
-            f"| {_TITLES[metric].lower()} | ahead of every other | not on "
-            "| ahead of the other that training rows choose |",
+            f"| {_TITLES[metric].lower()} | ahead of all others | not on "
+            "| ahead of the best other on training rows |",
             "|---|---|---|---|",
             *lines,
         ]
@@ -109,7 +109,7 @@ def _verdict(rows: Rows, metric: str) -> str:
 
 
 def _chosen_others(rows: Rows) -> dict[str, str]:
-    """On each set the other that is best on held-out training rows."""
+    """For each set, the other learner that is best on held-out training rows."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
         if row["method"] in OTHERS and row.get("held_out") is not None:
@@ -118,7 +118,7 @@ def _chosen_others(rows: Rows) -> dict[str, str]:
 
 
 def _table(rows: Rows, metric: str, names: Sequence[str]) -> str:
-    """One line for each method, one column for each set; the best of each set in bold."""
+    """One line per method, one column per set; the best of each set in bold."""
     values, methods = _values(rows, metric), _methods(rows)
     there = measured(rows, names)
     lines = ["| | " + " | ".join(there) + " |", "|---|" + "---|" * len(there)]
@@ -138,13 +138,13 @@ def _table(rows: Rows, metric: str, names: Sequence[str]) -> str:
 
 
 def _left_out(rows: Rows) -> str:
-    """Who did not come to an end, where and why."""
+    """The methods that did not finish, where and why."""
     gone: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row["refusal"]:
             gone.setdefault((row["method"], row["refusal"]), []).append(row["data"])
     if not gone:
-        return "Nobody was left out."
+        return "No learner was left out."
     return "\n".join(
         f"- {learner_name(method)} on {', '.join(names)}: {why}."
         for (method, why), names in gone.items()
@@ -152,7 +152,7 @@ def _left_out(rows: Rows) -> str:
 
 
 def _tests(rows: Rows, metric: str) -> str:
-    """Friedman's test, mean ranks, and Wilcoxon's test of the blend against each."""
+    """Friedman's test, mean ranks, and Wilcoxon's test of the blend and each method."""
     test, pairs = mean_ranks(rows, metric)
     methods, table = complete(rows, metric)
     columns = {method: [line[place] for line in table] for place, method in enumerate(methods)}
@@ -160,7 +160,7 @@ def _tests(rows: Rows, metric: str) -> str:
     lines = [
         f"{_TITLES[metric]}: Friedman's test over {test.rows} sets and {len(methods)} methods, "
         f"with the correction of Iman and Davenport, p {p_value}; Nemenyi's critical difference "
-        f"{pairs.critical_difference:.2f}. Wilcoxon's test is of the blend against each.",
+        f"{pairs.critical_difference:.2f}. Wilcoxon's test compares the blend with each method.",
         "",
         "| | mean rank | blend better, equal, worse | p (Wilcoxon) |",
         "|---|---|---|---|",
@@ -178,7 +178,7 @@ def _tests(rows: Rows, metric: str) -> str:
 
 
 def _times(rows: Rows) -> str:
-    """Core-seconds, tuning included."""
+    """Core-seconds, including tuning."""
     seconds = {(row["data"], row["method"]): row["core_seconds"] for row in rows}
     names = measured(rows, SETS)
     lines = ["| | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]

@@ -1,8 +1,7 @@
 """Does an early stop explain the published numbers of Rank-SVM?
 
-Elisseeff and Weston (2002) solve the dual problem by the method of Frank and Wolfe. Here it
-is done step by step: after each one the biases are fitted by least squares, and the test rows
-are scored.
+Elisseeff and Weston (2002) solve the dual problem by the method of Frank and Wolfe. Here, after
+each step, the biases are fitted by least squares and the test rows are scored.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from nearlabel.experiments.papers.table_setups import TableSetup, experiment, se
 
 QUESTION = (
     "Rank-SVM of Zhang and Zhou (2005, 2007), by steps of the method of Frank and Wolfe, with the "
-    "data, splits and kernel of the tables, of the web sets the first; 'solved' is to a duality "
+    "data, splits and kernel of the tables, on the first of the web sets; 'solved' is to a duality "
     "gap of 1e-3. Means over the folds, and the standard deviation of average precision over them. "
-    "Then Table II with other parameters or another scale, solved"
+    "Then Table II with different parameters or scaling, solved"
 )
 STEPS = (1, 2, 3, 5, 10, 15, 20, 25, 30, 50, 100)
 TABLES = {
@@ -41,8 +40,8 @@ TABLES = {
     ("zhang-2007", "7"): STEPS[:7],
     ("zhang-2007", "10"): STEPS[:5],
 }
-INSIDE = 1e-6  # of the bounds: pairs whose margin should be exactly 1
-FAR = (1000, 300, 100, 30, 10, 3, 1)  # along the gradient, as far as Newton's method projects it
+INSIDE = 1e-6  # relative distance from the bounds: these pairs should have margin 1
+FAR = (1000, 300, 100, 30, 10, 3, 1)  # along the gradient, until the projection works
 CHANGES: tuple[dict[str, Any], ...] = (
     *({"C": C} for C in (0.01, 0.1, 10.0, 100.0)),
     *({"degree": degree} for degree in (2, 4, 6, 9)),
@@ -55,8 +54,8 @@ CHANGES: tuple[dict[str, Any], ...] = (
 def greatest_sum(pairs: RankingPairs) -> Floats:
     """The feasible alphas with the greatest sum: the linear program of the first step.
 
-    Pairs of the same two labels can stand for each other, so that all of them get the same share of
-    their bounds.
+    Pairs of the same two labels are interchangeable, so all of them get the same share of their
+    bounds.
     """
     labels = pairs.better * pairs.q + pairs.worse
     limits = np.bincount(labels, pairs.bound, pairs.q**2)
@@ -75,7 +74,7 @@ def linear_maximum(pairs: RankingPairs, gradient: Floats) -> Floats:
     """The feasible alphas with the greatest product with a gradient: the linear program of a step.
 
     The projection of a point that is far enough along the gradient is such a maximum, and takes
-    milliseconds where a simplex method takes seconds.
+    milliseconds, while a simplex method takes seconds.
     """
     if np.ptp(gradient) == 0:
         return greatest_sum(pairs)
@@ -113,7 +112,7 @@ def fitted_biases(pairs: RankingPairs, alpha: Floats, scores: Floats) -> Floats:
     right = np.bincount(better, lacking, q) - np.bincount(worse, lacking, q)
     biases = np.linalg.lstsq(np.diag(joined.sum(axis=0)) - joined, right, rcond=None)[0]
     is_ranked = joined.any(axis=0)
-    biases[~is_ranked] = biases[is_ranked].min() - 1  # as RankSVM does for labels of no row
+    biases[~is_ranked] = biases[is_ranked].min() - 1  # like RankSVM for labels without rows
     return np.asarray(biases)
 
 
@@ -140,13 +139,13 @@ def by_steps(setup: TableSetup, name: str, steps: tuple[int, ...]) -> dict[int, 
 
 
 def pairs_of(carried: Array) -> RankingPairs:
-    """All pairs of labels, with C = 1; rows that carry no label or all have none."""
+    """All pairs of labels, with C = 1; rows with no labels or all labels have no pairs."""
     count = carried.sum(axis=1)
     return RankingPairs.of(carried, 1.0 / np.maximum(count * (carried.shape[1] - count), 1))
 
 
 def rows_of(paper: str, table: str, steps: tuple[int, ...]) -> list[dict[str, Any]]:
-    """A table by steps, then solved, then as it is printed."""
+    """A table by steps, then solved, then as printed."""
     setup = setup_of(paper, table)
     data = setup.datasets[0]
     where = {"paper": paper, "tables": ", ".join(setup.tables), "data": data}
@@ -169,7 +168,7 @@ def rows_of(paper: str, table: str, steps: tuple[int, ...]) -> list[dict[str, An
 
 
 def solved(setup: TableSetup, name: str, change: dict[str, Any]) -> list[list[float]]:
-    """The metrics of `RankSVM` in each split, with other parameters or another scale."""
+    """The metrics of `RankSVM` in each split, with different parameters or scaling."""
     made, other = experiment(setup, name, "Rank-SVM"), dict(change)
     ready = prepared(loaded(name), made.data)
     scale = other.pop("scale", ready.scale)

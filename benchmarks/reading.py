@@ -1,4 +1,4 @@
-"""How fast are files read, and in how much memory, against the libraries that read them, too?"""
+"""How fast are files read, and with how much memory, compared with other libraries?"""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sklearn.datasets import load_svmlight_file
 
 import nearlabel as nl
 
-QUESTION = "Reading data sets: core-seconds, and peak memory with what is returned"
+QUESTION = "Reading data sets: core-seconds, and peak memory including the result"
 
 
 def made(n: int, d: int, q: int, density: float) -> nl.datasets.Dataset:
-    """Numbers with six digits; a CSR matrix where few are not zero."""
+    """Numbers with six digits; a CSR matrix if most are zero."""
     rng = np.random.default_rng(0)
     Y = nl.datasets.make_local_labels(n, 4, q).Y
     if density == 1:
@@ -45,7 +45,7 @@ def svmlight(path: Path) -> Any:
 
 
 def peak_of(path: Path) -> float:
-    """Memory of reading a file, in a process that has read nothing before."""
+    """Memory to read a file, in a new process."""
     return peak_mib(lambda: nl.datasets.load(path))
 
 

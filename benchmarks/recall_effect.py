@@ -1,4 +1,4 @@
-"""How much do metrics move when neighbors are searched approximately?"""
+"""How much do metrics change with approximate neighbors?"""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import nearlabel as nl
 from nearlabel.search.approximate import inverted_lists as lists
 
 QUESTION = (
-    "ML-kNN on approximate neighbors, k = 10: each row scored from its own neighbors, itself left "
-    "out; by how much metrics differ from those on exact neighbors, with the usual seed, and at "
-    "most with five. These sets are so small that `search='approximate'` would search them exactly"
+    "ML-kNN on approximate neighbors, k = 10, leave-one-out: differences of metrics from those on "
+    "exact neighbors, with the default seed and the largest of five seeds. These sets are so small "
+    "that `search='approximate'` would search them exactly"
 )
-lists._FEWEST = 1  # so few rows would be searched exactly
+lists._FEWEST = 1  # otherwise so few rows would be searched exactly
 METRICS = ("one_error", "ranking_loss", "average_precision", "coverage_share")
 K = 10
 
 
 def metrics_of(data: Any, X: Any, search: Any) -> tuple[dict[str, float], nl.NeighborGraph]:
-    """What ML-kNN reaches on the neighbors that a search finds."""
+    """The metrics of ML-kNN with the neighbors that a search finds."""
     graph = nl.neighbor_graph(X, K, search=search, n_jobs=2)
     model = nl.MLkNN(n_neighbors=K).fit_graph(graph, data.Y, X)
     scores = model._left_out_scores(graph, X, np.arange(len(X)))
@@ -32,7 +32,7 @@ def metrics_of(data: Any, X: Any, search: Any) -> tuple[dict[str, float], nl.Nei
 
 
 def differences(exact: dict[str, float], runs: list[dict[str, float]]) -> dict[str, list[float]]:
-    """By how much each metric is off: with the first seed, and at most."""
+    """The difference of each metric: with the first seed, and the largest."""
     off = {metric: [abs(run[metric] - exact[metric]) for run in runs] for metric in METRICS}
     return {metric: [round(some[0], 5), round(max(some), 5)] for metric, some in off.items()}
 

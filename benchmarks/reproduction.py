@@ -1,9 +1,9 @@
-"""How many published cells come out as printed, and how long does it take?
+"""How many published cells are reproduced, and how long does it take?
 
 Usage: python reproduction.py [FOLDER]
 
-Runs the command line as a user would, into an empty folder of results, and then again. With a
-FOLDER, in which results are kept, an interrupted run goes on, and no time is told.
+Runs the command line as a user would, with an empty results folder, and then again. With a FOLDER
+for results, an interrupted run is continued, and times are not reported.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from nearlabel.experiments.reporting.method_differences import order_views
 
 QUESTION = (
     "`nearlabel reproduce`: published cells by verdict, and the orders of Zhang and Zhou (2007). "
-    "Wall seconds of the first run of all five papers, its core-seconds, and wall seconds of a "
-    "second run, which reads its results"
+    "Wall-clock seconds and core-seconds of the first run of all five papers, and wall-clock "
+    "seconds of a second run, which reads the stored results"
 )
 
 VERDICTS = [one for one in Verdict if one not in (Verdict.BETTER, Verdict.NEW)]
 
 
 def agreement(rows: list[dict[str, Any]], paper: str) -> dict[str, Any]:
-    """How many of the cells of a paper that were run agree."""
+    """The number of cells of a paper that agree, among those that were run."""
     some = [row for row in rows if row["paper"] == paper]
     agree = sum(row[name] for row in some for name in VERDICTS if name.agrees)
     off = sum(row[Verdict.OFF] for row in some)
@@ -41,7 +41,7 @@ def agreement(rows: list[dict[str, Any]], paper: str) -> dict[str, Any]:
 
 
 def orders(folder: str) -> list[dict[str, Any]]:
-    """The relations of each metric, and the total orders: printed, and of our runs."""
+    """The relations of each metric, and the total orders: printed, and from our runs."""
     return [
         {"order": view.heading, "metric": metric, **dict(zip(view.sources, texts, strict=True))}
         for view in order_views(reproduce(results=folder).cells)
@@ -50,7 +50,7 @@ def orders(folder: str) -> list[dict[str, Any]]:
 
 
 def run(folder: str) -> tuple[list[dict[str, Any]], float, float]:
-    """What a run prints, and the wall and core seconds that it took."""
+    """The output of a run, and its wall-clock seconds and core-seconds."""
     wall, core = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "nearlabel", "reproduce", "--json", "--results", folder]
     done = subprocess.run([*command, "--jobs", "2"], stdout=subprocess.PIPE, check=True)
@@ -63,10 +63,10 @@ def measured(folder: str, *, with_times: bool) -> list[dict[str, Any]]:
     records, wall, core = run(folder)
     again, second, _ = run(folder)
     if again != records:
-        raise SystemExit("the second run tells other numbers than the first")
+        raise SystemExit("the second run has different numbers than the first")
     groups: dict[tuple[str, str], Counter[str]] = {}
     for one in records:
-        of_pictures = one["table"].endswith("-pictures")  # other features than the paper's
+        of_pictures = one["table"].endswith("-pictures")  # features differ from the paper's
         if one["published"] is not None and not of_pictures:
             groups.setdefault((one["paper"], one["algorithm"]), Counter())[one["verdict"]] += 1
     rows: list[dict[str, Any]] = [

@@ -65,9 +65,9 @@ WITHOUT = (
 
 
 def measure(name: str, python: str, method: str | None = None) -> None:
-    """Run one script, with one BLAS thread, and keep what it prints.
+    """Run one script with one BLAS thread, and keep its output.
 
-    Where it measures a single method, the results of the others stay.
+    If it measures a single method, the results of the others are kept.
     """
     print(f"{name} …", flush=True)
     single = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
@@ -79,7 +79,7 @@ def measure(name: str, python: str, method: str | None = None) -> None:
         text=True,
         check=False,
     )
-    if done.returncode:  # the script said why; an earlier result is kept
+    if done.returncode:  # the script printed the reason; an earlier result is kept
         print(f"{name} has no new result", flush=True)
         return
     result = json.loads(done.stdout)
@@ -99,7 +99,7 @@ def page() -> str:
         "compare within a table, not across machines. Memory is the peak above the inputs.\n",
     ]
     for path in sorted(RESULTS.glob("*.json")):
-        if path.stem == "quality":  # it has a page of its own
+        if path.stem == "quality":  # it has its own page
             continue
         result = json.loads(path.read_text())
         parts.append(f"## {result['question']}\n")
@@ -110,7 +110,7 @@ def page() -> str:
 
 
 def with_part(text: str, name: str, part: str) -> str:
-    """A document with a part made from the result files between its two marks, if it has them."""
+    """A document with a generated part between its two marks, if it has them."""
     begin, end = f"<!-- {name}: made by `make bench` -->", f"<!-- end of {name} -->"
     if begin not in text:
         return text
@@ -120,7 +120,7 @@ def with_part(text: str, name: str, part: str) -> str:
 
 
 def documents() -> dict[Path, str]:
-    """What each document with numbers must read."""
+    """The text of each document with generated parts."""
     made = {PAGE: page(), README: with_part(README.read_text(), "five numbers", five_numbers())}
     made[SUMMARY] = with_part(SUMMARY.read_text(), "numbers", numbers())
     made[FAMILY] = with_part(FAMILY.read_text(), "family", about_family())
@@ -183,8 +183,8 @@ def about_family() -> str:
         data: max(filter(None, (found[m, data] for m, d in found if d == data))) for data in sets
     }
     lines = [
-        f"Average precision on held-out rows of public sets, k = {k}, all methods as they come "
-        "(dense features min-max, texts as they are):",
+        f"Average precision on held-out rows of public sets, k = {k}, all methods with default "
+        "parameters (dense features min-max scaled, texts unscaled):",
         "",
         "| | " + " | ".join(sets) + " |",
         "|---|" + "---|" * len(sets),
@@ -201,12 +201,12 @@ def about_family() -> str:
 
 
 def about(page: str) -> str:
-    """How a method did on real data, beside ML-kNN; ML-kNN beside BRkNN."""
+    """Results of a method on real data compared with ML-kNN; of ML-kNN with BRkNN."""
     rows = result_of("methods")["rows"]
     method = next(name for name in METHODS if name.lower() == page)
     if method not in {row["method"] for row in rows}:
         command = f"python benchmarks/run.py --only methods --method {method}"
-        return f"Not measured on real data yet: `{command}` does it."
+        return f"Not measured on real data yet; run `{command}`."
     other = "BRkNN" if method == "MLkNN" else "MLkNN"
     found = {(row["data"], row["method"], row["k"]): row for row in rows}
     counts = sorted({row["k"] for row in rows})
@@ -230,7 +230,7 @@ def about(page: str) -> str:
 
 
 def about_tuning() -> str:
-    """What searches for parameters cost."""
+    """The cost of searches for parameters."""
     lines = [
         "| 10,000 rows, 100 features, 50 labels | core-seconds | times one fit |",
         "|---|---|---|",
@@ -246,7 +246,7 @@ def about_scales() -> str:
     scales = [name for name in SCALES if name in rows[0] and name != "auto"]
     own = " and ".join(row["data"] for row in rows if row["split"] == "holdout")
     lines = [
-        "Average precision of ML-kNN with k = 20, convention paper, on the sets' own test rows "
+        "Average precision of ML-kNN with k = 20, convention paper, on the official test rows "
         f"({own} have none: on a third of their rows, drawn with seed 0):",
         "",
         "| | " + " | ".join(f"`{scale}`" for scale in scales) + " | chosen by `auto` |",
@@ -259,7 +259,7 @@ def about_scales() -> str:
 
 
 def about_even_counts() -> str:
-    """Even counts beside those of the paper."""
+    """Even counts compared with those of the paper."""
     lines = [
         "Public sets, k = 100: average precision (convention paper), and the mean inverse rank of "
         "true labels that are rare, with at most 100 training rows:",
@@ -279,7 +279,7 @@ def about_even_counts() -> str:
 
 
 def about_text() -> str:
-    """How often another distance or scaling was better on text."""
+    """How often a different distance or scaling was better on text."""
     rows = result_of("text_distances")["rows"]
 
     def better(way: str) -> str:
@@ -295,9 +295,9 @@ def about_text() -> str:
     }
     listed = ", ".join(f"{data} {pair}" for data, pair in gains.items())
     return (
-        "On text the cosine distance has a better average precision than the Euclidean one, which "
-        f"the papers take, {better('cosine')}, with ML-kNN and BRkNN and k by leave-one-out, up to "
-        f"100: with ML-kNN {listed}. On the word counts of yahoo, min-max scaling is better "
+        "On text, the cosine distance has a better average precision than the Euclidean distance "
+        f"of the papers {better('cosine')}, with ML-kNN and BRkNN and k chosen by leave-one-out, "
+        f"up to 100. With ML-kNN: {listed}. On the word counts of yahoo, min-max scaling is better "
         f"{better('minmax')}."
     )
 
@@ -321,8 +321,8 @@ def about_calibration() -> str:
         lines.append(f"| `{method}` | {which} | {' | '.join(errors)} |")
     lines += [
         "",
-        "Maps for `BalancedkNN`, on left-out scores of training rows in five folds, each mapped by "
-        "one learned from the other four; means over these sets:",
+        "Maps for `BalancedkNN`, on leave-one-out scores of training rows in five folds, each "
+        "mapped by one learned from the other four; means over these sets:",
         "",
         "| isotonic regression | error | mean squared error | error on the predicted side |",
         "|---|---|---|---|",
@@ -362,7 +362,7 @@ def about_reproduction() -> str:
 
 
 def about_orders() -> str:
-    """Partial and total orders of Zhang and Zhou (2007), printed and of our runs."""
+    """Partial and total orders of Zhang and Zhou (2007), printed and from our runs."""
     parts = []
     rows = [row for row in result_of("reproduction")["rows"] if "order" in row]
     for heading in dict.fromkeys(row["order"] for row in rows):
@@ -375,13 +375,14 @@ def about_orders() -> str:
 
 
 def about_cuts() -> str:
-    """What learnt cuts change."""
+    """The effect of learned thresholds."""
     rows = result_of("label_cuts")["rows"]
     lines = [
         "Macro F1 on the official test rows, raw features, k = 10. A label that no test row has "
         "and that is never predicted counts 1 in the convention `paper` and 0 in `sklearn`.",
         "",
-        "| data | method | own decision, paper | cuts, paper | own, sklearn | cuts, sklearn |",
+        "| data | method | own decision, paper | thresholds, paper | own, sklearn "
+        "| thresholds, sklearn |",
         "|---|---|---|---|---|---|",
     ]
     for row in rows:
@@ -395,7 +396,7 @@ def about_cuts() -> str:
 
 
 def five_numbers() -> str:
-    """What the README quotes."""
+    """The numbers in the README."""
     shares = [row for row in result_of("reproduction")["rows"] if "agree" in row]
     agree, of = (sum(row[name] for row in shares) for name in ("agree", "of"))
     first = next(row for row in shares if row["cells_of"] == "zhang-2007")
@@ -432,7 +433,7 @@ def five_numbers() -> str:
 
 
 def numbers() -> str:
-    """The most telling measurements, as the page of results has them."""
+    """The most important measurements, for the page of results."""
     published = result_of("published")["rows"]
     metrics = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
     lines = ["| | " + " | ".join(metric.replace("_", " ") for metric in metrics) + " |"]
@@ -477,7 +478,7 @@ def numbers() -> str:
 
 
 def about_search() -> list[str]:
-    """How the exact search compares; nothing where that was not measured."""
+    """The exact search compared with others; empty if it was not measured."""
     if not (RESULTS / "exact_search.json").exists():
         return []
     result = result_of("exact_search")
@@ -488,8 +489,8 @@ def about_search() -> list[str]:
         f"features in {graph['input']}, core-seconds on one thread: "
         f"{graph['times_faster_than_faiss']} times faster than faiss, "
         f"{graph['times_faster_than_scikit_learn']} times faster than scikit-learn's brute force. "
-        f"It takes {graph['times_the_product']} of the time in which BLAS multiplies all rows with "
-        f"all rows, because a block is computed once for its rows and its columns. Engine: "
+        f"It takes {graph['times_the_product']} of the time that BLAS needs to multiply all rows "
+        f"with all rows, because a block is computed once for its rows and its columns. Engine: "
         f"{result['versions']['engine']}.",
     ]
 
@@ -514,7 +515,7 @@ def tables(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def shown(value: Any) -> str:
-    """A value as a reader wants it."""
+    """A value formatted for readers."""
     if isinstance(value, list):
         return ", ".join(map(shown, value))
     if value is None:
@@ -529,7 +530,7 @@ def main() -> None:
     parser.add_argument("--method", choices=METHODS, help="one method, with --only methods")
     arguments = parser.parse_args()
     if arguments.method and arguments.only != "methods":
-        parser.error("--method goes with --only methods")
+        parser.error("--method can only be used with --only methods")
     for name in WITHOUT:
         if arguments.only in (None, name):
             measure(name, sys.executable, arguments.method)

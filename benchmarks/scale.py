@@ -1,6 +1,6 @@
-"""What do a million items with 190,000 labels need, and how does that grow?
+"""How much time and memory do a million items with 190,000 labels need, and how do they grow?
 
-Each measurement is a process of its own, which maps the vectors from a file.
+Each measurement runs in a separate process, which maps the vectors from a file.
 
 Usage: python scale.py [--rows N]
 """
@@ -27,7 +27,7 @@ QUESTION = (
     "whole process without the mapped vectors; vectors, labels and new items by make_collection"
 )
 N, D, Q, K = 1_000_000, 128, 190_000, 100
-HARD = 4.0  # overlap: regions lie in each other
+HARD = 4.0  # overlap: regions overlap each other
 SINGLE, BATCH = 1_000, 10_000
 
 
@@ -47,7 +47,7 @@ def collection(folder: Path, n: int) -> tuple[Any, Any, Any]:
 
 
 def fit(folder: Path, n: int, k: int, recall: float, answers: bool) -> dict[str, Any]:
-    """One fit, and what the model needs for an answer."""
+    """One fit, and the time of its predictions."""
     X, Y, queries = collection(folder, n)
     search = nl.InvertedLists(recall)
     model = nl.MLkNN(n_neighbors=k, search=search, n_jobs=2)
@@ -66,14 +66,14 @@ def fit(folder: Path, n: int, k: int, recall: float, answers: bool) -> dict[str,
 
 
 def rank(model: Any, queries: Any) -> dict[str, Any]:
-    """Time of the ten best labels of new items, one by one and in a batch."""
+    """Times to rank the ten best labels of new items, one by one and in a batch."""
     model.set_params(n_jobs=1)
     seconds = []
     for row in range(SINGLE // 10 + SINGLE):
         start = time.perf_counter()
         model.rank(queries[row : row + 1], top=10)
         seconds.append(time.perf_counter() - start)
-    seconds = seconds[SINGLE // 10 :]  # the others were for warming up
+    seconds = seconds[SINGLE // 10 :]  # without the warm-up
     model.set_params(n_jobs=2)
     start = time.perf_counter()
     model.rank(queries, top=10)
@@ -97,7 +97,7 @@ def exact(folder: Path, n: int, k: int) -> dict[str, Any]:
 
 
 def in_a_new_process(what: str, *arguments: object) -> Any:
-    """What a function of this script gives, in a process that has done nothing else."""
+    """The result of a function of this script, run in a new process."""
     done = subprocess.run(
         [sys.executable, __file__, "--do", what, *map(str, arguments)],
         check=True,
@@ -118,7 +118,7 @@ def measured_fit(
 
 
 def of_one_size(folder: Path, n: int) -> list[dict[str, Any]]:
-    """The paper's size, with answers; smaller ones; the exact search; harder data."""
+    """The paper's size, with predictions; smaller sizes; the exact search; harder data."""
     parts = [n // 8, n // 4, n // 2]
     grown = []
     for part in parts:
@@ -149,7 +149,7 @@ def of_one_size(folder: Path, n: int) -> list[dict[str, Any]]:
 
 
 def of_many_sizes(folder: Path, n: int) -> list[dict[str, Any]]:
-    """One of features, labels and neighbors at a time is another."""
+    """Changes the numbers of features, labels and neighbors one at a time."""
     rows = []
     for d in (32, 512):
         in_a_new_process("make", folder, n, d, Q, 0.5)
@@ -164,8 +164,8 @@ def of_many_sizes(folder: Path, n: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=N, help="fewer, to try the script")
-    parser.add_argument("--do", nargs="+", help="what a new process does")
+    parser.add_argument("--rows", type=int, default=N, help="use fewer to try the script")
+    parser.add_argument("--do", nargs="+", help="the work of a new process")
     arguments = parser.parse_args()
     if arguments.do:
         what, folder, *numbers = arguments.do

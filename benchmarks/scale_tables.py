@@ -1,4 +1,4 @@
-"""The parts of docs/scale.md that hold numbers, from three result files."""
+"""The generated parts of docs/scale.md, from three result files."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ METRICS = ("one_error", "ranking_loss", "average_precision", "coverage_share")
 
 
 def needs(rows: list[Row]) -> str:
-    """Time and memory of fits, and time of answers."""
+    """Time and memory of fits, and time of predictions."""
     fits = [row for row in rows if row["measured"] == "MLkNN.fit"]
     lines = [
-        "`MLkNN.fit` with two threads, about 8 labels an item (`benchmarks/scale.py`); memory is "
-        "the peak of the whole process beside the mapped vectors:",
+        "`MLkNN.fit` with two threads, about 8 labels per item (`benchmarks/scale.py`); memory is "
+        "the peak of the whole process without the mapped vectors:",
         "",
         "| data | items | features | labels | k | recall | core-seconds | seconds | GiB |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -39,13 +39,13 @@ def needs(rows: list[Row]) -> str:
             f"The ten best of {rank['q']:,} labels for a new item among {rank['n']:,}, by `rank`: "
             f"half of 1,000 single items within {rank['single_ms_half_within']} ms, 99 % within "
             f"{rank['single_ms_99_percent_within']} ms, with one thread; "
-            f"{rank['batch_items_a_second']:,} items a second in a batch of 10,000, with two.",
+            f"{rank['batch_items_a_second']:,} items per second in a batch of 10,000, with two.",
         ]
     )
 
 
 def short(rows: list[Row]) -> str:
-    """What the README quotes."""
+    """The numbers in the README."""
     fit, rank = _largest(rows)
     return (
         f"ML-kNN fits {fit['n']:,} vectors with {fit['q']:,} labels in {fit['wall_seconds']:.0f} "
@@ -55,12 +55,12 @@ def short(rows: list[Row]) -> str:
 
 
 def sentence(rows: list[Row]) -> str:
-    """What the page of results quotes."""
+    """The numbers on the page of results."""
     fit, rank = _largest(rows)
     return (
         f"Many items, too: `MLkNN.fit` of {fit['n']:,} mapped vectors of {fit['d']} features, "
         f"{fit['q']:,} labels, k = {fit['k']}, two threads: {fit['core_seconds']} core-seconds, "
-        f"{fit['wall_seconds']} seconds, {fit['peak_gib']} GiB beside the vectors, with "
+        f"{fit['wall_seconds']} seconds, {fit['peak_gib']} GiB without the vectors, with "
         f"{100 * fit['recall']:.2f} % of the neighbors; then the ten best labels of a new item in "
         f"{rank['single_ms_half_within']} ms ([scale.md](scale.md))."
     )
@@ -80,8 +80,8 @@ def against_faiss(rows: list[Row]) -> str:
     best = min(row["times_slower"] for row in theirs)
     lines = [
         f"{ours['n']:,} rows of 128 features in overlapping clusters, 100 neighbors, one thread "
-        "(`benchmarks/approximate_search.py`). For faiss the number of probes, or of rows kept in "
-        "sight, is the least of those tried that reaches a recall of 0.98:",
+        "(`benchmarks/approximate_search.py`). For faiss, the number of probes or of "
+        "candidates is the smallest of those tried that reaches a recall of 0.98:",
         "",
         "| search | setting | recall | core-seconds | times ours |",
         "|---|---|---|---|---|",
@@ -92,19 +92,19 @@ def against_faiss(rows: list[Row]) -> str:
             f"| {row['search']} | {setting} | {row['recall']} | {row['core_seconds']} | "
             f"{row['times_slower']} |"
         )
-    lines += ["", f"The best of faiss takes {best} times as long."]
+    lines += ["", f"The fastest faiss index takes {best} times as long."]
     return "\n".join(lines)
 
 
 def effect_of_recall(rows: list[Row]) -> str:
-    """By how much metrics move."""
+    """By how much metrics change."""
     lines = [
-        "ML-kNN, k = 10, each row scored from its neighbors without itself "
-        "(`benchmarks/recall_effect.py`). By how much a metric is off from that of exact "
-        "neighbors: with the usual seed / at most with five. These sets are so small that "
-        '`search="approximate"` searches them exactly, and nothing is off; lists were forced here:',
+        "ML-kNN, k = 10, leave-one-out (`benchmarks/recall_effect.py`): the difference of each "
+        "metric from that with exact neighbors, with the default seed / the largest of five seeds. "
+        'These sets are so small that `search="approximate"` searches them exactly, without any '
+        "difference; here the use of lists was forced:",
         "",
-        "| data | recall asked for | measured | one-error | ranking loss | average precision | "
+        "| data | requested recall | measured | one-error | ranking loss | average precision | "
         "coverage / q |",
         "|---|---|---|---|---|---|---|",
     ]

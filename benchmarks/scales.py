@@ -1,4 +1,4 @@
-"""Which scale of the features is best for ML-kNN? Needs the sets in the data folder."""
+"""Which feature scaling is best for ML-kNN? Needs the sets in the data folder."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import nearlabel as nl
 from nearlabel.experiments import SCALES, evaluate_splits, splits
 
 QUESTION = (
-    "ML-kNN with 20 neighbors by the scale of dense features: average precision, convention paper, "
-    "on the sets' own test rows, or on a third of the rows"
+    "ML-kNN with 20 neighbors by the scaling of dense features: average precision, convention "
+    "paper, on the official test rows, or on a third of the rows"
 )
 SETS = ("emotions", "flags", "birds", "cal500", "image", "scene", "yeast")
 K = 20

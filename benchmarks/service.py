@@ -1,6 +1,6 @@
-"""How fast does `nearlabel serve` answer 50 clients, also while tags change, and a new picture?
+"""How fast does `nearlabel serve` answer 50 clients, also during changes, and for new pictures?
 
-A server process of its own is asked on this machine; all clients are another process.
+The server is a separate process on this machine; all clients share another process.
 
 Usage: python service.py [--seconds N] [--items N]
 """
@@ -33,15 +33,15 @@ QUESTION = (
 )
 D, TAGS, TAGS_AN_ITEM = 1280, 40, 3.0
 BATCH = 5_000  # items of one change
-UNDECIDED = 10  # one item of so many
-PAIRS = 4  # of nearest neighbors, whose tags change together
+UNDECIDED = 10  # one item in this many
+PAIRS = 4  # pairs of nearest neighbors, whose tags change together
 CALLS = 200  # of each kind, without a server
 SIZES = {"1 megapixel": (1152, 864), "12 megapixels": (4000, 3000)}
 FEATURES = ("moments", "efficientnet-lite0")
 FOLLOWING = 10  # pictures after the first
-SLOWEST_MS, SLOWEST_PICTURE_MS = 250, 500  # of 95 % of the answers, and of one about a picture
-GROWTH = 1.1  # of the memory, from the first look on
-CALLED = {  # the requests that each call is a part of
+SLOWEST_MS, SLOWEST_PICTURE_MS = 250, 500  # of 95 % of the answers, and of an answer for a picture
+GROWTH = 1.1  # largest allowed growth of memory
+CALLED = {  # the request that makes each call
     "Collection.suggest, an item": "POST /api/tag, an item",
     "Collection.suggest, a vector": "POST /api/tag, a vector",
     "Collection.items, 100 of them": "GET /api/items, 100 of them",
@@ -61,7 +61,7 @@ class Made(NamedTuple):
 
 
 def made(folder: Path, n: int, d: int = D, **settings: Any) -> Made:
-    """Make a collection of n items, and learn from it."""
+    """Create a collection of n items, and learn from it."""
     import nearlabel as nl
     from nearlabel.collection.records import NewItem, vector_content
 
@@ -87,12 +87,12 @@ def made(folder: Path, n: int, d: int = D, **settings: Any) -> Made:
 
 
 def environment() -> dict[str, str]:
-    """That of a server as a user starts it: run.py holds BLAS to one thread, which users do not."""
+    """The environment of a server as started by a user, without run.py's limit of BLAS threads."""
     return {name: value for name, value in os.environ.items() if name not in _THREADS}
 
 
 class Server(NamedTuple):
-    """A server that answers, and how long it took until it did."""
+    """A running server, and how long it took to start."""
 
     port: int
     pid: int
@@ -101,7 +101,7 @@ class Server(NamedTuple):
 
 @contextmanager
 def served(folder: Path) -> Iterator[Server]:
-    """A server of a collection as a process, from when it is ready until it was told to end."""
+    """A server process of a collection, from when it is ready until it is stopped."""
     log = folder.with_suffix(".log")
     command = [sys.executable, "-m", "nearlabel", "serve", str(folder), "--port", "0"]
     start = time.perf_counter()
@@ -128,7 +128,7 @@ def served(folder: Path) -> Iterator[Server]:
 
 
 def _port(process: subprocess.Popen[str]) -> int:
-    """The port that a server says that it listens on."""
+    """The port reported by a server."""
     assert process.stdout is not None
     for line in process.stdout:
         said = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
@@ -138,7 +138,7 @@ def _port(process: subprocess.Popen[str]) -> int:
 
 
 def asked(port: int, method: str, path: str, body: bytes | None = None) -> tuple[float, Any]:
-    """Seconds that an answer took, with a connection of its own, and what it says."""
+    """The seconds of a request with its own connection, and the answer."""
     start = time.perf_counter()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
@@ -153,7 +153,7 @@ def asked(port: int, method: str, path: str, body: bytes | None = None) -> tuple
 
 
 def milliseconds(times: Sequence[float]) -> dict[str, float]:
-    """What half, 95 and 99 of a hundred times are within."""
+    """The median and the 95th and 99th percentiles of some times."""
     half, most, nearly_all = np.quantile(times, (0.5, 0.95, 0.99))
     return {
         "half_within_ms": round(float(half), 1),
@@ -163,7 +163,7 @@ def milliseconds(times: Sequence[float]) -> dict[str, float]:
 
 
 def under_load(here: Made, n: int, seconds: int, changes: float) -> Any:
-    """What clients found that ask a server for some time."""
+    """The results of clients that use a server for some time."""
     with served(here.folder) as server:
         vectors = str(here.vectors)
         plan = Plan(server.port, server.pid, seconds, n, here.pairs, vectors, changes)
@@ -175,10 +175,10 @@ def under_load(here: Made, n: int, seconds: int, changes: float) -> Any:
 
 
 def load_rows(name: str, found: Any, seconds: int, direct: dict[str, float]) -> list[Any]:
-    """What is told of clients that have asked for some time.
+    """The reported rows of clients that used a server for some time.
 
-    Each kind of request is compared with the call of the collection that it makes, without a
-    server and alone, and with a request that does nothing, under the same load.
+    Each kind of request is compared with its call of the collection, without a server and without
+    load, and with a request that does nothing, under the same load.
     """
     nothing = float(np.median(found["ms"]["GET /api/health"]))
     rows: list[dict[str, Any]] = []
@@ -226,7 +226,7 @@ def load_rows(name: str, found: Any, seconds: int, direct: dict[str, float]) -> 
 
 
 def called(here: Made, n: int) -> dict[str, list[float]]:
-    """Milliseconds of calls in this process, each kind after the other; one thread, as served."""
+    """Milliseconds of calls in this process, one kind after the other; one thread, as served."""
     from nearlabel.collection import Collection
     from nearlabel.common.threads import one_blas_thread
 
@@ -254,7 +254,7 @@ def seconds_of(work: Callable[[], Any]) -> float:
 
 
 def alone(here: Made, n: int) -> dict[str, list[float]]:
-    """What `called` gives in another process, which has the environment that servers have."""
+    """The result of `called` in another process with the environment of servers."""
     command = [sys.executable, __file__, "--call", str(here.folder), "--items", str(n)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment())
     times: dict[str, list[float]] = json.loads(done.stdout)
@@ -262,7 +262,7 @@ def alone(here: Made, n: int) -> dict[str, list[float]]:
 
 
 def dropped_pictures(folder: Path, n: int) -> list[dict[str, Any]]:
-    """How long the first answer takes about a picture that is not in a collection, and the next."""
+    """Times of the first and the next answers for pictures that are not in a collection."""
     from nearlabel.collection.item_features import chosen_features, item_features
     from nearlabel.features.networks.stored_networks import MissingNetworkError
 
@@ -299,7 +299,7 @@ def dropped_pictures(folder: Path, n: int) -> list[dict[str, Any]]:
 
 
 def complaints(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """What is slower, or grows more, than it should."""
+    """What is slower, or grows more, than allowed."""
     for row in rows:
         if row.get("95_percent_within_ms", 0) > SLOWEST_MS and "load" in row:
             yield f"{row['load']}, {row['request']}: {row['95_percent_within_ms']} ms"
@@ -311,7 +311,7 @@ def complaints(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def measured(folder: Path, n: int, seconds: int) -> list[dict[str, Any]]:
-    """All that is told; an error where an answer was wrong, or showed half of a change."""
+    """All reported rows; an error if an answer was wrong or showed half of a change."""
     here = made(folder / "vectors", n, kind="vectors")
     calls = alone(here, n)
     direct = {CALLED[name]: float(np.median(times)) for name, times in calls.items()}

@@ -1,7 +1,7 @@
-"""Clients of a service, in one process: readers that ask once a second each, and a writer.
+"""Clients of a service in one process: readers with one request per second each, and a writer.
 
-The loop is open: a request is sent when it is due, whether the one before it is answered or not,
-and its time is counted from when it was due.
+The loop is open: a request is sent when it is due, even if the previous one has not been answered,
+and its time is measured from when it was due.
 
 Usage: python service_clients.py PLAN.json
 """
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-MIX = {  # of the requests of all readers in a second
+MIX = {  # requests of all readers in a second
     "POST /api/tag, an item": 29,
     "POST /api/tag, a vector": 5,
     "GET /api/items, 100 of them": 6,
@@ -36,11 +36,11 @@ MIX = {  # of the requests of all readers in a second
 READERS = sum(MIX.values())
 CHANGES_A_SECOND = 5
 PAIR_TAGS = ("first of a pair", "second of a pair")
-LOOKED_AT = (0.1, 0.5, 1.0)  # parts of the time after which the memory of the server is read
-_OF_PAIRS = 1 / 3  # of the requests about items
-_ALL_TAGS = 50  # at least so many as there are
+LOOKED_AT = (0.1, 0.5, 1.0)  # shares of the time after which the memory of the server is measured
+_OF_PAIRS = 1 / 3  # share of the requests for items
+_ALL_TAGS = 50  # at least the number of tags
 _PATIENCE = 30.0  # seconds
-_SAID = 5  # errors that are told
+_SAID = 5  # errors that are reported
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,16 @@ class Plan:
     Attributes
     ----------
     port, pid : int
-        Of the server.
+        Port and process id of the server.
     seconds : float
     items : int
-        Their ids are from 1 on.
+        Number of items; their ids begin with 1.
     pairs : list of int
-        The first item of each pair of nearest neighbors; the other one is the next item.
+        The first item of each pair of nearest neighbors; the second is the next item.
     vectors : str
         A .npy file of new vectors.
     changes_a_second : float
-        Of the writer; 0 for none.
+        Changes of the writer; 0 for no writer.
     """
 
     port: int
@@ -72,7 +72,7 @@ class Plan:
 
 
 class Asked(NamedTuple):
-    """A request, and what its answer must be.
+    """A request, and checks of its answer.
 
     Attributes
     ----------
@@ -80,9 +80,9 @@ class Asked(NamedTuple):
     sent : bytes
     status : int
     is_right : callable
-        Whether an answer is one to this request.
+        Whether an answer belongs to this request.
     is_whole : callable, optional
-        Whether an answer shows no half of a change.
+        Whether an answer shows whole changes only.
     """
 
     kind: str
@@ -94,7 +94,7 @@ class Asked(NamedTuple):
 
 @dataclass
 class Tally:
-    """What came of the requests."""
+    """The results of the requests."""
 
     ms: dict[str, list[float]] = field(default_factory=dict)
     late_ms: list[float] = field(default_factory=list)
@@ -105,13 +105,13 @@ class Tally:
     changes: int = 0
 
     def fail(self, asked: Asked, why: str) -> None:
-        """Count a request that was not answered as it should be."""
+        """Count a request with a wrong answer or none."""
         self.errors[asked.kind] += 1
         if len(self.said) < _SAID:
             self.said.append(f"{asked.kind}: {why}")
 
     def take(self, asked: Asked, status: int, body: bytes) -> None:
-        """Look at an answer."""
+        """Check an answer."""
         if status != asked.status:
             self.fail(asked, f"{status} {body[:200]!r}")
             return
@@ -125,7 +125,7 @@ class Tally:
                 self.said.append(f"{asked.kind}: half of a change: {body[:2000]!r}")
 
 
-# No half of a change: a change gives both items of a pair both tags, or takes all four away.
+# A change gives both tags to both items of a pair, or removes all four; never a half of it.
 
 
 def is_whole_item(tags: list[str]) -> bool:
@@ -134,13 +134,13 @@ def is_whole_item(tags: list[str]) -> bool:
 
 
 def is_whole_page(answer: Any) -> bool:
-    """Whether the first two items of a page, a pair, have all four tags together or none."""
+    """Whether the first two items of a page, a pair, have all four tags or none of them."""
     one, other = answer["items"][:2]
     return len({tag in item["tags"] for tag in PAIR_TAGS for item in (one, other)}) == 1
 
 
 def is_whole_answer(answer: Any, other: int) -> bool:
-    """Whether the suggestions for an item are learned from the same state that its tags are of.
+    """Whether the suggestions for an item and its tags are from the same state.
 
     The other item of the pair is its nearest neighbor: it votes for the two tags while it has them.
     """
@@ -151,7 +151,7 @@ def is_whole_answer(answer: Any, other: int) -> bool:
 
 
 def are_whole_groups(answer: Any, other: int) -> bool:
-    """The same of the items nearest to one by tags; not all tags have a group."""
+    """The same for the nearest items by tag; not all tags have a group."""
     own = answer["tags"]
     groups = {group["tag"]: {item["id"] for item in group["items"]} for group in answer["groups"]}
     agree = all((tag in own) == (other in groups[tag]) for tag in PAIR_TAGS if tag in groups)
@@ -159,14 +159,14 @@ def are_whole_groups(answer: Any, other: int) -> bool:
 
 
 def are_whole_counts(answer: Any) -> bool:
-    """Whether one item for good, and pairs beside it, have each of the two tags."""
+    """Whether each of the two tags has its one permanent item, plus pairs."""
     counts = {one["name"]: one["yes"] for one in answer["tags"]}
     first, second = (counts[tag] for tag in PAIR_TAGS)
     return bool(first == second and first % 2)
 
 
 class Requests:
-    """What readers and the writer send."""
+    """The requests of the readers and the writer."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._dice = plan, random.Random(1)
@@ -174,14 +174,14 @@ class Requests:
         self._vectors = [[float(f"{value:.5f}") for value in row] for row in vectors]
 
     def of_a_second(self) -> list[tuple[float, Asked]]:
-        """A request of each reader, in random order, and when in a second it is due."""
+        """A request of each reader, in random order, and its time within a second."""
         kinds = [kind for kind, count in MIX.items() for _ in range(count)]
         self._dice.shuffle(kinds)
         times = sorted(self._dice.random() for _ in kinds)
         return [(at, self._of_kind(kind)) for at, kind in zip(times, kinds, strict=True)]
 
     def changes(self) -> Iterator[Asked]:
-        """One change after the other: each that gives is followed by one that takes away."""
+        """One change after the other; each that adds tags is followed by one that removes them."""
         number = 0
         while True:
             for taking in ("clear", "undo"):
@@ -263,7 +263,7 @@ class Requests:
 
 
 class Connections:
-    """Connections of one client: one is kept open, and more are made while it is in use."""
+    """Connections of one client: one is kept open, and others are opened while it is in use."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -292,13 +292,13 @@ class Connections:
         return int(status.split()[1]), body
 
     def close(self) -> None:
-        """Close the one that is open."""
+        """Close the open connection."""
         if self._idle is not None:
             self._idle[1].close()
 
 
 async def ask(asked: Asked, due: float, connections: Connections, tally: Tally) -> None:
-    """Send a request, and look at the answer when it has come."""
+    """Send a request and check its answer."""
     tally.late_ms.append(1e3 * (time.perf_counter() - due))
     try:
         status, body = await asyncio.wait_for(connections.answer(asked.sent), _PATIENCE)
@@ -314,7 +314,7 @@ async def until(due: float) -> None:
 
 
 async def read(requests: Requests, start: float, plan: Plan, tally: Tally) -> None:
-    """Have each reader ask once a second, at any time within the second."""
+    """Let each reader send one request per second, at a random time within the second."""
     readers = [Connections(plan.port) for _ in range(READERS)]
     under_way: set[asyncio.Task[None]] = set()
     for second in range(int(plan.seconds)):
@@ -330,7 +330,7 @@ async def read(requests: Requests, start: float, plan: Plan, tally: Tally) -> No
 
 
 async def write(requests: Requests, start: float, plan: Plan, tally: Tally) -> None:
-    """Make one change after the other: each waits for the one before it."""
+    """Make one change after the other; each waits for the previous one."""
     connections, changes = Connections(plan.port), requests.changes()
     for number in range(int(plan.seconds * plan.changes_a_second)):
         due = start + number / plan.changes_a_second
@@ -350,26 +350,26 @@ async def watch(start: float, plan: Plan) -> list[float]:
 
 
 def resident_mib(pid: int) -> float:
-    """The memory that a process has now, without pages of files, which the kernel may drop."""
+    """The current memory of a process, without pages of files, which the kernel may drop."""
     status = Path(f"/proc/{pid}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("RssAnon"))
     return int(line.split()[1]) / 1024
 
 
 def core_seconds_of(pid: int) -> float:
-    """The processor time that a process has taken."""
+    """The CPU time of a process."""
     after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def core_seconds_of_all() -> float:
-    """The processor time that all processes of the machine have taken."""
+    """The CPU time of all processes of the machine."""
     _, user, nice, system, _, _, *interrupts = Path("/proc/stat").read_text().split()[:8]
     return sum(map(int, (user, nice, system, *interrupts))) / os.sysconf("SC_CLK_TCK")
 
 
 async def run(plan: Plan) -> dict[str, Any]:
-    """What a plan tells to do, and what came of it."""
+    """Carry out a plan, and return the results."""
     readers, writer, tally = Requests(plan), Requests(plan), Tally()
     start = time.perf_counter()
     before = core_seconds_of(plan.pid), core_seconds_of(os.getpid()), core_seconds_of_all()
@@ -392,7 +392,7 @@ async def run(plan: Plan) -> dict[str, Any]:
         "core_seconds": {
             "server": server,
             "clients": own,
-            "others": max(0.0, everything - server - own),  # the three are counted apart
+            "others": max(0.0, everything - server - own),  # the three are measured separately
         },
     }
 

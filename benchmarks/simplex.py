@@ -1,7 +1,7 @@
-"""What do the weights cost by which neighbors reconstruct a query?
+"""What do the weights with which neighbors reconstruct a query cost?
 
-The floor is the product of each query's differences with themselves. The peer is SciPy's `nnls`,
-with a heavy row of ones that makes the weights add up to one.
+The lower limit is the Gram matrix of each query's differences. The competitor is SciPy's `nnls`,
+with a heavy row of ones that makes the weights sum to one.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from nearlabel.common.arrays import Array, Floats
 from nearlabel.formulas.reconstruction import reconstruct
 
 QUESTION = (
-    "Weights of reconstruction of 1,000 queries, gathering of neighbors included: core-seconds on "
-    "one thread, best of repeats that take turns"
+    "Reconstruction weights of 1,000 queries, including the gathering of neighbors: core-seconds "
+    "on one thread, best of interleaved repeats"
 )
 N, M = 20_000, 1_000
-HEAVY = 1e4  # the square root of what a sum of weights that is not one costs
+HEAVY = 1e4  # the square root of the penalty of a sum of weights other than one
 
 
 def products(X: Floats, queries: Floats, indices: Array) -> None:
-    """Nothing but the Gram matrices, by BLAS, in blocks that fit the cache."""
+    """Only the Gram matrices, by BLAS, in blocks that fit into the cache."""
     m, k = indices.shape
     step = max(1, 2**18 // (k * (X.shape[1] + k)))
     for start in range(0, m, step):
@@ -35,7 +35,7 @@ def products(X: Floats, queries: Floats, indices: Array) -> None:
 
 
 def by_nnls(X: Floats, queries: Floats, indices: Array) -> Floats:
-    """How far the average of neighbors by SciPy's weights is from each query."""
+    """The distance of each query from the average of its neighbors with SciPy's weights."""
     residuals = np.empty(len(queries))
     for i, (query, near) in enumerate(zip(queries, indices, strict=True)):
         differences = (X[near] - query).T

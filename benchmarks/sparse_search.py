@@ -15,21 +15,21 @@ from sklearn.preprocessing import normalize
 import nearlabel as nl
 
 QUESTION = (
-    "Exact search on sparse rows, bags of words of length one and rows of which hardly two share "
-    "a feature: core-seconds on one thread, best of repeats that take turns"
+    "Exact search on sparse rows, bags of words of length one and rows that hardly share any "
+    "features: core-seconds on one thread, best of interleaved repeats"
 )
 TOPICS, K = 50, 10
 
 
 def bags(n: int, d: int, words: int) -> Any:
-    """Rows of `words` distinct words each: by Zipf's law, in an order that each topic has mixed."""
+    """Rows of `words` distinct words each: by Zipf's law, in a random order for each topic."""
     rng = np.random.default_rng(0)
     zipf = 1 / np.arange(1, d + 1)
     columns = np.empty((n, words), np.int64)
     for topic in range(TOPICS):
         rows = np.arange(topic, n, TOPICS)
         weights = zipf + zipf[rng.permutation(d)]  # common words, and those of the topic
-        # The words of the least waiting times are a sample by weight without repetition.
+        # The words with the least waiting times are a weighted sample without replacement.
         waiting = rng.exponential(size=(len(rows), d)) / weights
         columns[rows] = np.argpartition(waiting, words, axis=1)[:, :words]
     columns.sort(axis=1)
@@ -42,7 +42,7 @@ def bags(n: int, d: int, words: int) -> Any:
 
 
 def strangers(n: int, d: int, words: int) -> Any:
-    """Rows of `words` features each, all as likely as any other: most pairs share none."""
+    """Rows of `words` features each, all equally likely: most pairs of rows share none."""
     rng = np.random.default_rng(0)
     columns = np.sort([rng.choice(d, words, replace=False) for _ in range(n)]).ravel()
     return sparse.csr_array(
@@ -70,14 +70,14 @@ def search_times(data: str, X: Any, words: int, metric: str) -> dict[str, Any]:
         "k": K,
         **{name: round(seconds, 3) for name, seconds in best.items()},
         "times_faster_than_scikit_learn": round(best["scikit_learn"] / best["nearlabel"], 2),
-        # Many distances tie, so that the rows may differ where the distances do not.
+        # Many distances tie, so rows may differ although distances are equal.
         "largest_difference_of_distances": float(f"{np.abs(ours - theirs).max():.1e}"),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=8000, help="fewer, to try the script")
+    parser.add_argument("--rows", type=int, default=8000, help="use fewer to try the script")
     n = parser.parse_args().rows
     cases = [
         ("bags of words", bags(n, 10_000, 100), 100),

@@ -1,4 +1,4 @@
-"""How long does a collection take to open, to answer, and to learn from a tag?
+"""How long does a collection take to open, to suggest tags, and to learn from a tag?
 
 Usage: python stored_collections.py [--items N] [--large-items N]
 """
@@ -20,17 +20,17 @@ import numpy as np
 from measuring import report
 
 QUESTION = (
-    "collections of made vectors, 99 of 100 items with tags, three on average: opening in another "
-    "process, answers and changes in milliseconds, with one thread"
+    "collections of synthetic vectors, 99 of 100 items with tags, three on average: opening in a "
+    "new process, answers and changes in milliseconds, with one thread"
 )
 D, TAGS, TAGS_AN_ITEM = 128, 2_000, 3.0
-BATCH = 10_000  # items, or items with tags, of one change
+BATCH = 10_000  # items, or tagged items, per change
 TIMES = 100  # questions and changes of each kind
-UNTAGGED = 100  # one item of so many
+UNTAGGED = 100  # one item in this many
 
 
 def made(folder: Path, n: int) -> list[dict[str, Any]]:
-    """Make a collection of n items, and tell how long that took."""
+    """Create a collection of n items, and report how long this took."""
     import nearlabel as nl
     from nearlabel.collection.records import NewItem, vector_content
 
@@ -60,13 +60,13 @@ def made(folder: Path, n: int) -> list[dict[str, Any]]:
 
 
 class Took(NamedTuple):
-    """Wall-clock seconds, and core-seconds, that some work took."""
+    """Wall-clock seconds and core-seconds of some work."""
 
     wall: float
     core: float
 
     def told(self) -> dict[str, float]:
-        """Both, as a result has them."""
+        """Both, in the form of a result."""
         return {"seconds": round(self.wall, 2), "core_seconds": round(self.core, 2)}
 
 
@@ -78,7 +78,7 @@ def timed(work: Callable[[], Any]) -> Took:
 
 
 def milliseconds(times: list[Took]) -> dict[str, float]:
-    """What half, and all but one in twenty, of some works took at most."""
+    """The median and the 95th percentile of the times of some works."""
     half, most = (1e3 * np.quantile(times, share, axis=0) for share in (0.5, 0.95))
     return {
         "half_within_ms": round(float(half[0]), 1),
@@ -89,7 +89,7 @@ def milliseconds(times: list[Took]) -> dict[str, float]:
 
 
 def measured(folder: Path) -> list[dict[str, Any]]:
-    """Open a collection that another process has made, ask it and change it."""
+    """Open a collection created by another process, query it and change it."""
     import nearlabel as nl
     import nearlabel.collection.learner
     from nearlabel.methods.mlknn import MLkNN  # noqa: F401  # with scikit-learn
@@ -129,7 +129,7 @@ def measured(folder: Path) -> list[dict[str, Any]]:
 
 
 def collection(n: int, folder: Path) -> list[dict[str, Any]]:
-    """All that is told of a collection of n items."""
+    """All results for a collection of n items."""
     rows = made(folder, n)
     asked = [sys.executable, __file__, "--measure", str(folder)]
     done = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True)

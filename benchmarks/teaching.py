@@ -1,8 +1,8 @@
-"""How many answers does a person have to give until a collection has learned the tags?
+"""How many answers does a collection need to learn the tags?
 
 A simulated person starts with 20 tagged natural scenes, drawn at random, and then answers
 questions, each with all tags of one picture. Every order of questions starts from the same
-pictures. Pictures and networks are no part of the package: docs/features.md says how to get them.
+pictures. Pictures and networks are not part of the package: see docs/features.md.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from nearlabel.common.user_cache import cache_folder
 from nearlabel.experiments.papers.experiment_runs import UnusableDataError
 from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
 
-QUESTION = "Teaching a collection: average precision on the other pictures after so many answers"
+QUESTION = "Teaching a collection: average precision on the other pictures by number of answers"
 NETWORKS = {"efficientnet-lite0": "scenes_lite0", "pplcnetv2": "scenes_pplcnet"}
 START, ANSWERS, SEEDS = 20, 200, 10
-TOLD = range(0, ANSWERS + 1, 10)  # answers after which it is measured
-SHOWN = (0, 50, 100, 150, 200)  # those of them that tables show
+TOLD = range(0, ANSWERS + 1, 10)  # numbers of answers after which precision is measured
+SHOWN = (0, 50, 100, 150, 200)  # those shown in tables
 BATCH = 5  # questions that are chosen together
-HELD_OUT = 500  # pictures that nobody is asked about, where these are measured
+HELD_OUT = 500  # pictures that are never asked about, if precision is measured on these
 FEW = (20, 30, 45, 70, 100, 150, 220)  # tagged pictures
 NEIGHBORS = (1, 3, 5, 7, 10)
-TAGGED = (1000, 10_000, 50_000)  # of made items, for the time that a question takes
+TAGGED = (1000, 10_000, 50_000)  # synthetic items, for the time to choose questions
 Order = Callable[[Array, Any, Any], Array]
 
 
@@ -47,7 +47,7 @@ def random(X: Array, _: Any, rng: Any) -> Array:
 
 
 def confident(X: Array, model: Any, rng: Any) -> Array:
-    """Those of whose tags the model is surest; at random where it suggests none."""
+    """The items with the most certain tags; random ones if there are no suggestions."""
     rows = [*certain(seen_by(model, X), BATCH), *rng.permutation(len(X))]
     return np.array([*dict.fromkeys(rows)][:BATCH])
 
@@ -61,7 +61,7 @@ ORDERS: dict[str, Order] = {
 
 
 def taught(X: Array, Y: Array, order: Order, seed: int, held_out: int = 0) -> Iterator[float]:
-    """Average precision after each of TOLD: on all pictures without tags, or on held-out ones."""
+    """Average precision after each of TOLD, on all untagged pictures or on held-out ones."""
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(len(X))
     hidden, pool = shuffled[:held_out], shuffled[held_out:]
@@ -82,7 +82,7 @@ def precision(model: Any, X: Array, Y: Array, rows: Array) -> float:
 
 
 def by_answers(network: str, X: Array, Y: Array) -> Iterator[dict[str, Any]]:
-    """A row for each order of questions: means of the seeds."""
+    """A row for each order of questions: means over the seeds."""
     for held_out, names in ((0, tuple(ORDERS)), (HELD_OUT, ("random", "learn"))):
         reached: float | None = None  # by random order, in the end
         for name in names:
@@ -104,7 +104,7 @@ def by_answers(network: str, X: Array, Y: Array) -> Iterator[dict[str, Any]]:
 
 
 def by_neighbors(network: str, X: Array, Y: Array) -> Iterator[dict[str, Any]]:
-    """How many neighbors are best where few pictures are tagged, at random."""
+    """The best number of neighbors if few random pictures are tagged."""
     for k in NEIGHBORS:
         found = dict.fromkeys(FEW, 0.0)
         for seed in range(SEEDS):
@@ -117,7 +117,7 @@ def by_neighbors(network: str, X: Array, Y: Array) -> Iterator[dict[str, Any]]:
 
 
 def times() -> Iterator[dict[str, Any]]:
-    """What it takes to choose questions, whatever the number of untagged items."""
+    """The time to choose questions, which does not depend on the number of untagged items."""
     rng = np.random.default_rng(0)
     for n in TAGGED:
         m = looked_at(n)

@@ -1,4 +1,4 @@
-"""The parts of docs/collection.md that hold numbers on questions, from one result file."""
+"""The generated parts of docs/collection.md about questions, from one result file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SHOWN = (0, 50, 100, 150, 200)
 
 
 def parts(rows: list[Row]) -> dict[str, str]:
-    """The parts by the names of their marks."""
+    """The parts by mark."""
     return {"teaching": teaching(rows), "few": few(rows), "questions": questions(rows)}
 
 
@@ -19,7 +19,7 @@ def teaching(rows: list[Row]) -> str:
     lines = [
         "| network | measured on | order | "
         + " | ".join(f"{n} answers" for n in SHOWN)
-        + " | what random order has in the end, after |",
+        + " | reaches the final value of random order after |",
         "|---|---|---|" + "---|" * len(SHOWN) + "---|",
     ]
     for row in found:
@@ -36,13 +36,13 @@ def teaching(rows: list[Row]) -> str:
             *lines,
             "",
             f"Means of {seeds} seeds; the deviation of a single run after 200 answers is at most "
-            f"{most:.3f}, but for `confident`.",
+            f"{most:.3f}, except for `confident`.",
         ]
     )
 
 
 def few(rows: list[Row]) -> str:
-    """How many neighbors are best where few items are tagged."""
+    """The best number of neighbors if few items are tagged."""
     found = [row for row in rows if "neighbors" in row]
     tagged = [name for name in found[0] if name.endswith("_tagged")]
     lines = [
@@ -63,7 +63,7 @@ def few(rows: list[Row]) -> str:
 
 
 def questions(rows: list[Row]) -> str:
-    """What it takes to choose questions."""
+    """The time to choose questions."""
     found = [row for row in rows if "looked_at" in row and row["order"] == "mixed"]
     times = ", ".join(
         f"{row['core_seconds_for_all_of_them']} with {row['tagged']:,} tagged items"
@@ -71,6 +71,6 @@ def questions(rows: list[Row]) -> str:
     )
     some = found[0]
     return (
-        f"To choose {some['questions']} mixed questions takes, in core-seconds, {times} "
-        f"({some['features']:,} features, {some['tags']} tags), however many items have no tags."
+        f"Choosing {some['questions']} mixed questions takes, in core-seconds, {times} "
+        f"({some['features']:,} features, {some['tags']} tags), however many items are untagged."
     )

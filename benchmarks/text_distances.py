@@ -1,7 +1,7 @@
-"""Does another distance or scaling help on text, where the papers took features as they are?
+"""Does a different distance or scaling help on text? The papers use unscaled features.
 
-Everything that a method can choose is chosen by leave-one-out on the rows to learn from, for each
-distance and scaling by itself; what is told was measured on the data's own rows to be tried on.
+All parameters are chosen by leave-one-out on the training rows, separately for each distance and
+scaling; the results are those on the official test rows.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from nearlabel.metrics import scorer
 
 QUESTION = (
     "Text, ML-kNN and BRkNN with k up to 100 (and weights) by leave-one-out: average precision and "
-    "ranking loss on the rows to be tried on, by distance and scaling. Features of 0 and 1 are "
-    "min-max scaled already: such columns are left empty"
+    "ranking loss on the test rows, by distance and scaling. Features of 0 and 1 are already "
+    "min-max scaled: such columns are left empty"
 )
 BINARY = ("enron", "medical", "slashdot", "bibtex", "ohsumed", "tmc2007_500")
-# Word counts as rows of unit length, but for the few documents without any of the words: these are
-# nearer, by the Euclidean distance, to nearly all others than most of the others are.
+# Word counts as rows of unit length, except for the few documents without any of the words: by
+# Euclidean distance, these are nearer to nearly all other rows than most other rows are.
 YAHOO = tuple(
     f"yahoo_{name}"
     for name in (
@@ -39,7 +39,7 @@ WAYS = {
 
 
 def rows_of(name: str, ways: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The metrics of each method, one way beside the other."""
+    """The metrics of each method, by distance and scaling."""
     data = nl.datasets.load(name)
     parts = splits(data, "official")
     n = len(parts[0].train)

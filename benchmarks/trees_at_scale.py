@@ -1,9 +1,9 @@
-"""How do label trees of other libraries do with many rows and labels?
+"""How good are the label trees of other libraries with many rows and labels?
 
 Usage: python trees_at_scale.py [ROWS LABELS]
 
-Runs those that are installed here; PECOS needs an environment of its own, with an older NumPy. The
-result file keeps the rows of the others.
+Runs those that are installed; PECOS needs a separate environment with an older NumPy. The result
+file keeps the rows of the others.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from nearlabel.experiments.others.other_estimators import LabelTree, RankedTree
 from nearlabel.experiments.others.other_methods import OTHERS
 
 QUESTION = (
-    "Label trees of napkinXC and PECOS on the made collection of blend_at_scale, one thread, "
-    "parameters as they come: core-seconds of fit, and mean inverse rank and precision at 1, 3 "
-    "and 5 on 2,000 new rows, of which the 100 best labels are asked for"
+    "Label trees of napkinXC and PECOS on the synthetic collection of blend_at_scale, one thread, "
+    "default parameters: core-seconds of fit, and mean inverse rank and precision at 1, 3 "
+    "and 5 on 2,000 new rows, with the 100 best labels of each"
 )
 ROWS, LABELS, D, QUERIES, TOP = 200_000, 20_000, 128, 2_000, 100
 RESULT = Path(__file__).parent / "results" / "trees_at_scale.json"

@@ -1,7 +1,7 @@
-"""What does a search over fifty numbers of neighbors cost, against one fit?
+"""What does a search over fifty numbers of neighbors cost, compared with one fit?
 
-The floor is one fit with ten neighbors. The peer is scikit-learn's own search over folds, which
-searches neighbors anew for every candidate and fold.
+The lower limit is one fit with ten neighbors. The competitor is scikit-learn's search over folds,
+which searches neighbors again for every candidate and fold.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from nearlabel.metrics import scorer
 from nearlabel.metrics.scorers import measure
 
 QUESTION = (
-    "GraphSearchCV, 10,000 rows, 100 features, 50 labels of which a row has 4: core-seconds on one "
-    "thread, best of repeats that take turns, and as a multiple of one `MLkNN(n_neighbors=10).fit`"
+    "GraphSearchCV, 10,000 rows, 100 features, 50 labels, 4 per row: core-seconds on one thread, "
+    "best of interleaved repeats, and as a multiple of one `MLkNN(n_neighbors=10).fit`"
 )
 N, D, Q = 10_000, 100, 50
 SEVERAL = ["ranking_loss", "average_precision", "coverage", "one_error", "hamming_loss"]
 
 
 def problem() -> tuple[Any, Any]:
-    """Normal vectors; labels that depend on them a little, so that a search has work to do."""
+    """Normal vectors, and labels that depend on them a little, so that k matters."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, D))
     tendency = X @ rng.standard_normal((D, Q)) + 10 * rng.standard_normal((N, Q))
@@ -41,7 +41,7 @@ def search(grid: dict[str, Any], **how: Any) -> Any:
 
 
 def scoring_alone(X: Any, Y: Any) -> Any:
-    """Leave-one-out scores and losses of k = 1 to 50, with the graph searched before."""
+    """Leave-one-out scores and losses of k = 1 to 50, given the graph."""
     graph = nl.neighbor_graph(X, 50)
     fold = Fold(Part(np.arange(N), np.arange(N), left_out=True), graph, graph, X, X)
     models, scorers = [nl.MLkNN(n_neighbors=k) for k in range(1, 51)], {"": scorer("ranking_loss")}

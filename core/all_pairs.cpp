@@ -1,4 +1,4 @@
-// The nearest of few rows, by measuring every canonical distance. See
+// Nearest neighbors by brute force: every canonical distance is computed. For small base sets; see
 // src/nearlabel/search/exact/core_rows.py.
 #include "bindings.h"
 #include "distances.h"
@@ -25,17 +25,17 @@ void nearest_rows(const Rows& queries, const Rows& base, bool alone, Matrix<std:
     const auto k = static_cast<std::int64_t>(rows.shape(1));
     require(queries.sparse() == base.sparse() && queries.width() == base.width() &&
                 queries.metric() == base.metric(),
-            "queries and base must be rows of one kind");
-    require(!alone || m == n, "queries must be the base rows where each is left out");
-    require(n <= std::numeric_limits<std::int32_t>::max(), "base must have less than 2^31 rows");
-    require(0 < k && k <= n - (alone ? 1 : 0), "k must be from 1 to the rows searched");
+            "queries and base must have the same metric, width and storage (dense or sparse)");
+    require(!alone || m == n, "queries must be the base rows if alone is true");
+    require(n <= std::numeric_limits<std::int32_t>::max(), "base must have fewer than 2^31 rows");
+    require(0 < k && k <= n - (alone ? 1 : 0), "k must be from 1 to the number of rows searched");
     require(rows.shape(0) == static_cast<std::size_t>(m) && distances.shape(0) == rows.shape(0) &&
                 distances.shape(1) == rows.shape(1),
-            "rows and distances must have one row a query");
+            "rows and distances must have one row per query");
     std::vector<std::int32_t> all(static_cast<std::size_t>(n));
     std::iota(all.begin(), all.end(), 0);
     std::vector<double> measured(static_cast<std::size_t>(n));
-    std::vector<std::pair<double, std::int32_t>> found;  // the nearest so far, the farthest on top
+    std::vector<std::pair<double, std::int32_t>> found;  // a max-heap of the nearest so far
     Query query;
     for (std::int64_t i = 0; i < m; ++i) {
         queries.load(i, query);
@@ -43,7 +43,7 @@ void nearest_rows(const Rows& queries, const Rows& base, bool alone, Matrix<std:
         found.clear();
         for (std::int32_t row = 0; row < n; ++row) {
             if (alone && row == i) continue;
-            // A NaN, from two overflows, would break the order.
+            // A NaN, the result of two overflows, would break the order.
             const double distance = std::isnan(measured[row]) ? infinite : measured[row];
             const bool is_full = static_cast<std::int64_t>(found.size()) == k;
             if (is_full && !(distance < found.front().first)) continue;  // equal ones came earlier

@@ -31,9 +31,9 @@ inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
-// An index from outside, such as a label or a row, as an index from 0 to size - 1.
+// An index that comes from Python, such as a label or a row, checked to be from 0 to size - 1.
 inline std::size_t checked_index(std::int64_t index, std::size_t size, const char* message) {
-    require(static_cast<std::uint64_t>(index) < size, message);  // a negative one becomes large
+    require(static_cast<std::uint64_t>(index) < size, message);  // negative ones become large
     return static_cast<std::size_t>(index);
 }
 

@@ -1,4 +1,4 @@
-// Kernels over labels: what changes when neighbors or labels do. Their twins are in
+// Kernels over labels: how counts change with neighbors and labels. Their twins are in
 // src/nearlabel/labels/count_changes.py.
 #include "label_rows.h"
 

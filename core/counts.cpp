@@ -20,9 +20,9 @@ void with_counter(std::size_t k, Work work) {
 }
 
 constexpr const char* TOO_FEW_CELLS =
-    "graph holds a neighbor twice, or start has too few cells for the counts of a label";
+    "graph must not repeat a neighbor, and start must have a cell for every count of a label";
 
-// Adds graph rows to the tables of `LabelHistograms`; `rows` has the row of Y of each graph row.
+// Adds graph rows to the tables of `LabelHistograms`; `rows` maps each graph row to its row of Y.
 // Afterwards the cells of `without_label` for count 0 are meaningless.
 template <class G, class I>
 void add_to_histograms(Strided<const G> graph, Vector<const std::int64_t> rows,
@@ -30,7 +30,7 @@ void add_to_histograms(Strided<const G> graph, Vector<const std::int64_t> rows,
                        Vector<const std::int64_t> start, Vector<std::int64_t> with_label,
                        Vector<std::int64_t> without_label) {
     require(with_label.size() == without_label.size(),
-            "with_label and without_label must be of the same size");
+            "with_label and without_label must have the same size");
     const Cells cells(start, with_label.size());
     const std::size_t q = cells.labels();
     NeighborLabels<G, I> neighbors(graph, indptr, indices, q);
@@ -43,8 +43,8 @@ void add_to_histograms(Strided<const G> graph, Vector<const std::int64_t> rows,
         for (std::size_t row = 0; row < neighbors.rows(); ++row) {
             for (const Span<I>& span : neighbors.row(row)) tally.add(span);
             auto* const count = tally.count.data();
-            const Span<I> own = neighbors.labels(checked_index(own_row[row], neighbors.base_rows(),
-                                                               "rows must be within those of Y"));
+            const Span<I> own = neighbors.labels(checked_index(
+                own_row[row], neighbors.base_rows(), "rows must contain row numbers of Y"));
             for (const I* label = own.begin; label != own.end; ++label) {
                 const std::size_t l = checked_index(*label, q, NOT_A_LABEL);
                 ++with[cells.of(l, count[l], TOO_FEW_CELLS)];
@@ -60,7 +60,7 @@ void add_to_histograms(Strided<const G> graph, Vector<const std::int64_t> rows,
     });
 }
 
-// The product of the graph, a one for each neighbor, and Y: data, columns and indptr, rows sorted.
+// The product of the graph, with a one per neighbor, and Y: data, columns and indptr, rows sorted.
 template <class G, class I>
 nb::tuple neighbor_counts(Strided<const G> graph, Vector<const I> indptr, Vector<const I> indices,
                           std::int64_t labels) {
@@ -154,7 +154,7 @@ template <class I>
 void look_up(Vector<const double> table, Vector<const std::int64_t> start, Vector<const I> label,
              Vector<const std::int32_t> count, Vector<double> out) {
     require(label.size() == count.size() && label.size() == out.size(),
-            "label, count and out must be of the same size");
+            "label, count and out must have the same size");
     const Cells cells(start, table.size());
     const std::size_t q = cells.labels();
     const double* const values = table.data();
@@ -162,7 +162,7 @@ void look_up(Vector<const double> table, Vector<const std::int64_t> start, Vecto
     const std::int32_t* const counts = count.data();
     double* const result = out.data();
     for (std::size_t i = 0, size = out.size(); i < size; ++i) {
-        const std::size_t l = checked_index(labels[i], q, "label must be within the table");
+        const std::size_t l = checked_index(labels[i], q, "label must contain labels of the table");
         require(counts[i] >= 0, NO_CELL);
         result[i] = values[cells.of(l, counts[i], NO_CELL)];
     }

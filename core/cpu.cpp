@@ -31,7 +31,7 @@ bool detect_avx2() {
     const int fma = 1 << 12, saves_registers = 1 << 27, avx = 1 << 28;
     const int needed = fma | saves_registers | avx;
     if ((found[2] & needed) != needed) return false;
-    if ((_xgetbv(0) & 6) != 6) return false;  // the system saves the wide registers of a thread
+    if ((_xgetbv(0) & 6) != 6) return false;  // the system saves the AVX registers
     __cpuidex(found, 7, 0);
     const int avx2 = 1 << 5;
     return (found[1] & avx2) != 0;

@@ -19,7 +19,8 @@ Metric metric_named(const std::string& name) {
     if (name == "sqeuclidean") return Metric::sqeuclidean;
     if (name == "cosine") return Metric::cosine;
     if (name == "manhattan") return Metric::manhattan;
-    throw std::invalid_argument("metric has no compiled distance: " + name);
+    throw std::invalid_argument(
+        "metric must be 'euclidean', 'sqeuclidean', 'cosine' or 'manhattan'; got " + name);
 }
 
 struct Squares {
@@ -65,9 +66,10 @@ void check_csr(const Vector<const std::int64_t>& starts, const Vector<const std:
     require(n > 0 && columns.shape(0) == values && start[0] == 0 &&
                 start[n - 1] == static_cast<std::int64_t>(values) &&
                 std::is_sorted(start, start + n),
-            "starts must lead from 0 to the number of entries");
+            "starts must not decrease, and must go from 0 to the number of entries");
     for (std::size_t i = 0; i < values; ++i)
-        require(columns.data()[i] >= 0 && columns.data()[i] < width, "a column is out of range");
+        require(columns.data()[i] >= 0 && columns.data()[i] < width,
+                "columns must be from 0 to width - 1");
 }
 
 void Rows::drop_far(std::int64_t, double, std::vector<std::int32_t>&) const {}
@@ -78,7 +80,7 @@ Rows::Rows(Metric metric, std::int64_t size, std::int64_t width)
 void Rows::set_lengths(Vector<const std::int32_t> exponents, Vector<const double> lengths) {
     const auto n = static_cast<std::size_t>(size_);
     require(metric_ != Metric::cosine || (exponents.shape(0) == n && lengths.shape(0) == n),
-            "exponents and lengths must have one entry a row");
+            "exponents and lengths must have one entry per row");
     exponents_ = std::move(exponents);
     lengths_ = std::move(lengths);
 }
@@ -121,8 +123,7 @@ public:
                static_cast<std::int64_t>(values.shape(1))),
           values_(std::move(values)),
           stride_(values_.stride(0)) {
-        require(width_ <= 1 || values_.stride(1) == 1,
-                "values must have the features of a row side by side");
+        require(width_ <= 1 || values_.stride(1) == 1, "values must have contiguous rows");
         set_lengths(std::move(exponents), std::move(lengths));
     }
 
@@ -169,7 +170,7 @@ public:
             if (!squared && metric_ != Metric::euclidean) return;
             const auto rough = has_avx2() ? rough_square_avx2 : rough_square_baseline;
             const double slack = 2 * static_cast<double>(width_ + 4) / (1 << 24);
-            // Terms below the normal floats are rounded to a multiple of the smallest one.
+            // Subnormal terms are rounded to a multiple of the smallest float.
             const double tiny = static_cast<double>(width_) * std::numeric_limits<float>::min();
             const double far = (squared ? limit : limit * limit) * (1 + slack) + tiny;
             std::size_t kept = 0;
@@ -360,7 +361,7 @@ Rows* sparse_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> 
 }  // namespace
 
 void bind_distances(nb::module_& module) {
-    nb::class_<Rows>(module, "Rows", "Vectors whose canonical distances are asked for.")
+    nb::class_<Rows>(module, "Rows", "Vectors and their canonical distances.")
         .def("__len__", &Rows::size)
         .def("pack", &pack_rows, Released(), "chosen"_a.noconvert(), "center"_a.noconvert(),
              "unit"_a, "slack"_a, "tiny"_a, "margins"_a, "factors"_a.noconvert(),

@@ -1,7 +1,7 @@
 // Shared by the label kernels: rows of a graph and of a label matrix, an ordered set, and memory
 // for results.
 //
-// The arrays come from outside: every index is checked before it is used, so that no input makes a
+// The arrays come from Python: every index is checked before it is used, so that no input makes a
 // kernel read or write beyond an array.
 #pragma once
 
@@ -17,9 +17,9 @@
 
 namespace nearlabel {
 
-constexpr const char* NOT_A_LABEL = "Y holds an index that is not a label";
+constexpr const char* NOT_A_LABEL = "Y must contain labels from 0 to q - 1";
 
-// A matrix whose rows or columns may be a slice of a wider one.
+// A matrix that may be a slice of a larger one.
 template <class T>
 using Strided = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 
@@ -64,7 +64,7 @@ public:
         require(start.size() > 0, "start must have one entry more than there are labels");
         q_ = label_size(static_cast<std::int64_t>(start.size() - 1));
         require(start_[0] >= 0 && static_cast<std::uint64_t>(start_[q_]) <= size,
-                "start must stay within the table");
+                "start must contain cells of the table");
         for (std::size_t label = 0; label < q_; ++label) {
             require(start_[label] <= start_[label + 1], "start must not decrease");
         }
@@ -72,7 +72,7 @@ public:
 
     std::size_t labels() const { return q_; }
 
-    // The cell of a nonnegative count. `message` says why a label may have none.
+    // The cell of a nonnegative count. `message` explains why a label may have none.
     std::size_t of(std::size_t label, std::int64_t count, const char* message) const {
         const std::int64_t cell = start_[label] + count;
         require(cell < start_[label + 1], message);
@@ -135,7 +135,7 @@ public:
         std::size_t begin, end;
         labels_.row(base_row, begin, end);
         // A row of distinct labels has at most q: `Tally` relies on it.
-        require(end - begin <= q_, "Y holds a label twice in one row");
+        require(end - begin <= q_, "Y must not repeat a label in one row");
         return {indices_ + begin, indices_ + end};
     }
 
@@ -158,9 +158,8 @@ private:
     void look_up(std::size_t row, std::vector<Span<I>>& spans) const {
         if (row >= n_) return;
         for (std::size_t column = 0; column < k_; ++column) {
-            const Span<I> span =
-                labels(checked_index(neighbor(row, column), labels_.rows(),
-                                     "graph holds an index that is not a row of Y"));
+            const Span<I> span = labels(checked_index(neighbor(row, column), labels_.rows(),
+                                                      "graph must contain row numbers of Y"));
             if (span.begin != span.end) {
                 prefetch(span.begin);
                 prefetch(span.end - 1);
@@ -190,7 +189,7 @@ public:
     void add(Span<I> span) {
         // Only a count that overflowed, in a matrix with a label many times in one row, can list a
         // label twice. A list of at most q, and a span of at most q, fit into `touched`.
-        require(size <= count.size(), "Y holds a label twice in one row");
+        require(size <= count.size(), "Y must not repeat a label in one row");
         const std::size_t q = count.size();
         C* const counts = count.data();
         std::int32_t* const list = touched.get();

@@ -1,4 +1,4 @@
-// Kernels that apply changes of counts to tables of rows by label and count, stored in blocks.
+// Kernels that apply count changes to histograms by label and count, stored in blocks.
 // Their twins are in src/nearlabel/labels/living_histograms.py.
 #include "bindings.h"
 #include "cpu.h"
@@ -19,9 +19,10 @@ template <class I>
 void add_to_totals(Vector<const I> table, Vector<const std::int8_t> own,
                    Vector<std::int64_t> totals) {
     const std::size_t n = table.size(), tables = totals.size();
-    require(own.size() == n, "table and own must be of one length");
+    require(own.size() == n, "table and own must have the same length");
     for (std::size_t i = 0; i < n; ++i) {
-        const std::size_t t = checked_index(table.data()[i], tables, "label must be in the tables");
+        const std::size_t t =
+            checked_index(table.data()[i], tables, "table must contain labels of the tables");
         if (own.data()[i] == 1) totals.data()[t] += SIGN[i % 2];
     }
 }
@@ -39,19 +40,21 @@ public:
           room_(room.data()),
           tables_(start.size()),
           labels_(room.size()) {
-        require(count.size() == table.size(), "table and count must be of one length");
+        require(count.size() == table.size(), "table and count must have the same length");
         require(bits >= 0 && bits < 16, "bits must be from 0 to 15");
-        require(labels_ > 0 || tables_ == 0, "room must have an entry per label");
+        require(labels_ > 0 || tables_ == 0, "room must have one entry per label");
         end_ = blocks << bits;
     }
 
     std::size_t address(std::size_t i) const {
-        const std::size_t t = checked_index(table_[i], tables_, "label must be in the tables");
+        const std::size_t t =
+            checked_index(table_[i], tables_, "table must contain labels of the tables");
         const std::int64_t count = count_[i];
         require(count >= 0 && count < room_[t < labels_ ? t : t % labels_],
-                "count must be in the tables");
-        const std::size_t first = checked_index(start_[t], end_, "start must fit the blocks");
-        require(static_cast<std::size_t>(count) < end_ - first, "room must fit the blocks");
+                "count must be within the room of its label");
+        const std::size_t first =
+            checked_index(start_[t], end_, "start must contain cells of the blocks");
+        require(static_cast<std::size_t>(count) < end_ - first, "room must not exceed the blocks");
         return first + static_cast<std::size_t>(count);
     }
 
@@ -62,7 +65,7 @@ private:
     std::size_t tables_, labels_, end_;
 };
 
-// Marks the blocks that contain some cells.
+// Marks the blocks that contain the cells of the changes.
 template <class I>
 void mark_blocks(Vector<const I> table, Vector<const std::int32_t> count,
                  Vector<const std::int64_t> start, Vector<const std::int64_t> room, int bits,
@@ -71,8 +74,8 @@ void mark_blocks(Vector<const I> table, Vector<const std::int32_t> count,
     for (std::size_t i = 0; i < table.size(); ++i) touched.data()[cells.address(i) >> bits] = 1;
 }
 
-// Adds each change to its cell, which has two numbers: of rows with the label, and without it. Only
-// tables from `begin` to `end` are considered, so that several threads can share the work.
+// Adds each change to its cell, which counts rows with the label and rows without it. Only tables
+// from `begin` to `end` are updated, so that several threads can share the work.
 template <class I>
 void add_to_cells(Vector<const I> table, Vector<const std::int32_t> count,
                   Vector<const std::int8_t> own, Vector<const std::int64_t> start,
@@ -81,7 +84,7 @@ void add_to_cells(Vector<const I> table, Vector<const std::int32_t> count,
     const Cells<I> cells(table, count, start, room, bits, slot.size());
     const std::size_t n = table.size(), inside = (std::size_t{1} << bits) - 1;
     const std::size_t blocks = numbers.size() >> (bits + 1);
-    require(own.size() == n, "table and own must be of one length");
+    require(own.size() == n, "table and own must have the same length");
     // Cells are scattered over the memory, so they are prefetched some changes ahead.
     std::size_t chosen[AHEAD], places[AHEAD];
     for (std::size_t i = 0; i < n;) {
@@ -94,7 +97,7 @@ void add_to_cells(Vector<const I> table, Vector<const std::int32_t> count,
         }
         for (std::size_t at = 0; at < found; ++at) {
             const std::size_t block = checked_index(slot.data()[places[at] >> bits], blocks,
-                                                    "slot must name blocks of numbers");
+                                                    "slot must contain blocks of numbers");
             places[at] =
                 2 * ((block << bits) + (places[at] & inside)) + (own.data()[chosen[at]] == 0);
             prefetch(numbers.data() + places[at]);

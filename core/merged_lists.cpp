@@ -1,4 +1,4 @@
-// Two sorted lists of neighbors of each row become one. The twin is in
+// Merges two sorted neighbor lists of each row. The twin is in
 // src/nearlabel/search/exact/merged_lists.py.
 #include "bindings.h"
 
@@ -10,8 +10,8 @@ namespace nearlabel {
 
 namespace {
 
-// Write the nearest of both lists of each row, by (distance, row). A list that has less than its
-// width ends in distances that are infinite, and so does the result. `offset` is added to `more`.
+// Writes the nearest of both lists of each row, by (distance, row). A list that is not full is
+// padded with infinite distances, and so is the result. `offset` is added to `more`.
 template <class I>
 void merge_lists(Matrix<const I> rows, Matrix<const double> distances,
                  Matrix<const std::int32_t> more, Matrix<const double> more_distances,
@@ -22,7 +22,7 @@ void merge_lists(Matrix<const I> rows, Matrix<const double> distances,
                 more_distances.shape(0) == n && more_distances.shape(1) == b &&
                 new_rows.shape(0) == n && new_distances.shape(0) == n &&
                 new_distances.shape(1) == k,
-            "rows and distances must have one row a list");
+            "rows and distances must have one row per list");
     for (std::size_t row = 0; row < n; ++row) {
         const I* const near = rows.data() + row * a;
         const double* const far = distances.data() + row * a;
@@ -41,7 +41,7 @@ void merge_lists(Matrix<const I> rows, Matrix<const double> distances,
                 distance = far[i++];
             } else if (has_new) {
                 require(name >= 0 && name <= std::numeric_limits<I>::max(),
-                        "a row is more than its type holds");
+                        "more plus offset must fit into the integer type of rows");
                 result = static_cast<I>(name);
                 distance = new_far[j++];
             }

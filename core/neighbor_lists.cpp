@@ -10,7 +10,7 @@ namespace nearlabel {
 
 namespace {
 
-// Lists of places, one per row, of which the first `length` are valid.
+// Lists of places, one per row; only the first `length` places of a list are valid.
 template <class P>
 class PlaceLists {
 public:
@@ -39,7 +39,7 @@ private:
           lengths_(lengths) {
         require(size == rows_, "lengths must have one entry per list");
         require(width_ <= INT32_MAX, "lists must have at most 2^31 - 1 places");
-        require(width_ < 2 || places.stride(1) == 1, "places must be side by side in memory");
+        require(width_ < 2 || places.stride(1) == 1, "places must have contiguous rows");
     }
 
     P* data_;
@@ -59,9 +59,9 @@ public:
           stride_(distances.stride(0)),
           lengths_(lengths.data()) {
         require(distances.shape(0) == places.shape(0) && distances.shape(1) == places.shape(1),
-                "places and distances must be of the same shape");
+                "places and distances must have the same shape");
         require(places_.width() < 2 || distances.stride(1) == 1,
-                "distances must be side by side in memory");
+                "distances must have contiguous rows");
     }
 
     std::size_t rows() const { return places_.rows(); }
@@ -104,7 +104,7 @@ public:
         for (std::size_t at = 0; at < length; ++at) {
             near[kept] = near[at];
             far[kept] = far[at];
-            kept += gone[checked_index(near[at], size, "lists must hold places of rows")] == 0;
+            kept += gone[checked_index(near[at], size, "places must contain row numbers")] == 0;
         }
         std::fill(near + kept, near + length, -1);
         std::fill(far + kept, far + length, std::numeric_limits<D>::infinity());
@@ -118,7 +118,7 @@ private:
     std::int32_t* lengths_;
 };
 
-constexpr const char* NOT_A_LIST = "rows must be within the lists";
+constexpr const char* NOT_A_LIST = "rows must contain numbers of lists";
 
 template <class D>
 void insert_neighbors(Strided<std::int32_t> places, Strided<D> distances,
@@ -126,7 +126,7 @@ void insert_neighbors(Strided<std::int32_t> places, Strided<D> distances,
                       Vector<const std::int32_t> place, Vector<const D> distance) {
     const NeighborLists<D> lists(places, distances, lengths);
     require(row.size() == place.size() && row.size() == distance.size(),
-            "row, place and distance must be of the same size");
+            "row, place and distance must have the same size");
     for (std::size_t i = 0; i < row.size(); ++i) {
         lists.insert(checked_index(row.data()[i], lists.rows(), NOT_A_LIST), place.data()[i],
                      distance.data()[i]);
@@ -144,7 +144,8 @@ void drop_neighbors(Strided<std::int32_t> places, Strided<D> distances,
     }
 }
 
-// Whether a row contains one of few places; a plain loop over all of it, so that it vectorizes.
+// Whether a list contains one of few places; a plain loop without an early exit, so that it
+// vectorizes.
 bool holds_any(const std::int32_t* near, std::size_t width, const std::int32_t* few,
                std::size_t size) {
     int found = 0;
@@ -155,9 +156,9 @@ bool holds_any(const std::int32_t* near, std::size_t width, const std::int32_t* 
     return found != 0;
 }
 
-// How many places of each list are not gone, and the position of the first one that is: the length
-// of the list if none is. If `few` is not empty, it has all places that are gone, and `gone` is
-// read only if a list contains one of these.
+// The number of remaining places of each list, and the position of the first removed one, or the
+// length of the list if none was removed. If `few` is not empty, it contains all removed places,
+// and `gone` is read only if a list contains one of them.
 void left_without(Strided<const std::int32_t> places, Vector<const std::int32_t> lengths,
                   Vector<const std::uint8_t> gone, Vector<const std::int32_t> few,
                   Vector<std::int32_t> left, Vector<std::int32_t> first) {
@@ -171,8 +172,8 @@ void left_without(Strided<const std::int32_t> places, Vector<const std::int32_t>
         std::size_t found = 0, where = length;
         if (few.size() == 0 || holds_any(near, length, few.data(), few.size())) {
             for (std::size_t at = length; at-- > 0;) {
-                const bool hit =
-                    is_gone[checked_index(near[at], gone.size(), "lists must hold places of rows")];
+                const bool hit = is_gone[checked_index(near[at], gone.size(),
+                                                       "places must contain row numbers")];
                 found += hit;
                 where = hit ? at : where;
             }

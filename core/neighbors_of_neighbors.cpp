@@ -1,7 +1,8 @@
-// One pass over the neighbors of neighbors, which finds what an approximate search has missed.
+// One pass over the neighbors of neighbors, which finds neighbors that an approximate search has
+// missed.
 //
-// Rows are in an order in which near rows are next to each other, so that what one row has brought
-// into the cache serves the next ones; `names` has their numbers in the order of the user.
+// Rows are sorted so that near rows are next to each other: what one row loads into the cache is
+// used again by the next. `names` has their row numbers in the order of the user.
 #include "bindings.h"
 #include "cpu.h"
 #include "distances.h"
@@ -19,7 +20,7 @@ namespace {
 // By distance, ties by name.
 using Neighbor = std::pair<float, std::int32_t>;
 
-// Sorted except for the last entries: each is inserted from the end, unless there are many.
+// Sorts a list whose last entries only are unsorted: each is inserted, unless there are many.
 void sort_nearly_sorted(std::vector<Neighbor>& list, std::size_t came_last) {
     if (came_last > 64) return std::sort(list.begin(), list.end());
     for (std::size_t i = 1; i < list.size(); ++i) {
@@ -40,7 +41,7 @@ public:
           names_(std::move(names)),
           n_(static_cast<std::int64_t>(rows_.shape(0))),
           k_(static_cast<std::int64_t>(rows_.shape(1))) {
-        require(k_ > 0, "rows must have at least one neighbor each");
+        require(k_ > 0, "rows must have at least one column");
         require(base.size() == n_ && distances_.shape(0) == rows_.shape(0) &&
                     distances_.shape(1) == rows_.shape(1) && names_.shape(0) == rows_.shape(0),
                 "rows, distances and names must have one entry per base row");
@@ -94,7 +95,7 @@ private:
     }
 
     std::int32_t checked(std::int32_t row) const {
-        require(0 <= row && row < n_, "a row is out of range");
+        require(0 <= row && row < n_, "rows and names must contain base rows");
         return row;
     }
 
@@ -116,15 +117,15 @@ void look_at_neighbors(const Rows& base, Matrix<const std::int32_t> rows,
                        std::int64_t first, std::int64_t last, std::int64_t through,
                        Matrix<std::int32_t> new_rows, Matrix<float> new_distances) {
     require(rows.shape(0) <= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()),
-            "rows must be fewer than 2^31");
+            "rows must have fewer than 2^31 rows");
     Pass pass(base, rows, distances, std::move(names));
     require(
         0 <= first && first <= last && last <= pass.size() && 0 <= through && through <= pass.k(),
-        "first, last and through must be within the rows and their neighbors");
+        "first and last must be within the rows, and through within their neighbors");
     require(new_rows.shape(0) == static_cast<std::size_t>(last - first) &&
                 new_rows.shape(1) == rows.shape(1) && new_distances.shape(0) == new_rows.shape(0) &&
                 new_distances.shape(1) == rows.shape(1),
-            "new_rows and new_distances must have a row for each that is looked at");
+            "new_rows and new_distances must have last - first rows");
     for (std::int64_t row = first; row < last; ++row) {
         const auto& list = pass.look(row, through);
         const std::int64_t to = (row - first) * pass.k();

@@ -22,7 +22,8 @@ constexpr int PANEL = 16;  // columns computed together: two AVX2 registers
 constexpr int TILE = 4;    // rows computed together
 
 constexpr std::size_t SUMS = 8;  // independent additions
-// Sizes of rows whose products are safe in float; Python uses the same for sparse rows.
+// Lengths of rows whose products neither overflow nor underflow in float; Python uses the same
+// limits for sparse rows.
 const double FAR = std::ldexp(1.0, 100);
 
 // Sums of absolute differences of TILE rows and PANEL columns, in float.
@@ -46,7 +47,7 @@ NL_TARGET_AVX2 void tile_sums_avx2(const float* const rows[TILE], const float* p
     tile_sums(rows, panel, width, sums);
 }
 
-// block[i, j] = the sum of |queries[i] - base[j]|, and of the products of their last two columns.
+// block[i, j] = the sum of |queries[i] - base[j]| plus the products of their last two columns.
 void manhattan_block(Matrix<const float> queries, Matrix<const float> base, Matrix<float> block) {
     const auto height = static_cast<std::int64_t>(queries.shape(0));
     const auto columns = static_cast<std::int64_t>(base.shape(0));
@@ -80,7 +81,7 @@ void manhattan_block(Matrix<const float> queries, Matrix<const float> base, Matr
     }
 }
 
-// CSR rows by feature: for each feature the rows that store it, with their values.
+// CSR rows by feature: for each feature, the rows that store it and their values.
 class Postings {
 public:
     Postings(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
@@ -92,9 +93,9 @@ public:
           factor_(factor),
           apart_(apart) {
         check_csr(starts, columns, values.shape(0), width);
-        require(offsets_.shape(0) + 1 == starts.shape(0), "offsets must have one entry a row");
+        require(offsets_.shape(0) + 1 == starts.shape(0), "offsets must have one entry per row");
         require(rows_ <= std::numeric_limits<std::int32_t>::max(),
-                "starts must be of fewer than 2^31 rows");
+                "starts must have fewer than 2^31 rows");
         // Shifted by one until all entries are in.
         begin_.assign(static_cast<std::size_t>(width) + 2, 0);
         entries_.resize(columns.shape(0));
@@ -168,16 +169,16 @@ void pack_rows(const Rows& rows, Vector<const std::int32_t> chosen, Vector<const
                Vector<float> errors) {
     const std::int64_t width = rows.width();
     const std::size_t n = chosen.shape(0), d = static_cast<std::size_t>(width);
-    require(center.shape(0) == d, "center must have one entry a feature");
+    require(center.shape(0) == d, "center must have one entry per feature");
     require(factors.shape(0) == n && factors.shape(1) == d + 2 && errors.shape(0) == n,
-            "factors and errors must have one row a chosen row");
+            "factors and errors must have one row per entry of chosen");
     const bool absolute = rows.metric() == Metric::manhattan;
     Query row;
     std::vector<double> dense(rows.sparse() ? d : 0);
     for (std::size_t i = 0; i < n; ++i) {
         rows.load(static_cast<std::int64_t>(checked_index(chosen.data()[i],
                                                           static_cast<std::size_t>(rows.size()),
-                                                          "a chosen row is not there")),
+                                                          "chosen must contain row numbers")),
                   row);
         if (rows.sparse()) {
             std::fill(dense.begin(), dense.end(), 0.0);
@@ -195,7 +196,7 @@ void pack_rows(const Rows& rows, Vector<const std::int32_t> chosen, Vector<const
             }
         double size = 0;
         for (const double sum : sums) size += sum;
-        // A zero row is at cosine distance 1 from all rows, as if it had a nonzero length.
+        // A zero row has cosine distance 1 to all rows, as if its length were not zero.
         if (rows.metric() == Metric::cosine) size = (size + (row.empty ? 1 : 0)) / 2;
         const bool is_far = !(size <= FAR);
         if (is_far) std::fill(to, to + d, 0.0f);

@@ -1,4 +1,4 @@
-// Kernels that find the positions of given labels in the order of scores. Their twins are in
+// Kernels that find the ranks of given labels in the order of scores. Their twins are in
 // src/nearlabel/labels/ranks.py and src/nearlabel/labels/scores.py.
 #include "label_rows.h"
 
@@ -10,8 +10,8 @@ namespace {
 
 constexpr const char* WRONG_TRUTH = "Y must have an indptr that fits its indices";
 constexpr const char* WRONG_TOUCHED = "touched must have entries that fit its rows and labels";
-constexpr const char* WRONG_ORDER = "order must hold labels";
-constexpr const char* NOT_A_GROUP = "group holds an index that is not a row of the defaults";
+constexpr const char* WRONG_ORDER = "order must contain labels";
+constexpr const char* NOT_A_GROUP = "group must contain row numbers of the defaults";
 
 // Labels ahead of one label: with a larger score, and with the same one in a lower and in a higher
 // column.
@@ -99,7 +99,7 @@ void places_in_dense(Matrix<const double> scores, Vector<const std::int64_t> ind
                      Vector<std::int64_t> lower, Vector<std::int64_t> higher) {
     const Asked asked(indptr, indices, above, lower, higher);
     const std::size_t q = scores.shape(1);
-    require(asked.rows() == scores.shape(0), "Y and scores must have the same rows");
+    require(asked.rows() == scores.shape(0), "Y and scores must have the same number of rows");
     for (std::size_t row = 0; row < asked.rows(); ++row) {
         const double* const score = scores.data() + row * q;
         asked.of(row, q, [=](std::size_t label) { return standing(score, label, q); });
@@ -120,7 +120,7 @@ void places_in_touched(Vector<const I> touched_indptr, Vector<const I> touched_i
     const CsrRows<I> touched(touched_indptr, touched_scores.size(), WRONG_TOUCHED);
     const std::size_t n = asked.rows(), q = values.shape(1);
     require(touched.rows() == n && group.size() == n,
-            "Y, touched and group must have the same rows");
+            "Y, touched and group must have the same number of rows");
     require(touched_indices.size() == touched_scores.size(), WRONG_TOUCHED);
     require(order.shape(0) == values.shape(0) && order.shape(1) == q,
             "order must have the shape of the defaults");
@@ -165,11 +165,11 @@ void places_in_touched(Vector<const I> touched_indptr, Vector<const I> touched_i
     }
 }
 
-// For each label of Y, how many labels of its row have its rank or a better one.
+// For each label of Y, the number of labels of its row with the same or a better rank.
 void at_or_above(Vector<const std::int64_t> indptr, Vector<const std::int64_t> ranks,
                  Vector<std::int64_t> out) {
     const CsrRows<std::int64_t> rows(indptr, ranks.size(), WRONG_TRUTH);
-    require(ranks.size() == out.size(), "ranks and out must be of the same size");
+    require(ranks.size() == out.size(), "ranks and out must have the same size");
     constexpr std::size_t FEW = 32;  // comparing this many is faster than sorting
     std::vector<std::int64_t> sorted;
     for (std::size_t row = 0; row < rows.rows(); ++row) {

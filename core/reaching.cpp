@@ -1,4 +1,4 @@
-// Base rows with a query within their own limit, from blocks of lower bounds.
+// Base rows that have a query within their own limit, from blocks of lower bounds.
 //
 // src/nearlabel/search/exact/packed_bounds.py defines the bounds. A pair whose bound is within the
 // limit of its base row is measured; src/nearlabel/search/exact/reaching.py compares the distance
@@ -25,23 +25,24 @@ public:
         : queries_(queries), base_(base), limits_(std::move(limits)) {
         require(queries.sparse() == base.sparse() && queries.width() == base.width() &&
                     queries.metric() == base.metric(),
-                "queries and base must be rows of one kind");
+                "queries and base must have the same metric, width and storage (dense or sparse)");
         require(limits_.shape(0) == static_cast<std::size_t>(base.size()),
-                "limits must have one entry a base row");
+                "limits must have one entry per base row");
         require(std::max(queries.size(), base.size()) <= std::numeric_limits<std::int32_t>::max(),
-                "queries and base must have less than 2^31 rows");
+                "queries and base must have fewer than 2^31 rows");
     }
 
-    // Measures what is near in a block of bounds of some queries and base rows from `row` on.
+    // Computes the distances of the near pairs in a block of bounds; its columns are the base rows
+    // from `row` on.
     void offer(Matrix<const float> block, Vector<const std::int32_t> chosen, std::int64_t row) {
         const auto height = static_cast<std::int64_t>(block.shape(0));
         const auto width = static_cast<std::int64_t>(block.shape(1));
         require(0 <= row && width <= base_.size() && row <= base_.size() - width,
                 "block must be within the base rows");
-        require(chosen.shape(0) == block.shape(0), "chosen must have one entry a row of the block");
+        require(chosen.shape(0) == block.shape(0), "chosen must have one entry per row of block");
         for (std::int64_t i = 0; i < height; ++i)
             require(0 <= chosen.data()[i] && chosen.data()[i] < queries_.size(),
-                    "a chosen query is not there");
+                    "chosen must contain query numbers");
         const std::scoped_lock guard(lock_);
         const float nothing = -std::numeric_limits<float>::infinity();
         Query query;
@@ -72,7 +73,7 @@ public:
         const std::scoped_lock guard(lock_);
         require(queries.shape(0) == rows_.size() && rows.shape(0) == rows_.size() &&
                     distances.shape(0) == rows_.size(),
-                "queries, rows and distances must have one entry a pair");
+                "queries, rows and distances must have one entry per pair");
         std::copy(asked_.begin(), asked_.end(), queries.data());
         std::copy(rows_.begin(), rows_.end(), rows.data());
         std::copy(distances_.begin(), distances_.end(), distances.data());

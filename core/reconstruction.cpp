@@ -40,7 +40,7 @@ NL_TARGET_AVX2 void tile_products_avx2(const double* left, const double* right, 
 void gram_matrices(Cube<const double> rows, Cube<double> gram) {
     const std::size_t m = rows.shape(0), k = rows.shape(1), width = rows.shape(2);
     require(gram.shape(0) == m && gram.shape(1) == k && gram.shape(2) == k,
-            "gram must have a matrix a set: one k x k matrix for each set of k rows");
+            "gram must have one k x k matrix per set of k rows");
     const auto multiply = has_avx2() ? tile_products_avx2 : tile_products_baseline;
     const std::size_t panels = (k + PANEL - 1) / PANEL;
     std::vector<double> packed(panels * width * PANEL);  // panels are padded with zeros

@@ -12,16 +12,16 @@ void add_weighted_products(Vector<const I> indptr, Vector<const I> indices,
                            Vector<const double> data, Vector<const double> h, Matrix<double> sums) {
     const std::size_t m = sums.shape(0);
     require(sums.shape(1) == m, "sums must be square");
-    require(data.size() == indices.size(), "data and indices must be of the same size");
+    require(data.size() == indices.size(), "data and indices must have the same size");
     const CsrRows<I> rows(indptr, indices.size(), "indptr must fit indices");
-    require(h.size() == rows.rows(), "h must have one number per row");
+    require(h.size() == rows.rows(), "h must have one entry per row");
     const I* const columns = indices.data();
     const double* const values = data.data();
     for (std::size_t row = 0; row < rows.rows(); ++row) {
         std::size_t begin, end;
         rows.row(row, begin, end);
         for (std::size_t at = begin; at < end; ++at) {
-            checked_index(columns[at], m, "indices hold a number that is not a column");
+            checked_index(columns[at], m, "indices must contain columns of sums");
         }
         const double weight = h.data()[row];
         for (std::size_t first = begin; first < end; ++first) {

@@ -1,4 +1,4 @@
-// Kernels over scores of labels. Their twins are in src/nearlabel/labels/scores.py.
+// Kernels over label scores. Their twins are in src/nearlabel/labels/scores.py.
 #include "label_rows.h"
 
 #include <algorithm>
@@ -8,8 +8,8 @@ namespace nearlabel {
 
 namespace {
 
-// The bits of a score as an integer of the same order. Unlike floats these are always ordered, so
-// that no score can mislead a sort; the two zeros are equal.
+// The bits of a score as an integer with the same order. Integers are always ordered, so that a NaN
+// cannot break a sort; the two zeros are equal.
 std::int64_t key(double score) {
     std::int64_t bits;
     const double one_zero = score + 0.0;
@@ -82,7 +82,7 @@ public:
 
     std::size_t group(std::size_t row) const {
         return checked_index(group_[row], groups_,
-                             "group holds an index that is not a row of the defaults");
+                             "group must contain row numbers of the defaults");
     }
 
     const double* of(std::size_t group) const { return values_ + group * q_; }
@@ -94,17 +94,19 @@ private:
 };
 
 constexpr const char* WRONG_INDPTR = "touched must have an indptr that fits its entries";
-constexpr const char* WRONG_LABEL = "touched holds an index that is not a label";
-constexpr const char* WRONG_ORDER = "order must hold each label once";
+constexpr const char* WRONG_LABEL = "touched must contain labels";
+constexpr const char* WRONG_ORDER = "order must contain each label once";
 
 template <class I>
 void check_touched(const CsrRows<I>& rows, std::size_t n, std::size_t indices, std::size_t scores,
                    std::size_t group) {
-    require(rows.rows() == n && group == n, "touched, group and out must have the same rows");
+    require(rows.rows() == n && group == n,
+            "touched, group and out must have the same number of rows");
     require(indices == scores, WRONG_INDPTR);
 }
 
-// The r best labels of each row, r the width of `labels`, of those it touches and the defaults.
+// The r best labels of each row, among those it touches and the defaults; r is the width of
+// `labels`.
 template <class I>
 void top_labels(Vector<const I> indptr, Vector<const I> indices, Vector<const double> scores,
                 Vector<const std::int64_t> group, Matrix<const double> values,
@@ -131,8 +133,8 @@ void top_labels(Vector<const I> indptr, Vector<const I> indices, Vector<const do
             best.of(scores.data() + begin, end - begin,
                     [=](std::size_t at) { return static_cast<std::int32_t>(column(begin + at)); });
 
-        // Merges two sorted lists. Only when a default is inserted, its label is looked up among
-        // those that the row touches: for most rows none is.
+        // Merges two sorted lists. The label of a default is looked up among those that the row
+        // touches only when it is inserted; for most rows none is.
         const std::size_t mine = defaults.group(row);
         const double* const value = defaults.of(mine);
         const std::int64_t* const in_order = order.data() + mine * q;

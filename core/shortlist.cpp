@@ -1,7 +1,7 @@
 // The k nearest rows of each query, from blocks of lower bounds on distances.
 //
-// A bound arrives as a float: L, with the distance between L and
-// (L + error[query] + error[base]) * (1 + relative), on the scale of the products
+// A bound is a float L: the distance, on the scale of the products, is between L and
+// (L + error[query] + error[base]) * (1 + relative)
 // (src/nearlabel/search/exact/packed_bounds.py). Each query has a limit, an upper bound on its k-th
 // distance, and a list of the rows whose L is within it. A full list is shrunk: the k-th smallest
 // upper bound is the new limit. If nearly all stay (ties, loose bounds), their canonical distances
@@ -40,8 +40,8 @@ NL_INLINE std::int64_t count_within(const float* values, std::int64_t size, floa
     return count;
 }
 
-// A limit with at least k of the values within it and, usually, at most k + spare. Counting is so
-// fast that narrowing it down takes a fraction of the time of a selection.
+// A limit with at least k of the values within it and, usually, at most k + spare. Bisection by
+// counting takes a fraction of the time of a selection.
 NL_INLINE float close_in(const float* values, std::int64_t size, std::int64_t k) {
     constexpr int LANES = 8;  // one register
     float lows[LANES], highs[LANES];
@@ -138,29 +138,29 @@ public:
           apart_(apart),
           limited_(limits.has_value()) {
         require(!limited_ || (!apart && limits->shape(0) == static_cast<std::size_t>(n_)),
-                "limits must have one entry a query, and none be apart");
+                "limits must have one entry per query, and need apart = false");
         require(!apart || (base.sparse() && base.metric() == Metric::cosine),
-                "apart is for the cosine distances of sparse rows");
+                "apart must be false unless rows are sparse and the metric is cosine");
         require(relative >= 0 && relative <= 1, "relative must be from 0 to 1");
         require(names_.shape(0) == 0 || names_.shape(0) == static_cast<std::size_t>(base.size()),
-                "names must have one entry a base row, or none");
+                "names must be empty or have one entry per base row");
         require(queries.sparse() == base.sparse() && queries.width() == base.width() &&
                     queries.metric() == base.metric(),
-                "queries and base must be rows of one kind");
-        require(n_ > 0, "queries must have a row");
+                "queries and base must have the same metric, width and storage (dense or sparse)");
+        require(n_ > 0, "queries must have at least one row");
         require(-1 <= itself && (itself < 0 || itself <= base.size() - n_),
-                "itself must be a base row with all queries behind it, or -1");
+                "itself must be -1 or a base row such that itself + i is one for every query i");
         const std::int64_t others = base.size() - (itself < 0 ? 0 : 1);
         require(0 < k && k <= others && (k < room || room == others),
-                "k must be from 1 to the rows searched, room above k");
+                "k must be from 1 to the number of rows searched, and room must be above k");
         require(room <= others && base.size() <= std::numeric_limits<std::int32_t>::max(),
-                "base must have less than 2^31 rows, and as many as there is room for");
+                "room must not exceed the rows searched, and base must have fewer than 2^31 rows");
         require(query_errors_.shape(0) == static_cast<std::size_t>(n_) &&
                     base_errors_.shape(0) == static_cast<std::size_t>(base.size()),
-                "errors must have one entry a row");
+                "query_errors and base_errors must have one entry per row");
         for (std::int64_t i = 0; i < n_; ++i) {
             const float limit = limited_ ? limits->data()[i] : most();
-            require(!std::isnan(limit), "limits must be numbers");
+            require(!std::isnan(limit), "limits must not contain NaN");
             limits_.push_back(query_errors_.data()[i] == infinite ? -infinite : limit);
         }
         sizes_.assign(static_cast<std::size_t>(n_), 0);
@@ -169,11 +169,11 @@ public:
         rows_.reset(new std::int32_t[static_cast<std::size_t>(n_ * room)]);
         require(
             !starts_.empty() && starts_[0] == 0 && std::is_sorted(starts_.begin(), starts_.end()),
-            "starts must rise from 0");
+            "starts must begin with 0 and not decrease");
         locks_ = std::vector<std::mutex>(starts_.size());
     }
 
-    // Takes what is near from a block of bounds, of queries from `query` on and base rows from
+    // Lists the near pairs of a block of bounds, of queries from `query` on and base rows from
     // `row` on. With `both`, these are rows of one set, and the block is also used for its columns.
     void offer(Matrix<const float> block, std::int64_t query, std::int64_t row, bool both) {
         const auto height = static_cast<std::int64_t>(block.shape(0));
@@ -186,7 +186,7 @@ public:
         const std::int64_t a = stripe_of(query), b = both ? stripe_of(row) : -1;
         require(a == stripe_of(query + height - 1), "block must be within a stripe of queries");
         require(!both || (a != b && b == stripe_of(row + width - 1)),
-                "block must be within two stripes to speak for both");
+                "block must be within two different stripes if both is true");
         Work work;
         if (both) {
             std::scoped_lock guard(locks_[a], locks_[b]);
@@ -198,17 +198,18 @@ public:
         }
     }
 
-    // Takes what is near from a block of bounds of some queries and base rows from `row` on. For
-    // lists that are one stripe.
+    // Lists the near pairs of a block of bounds, of the chosen queries and base rows from `row` on.
+    // Only if there is one stripe.
     void offer_to(Matrix<const float> block, Vector<const std::int32_t> chosen, std::int64_t row) {
         const auto height = static_cast<std::int64_t>(block.shape(0));
         const auto width = static_cast<std::int64_t>(block.shape(1));
         require(
             0 <= row && width <= base_.size() && row <= base_.size() - width && starts_.size() == 1,
-            "block must be within the base rows, and the queries one stripe");
-        require(chosen.shape(0) == block.shape(0), "chosen must have one entry a row of the block");
+            "block must be within the base rows, and starts must have one stripe");
+        require(chosen.shape(0) == block.shape(0), "chosen must have one entry per row of block");
         for (std::int64_t i = 0; i < height; ++i)
-            require(0 <= chosen.data()[i] && chosen.data()[i] < n_, "a chosen query is not there");
+            require(0 <= chosen.data()[i] && chosen.data()[i] < n_,
+                    "chosen must contain query numbers");
         if (height == 0 || width == 0) return;
         Work work;
         std::scoped_lock guard(locks_[0]);
@@ -224,7 +225,7 @@ public:
         const auto k = static_cast<std::size_t>(k_);
         require(0 <= query && count <= n_ && query <= n_ - count && rows.shape(1) == k &&
                     distances.shape(1) == k && distances.shape(0) == rows.shape(0),
-                "rows and distances must have one row a query");
+                "rows and distances must have one row per query");
         Work work;
         for (std::int64_t i = 0; i < count; ++i) {
             const std::scoped_lock guard(locks_[stripe_of(query + i)]);
@@ -233,7 +234,8 @@ public:
                     "a query has been offered too few rows");
             if (sizes_[query + i] >= k_) {
                 shrink(query + i, work);
-                require(sizes_[query + i] >= k_, "query_errors and base_errors must be numbers");
+                require(sizes_[query + i] >= k_,
+                        "query_errors and base_errors must not contain NaN");
             }
             measure(query + i, work);
             auto& found = work.found;
@@ -258,7 +260,7 @@ public:
     // Reports which queries were given up; `finish` writes nothing for them.
     void given_up(Vector<bool> result) {
         require(result.shape(0) == static_cast<std::size_t>(n_),
-                "result must have one entry a query");
+                "result must have one entry per query");
         for (std::int64_t query = 0; query < n_; ++query) {
             const std::scoped_lock guard(locks_[stripe_of(query)]);
             result.data()[query] = limits_[query] == -infinite;
@@ -274,8 +276,8 @@ private:
         Query query;
     };
 
-    // Queries without any rows yet take their first limit from the whole block, so that most rows
-    // that would be listed only temporarily never are.
+    // Queries without any rows yet get their first limit from the whole block, so that rows are
+    // rarely listed only to be dropped later.
     void start(const float* block, std::int64_t height, std::int64_t width, Queries queries,
                std::int64_t row) {
         const std::int64_t needed = k_ + (itself_ < 0 ? 0 : 1);
@@ -310,7 +312,7 @@ private:
         if (itself_ >= 0 && row == itself_ + query) return;
         if (sizes_[query] == room_) make_room(query, work);
         if (!(bound <= limits_[query])) return;  // it may just have been lowered
-        require(sizes_[query] < room_, "block holds rows that were offered before");
+        require(sizes_[query] < room_, "block must not contain a pair of rows twice");
         const std::int64_t place = query * room_ + sizes_[query]++;
         bounds_[place] = bound;
         rows_[place] = static_cast<std::int32_t>(row);
@@ -427,7 +429,7 @@ private:
     bool limited_;  // whether limits were given
     std::vector<float> limits_;
     std::vector<std::int64_t> sizes_;
-    std::vector<std::int64_t> in_vain_;  // measured distances that better bounds would have saved
+    std::vector<std::int64_t> in_vain_;  // distances computed that better bounds would have saved
     std::unique_ptr<float[]> bounds_;
     std::unique_ptr<std::int32_t[]> rows_;
     std::vector<std::mutex> locks_;  // one per stripe of queries: for its limits, sizes and lists

@@ -6,7 +6,7 @@ namespace nearlabel {
 
 namespace {
 
-// Adds without undefined overflow, whatever is in the tables.
+// Adds without undefined behavior on overflow, whatever the tables contain.
 inline void add(std::int32_t& number, std::uint32_t step) {
     number = static_cast<std::int32_t>(static_cast<std::uint32_t>(number) + step);
 }
@@ -35,7 +35,7 @@ public:
     std::size_t size() const { return rows_.rows(); }
 
     std::size_t checked(I row) const {
-        return checked_index(row, size(), "postings hold an index that is not a row");
+        return checked_index(row, size(), "posting_rows must contain row numbers");
     }
 
     // Calls `use` with the entries of a row until it returns false. Returns whether it never did.
@@ -45,7 +45,7 @@ public:
         rows_.row(row, begin, end);
         for (std::size_t at = begin; at < end; ++at) {
             const std::size_t label =
-                checked_index(indices_[at], q_, "entries hold an index that is not a label");
+                checked_index(indices_[at], q_, "indices must contain labels");
             if (!use(Entry{label, entries_[at] >> 1, (entries_[at] & 1) != 0})) return false;
         }
         return true;
@@ -96,9 +96,9 @@ public:
         heavy_ = 0;
         for (std::size_t i = 0; i < size; ++i) {
             const std::size_t label =
-                checked_index(labels[i], count_.size(), "counts hold an index that is not a label");
-            require(counts[i] > 0, "counts must be at least 1");
-            require(count_[label] == 0, "counts hold a label twice");
+                checked_index(labels[i], count_.size(), "query_labels must contain labels");
+            require(counts[i] > 0, "query_counts must be at least 1");
+            require(count_[label] == 0, "query_labels must not repeat a label in one row");
             labels_.push_back(label);
             count_[label] = counts[i];
             heavy_ += counts[i] > tolerance_;
@@ -142,7 +142,7 @@ public:
     Found(const CountedRows<I>& rows, const Postings<I>& postings,
           const Vector<const std::uint8_t>& is_light, std::int64_t tolerance)
         : rows_(rows), postings_(postings), is_light_(is_light.data()), tolerance_(tolerance) {
-        require(is_light.size() == rows.size(), "is_light must have one entry per row");
+        require(is_light.size() == rows.size(), "is_light must have one entry per training row");
     }
 
     void find(const Query& query) {
@@ -219,7 +219,7 @@ public:
           none_with_(cells.labels()),
           none_without_(cells.labels()) {
         require(with.size() == without.size(),
-                "light_with and light_without must be of the same size");
+                "light_with and light_without must have the same size");
         for (std::size_t label = 0; label < none_with_.size(); ++label) {
             const std::size_t cell =
                 cells.of(label, 0, "start must give each label a cell for count 0");
@@ -228,7 +228,7 @@ public:
         }
     }
 
-    // Those with the counts of a query; with none if `is_counted` is false.
+    // The rows with the counts of a query, or with count 0 if `is_counted` is false.
     void copy(const Query& query, bool is_counted, std::int32_t* with,
               std::int32_t* without) const {
         for (std::size_t label = 0; label < none_with_.size(); ++label) {
@@ -236,8 +236,8 @@ public:
             without[label] = is_counted ? none_without_[label] : 0;
         }
         for (const std::size_t label : query.labels()) {
-            const std::size_t cell = cells_.of(label, query.count(label),
-                                               "counts must be within the cells of their labels");
+            const std::size_t cell = cells_.of(
+                label, query.count(label), "query_counts must be within the cells of their labels");
             with[label] = is_counted ? static_cast<std::int32_t>(with_[cell]) : 0;
             without[label] = is_counted ? static_cast<std::int32_t>(without_[cell]) : 0;
         }
@@ -255,7 +255,7 @@ template <class I>
 void count_rows(const Query& query, const CountedRows<I>& rows,
                 const std::vector<std::size_t>& some, std::uint32_t times, std::size_t q,
                 std::int32_t* with, std::int32_t* without) {
-    // First as if they had no entries: count 0 for every label, and none carried.
+    // First as if they had no entries: count 0 for every label, and no labels.
     const std::uint32_t all = times * static_cast<std::uint32_t>(some.size());
     for (std::size_t label = 0; all != 0 && label < q; ++label) {
         add(without[label], query.count(label) == 0 ? all : 0);
@@ -296,12 +296,14 @@ void tally_admissible(Vector<const std::int64_t> query_indptr,
     for (std::size_t row = 0; row < rows.size(); ++row) n_light += is_light.data()[row] != 0;
 
     const CsrRows<std::int64_t> queries(query_indptr, query_labels.size(),
-                                        "counts must have an indptr that fits their indices");
+                                        "query_indptr must fit query_labels");
     const std::size_t m = queries.rows();
-    require(query_labels.size() == query_counts.size(), "counts must have one index each");
+    require(query_labels.size() == query_counts.size(),
+            "query_labels and query_counts must have the same size");
     require(admissible.size() == m && with_label.shape(0) == m && without_label.shape(0) == m &&
                 with_label.shape(1) == q && without_label.shape(1) == q,
-            "the results must have one row per query and one column per label");
+            "admissible, with_label and without_label must have one row per query and one column "
+            "per label");
     Query query(q, tolerance);
     for (std::size_t row = 0; row < m; ++row) {
         std::size_t begin, end;

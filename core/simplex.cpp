@@ -119,7 +119,7 @@ public:
         double total = 0;
         for (std::size_t i = 0; i < support_.size(); ++i) total += point_[i];
         require(total > 0 && total <= std::numeric_limits<double>::max(),
-                "gram must hold finite numbers");
+                "gram must contain finite numbers");
         std::fill(weights, weights + k_, 0.0);
         for (std::size_t i = 0; i < support_.size(); ++i) weights[support_[i]] = point_[i] / total;
     }
@@ -271,8 +271,8 @@ void simplex_weights(Cube<const double> gram, Vector<const double> scale,
     const std::size_t m = gram.shape(0), k = gram.shape(1);
     require(gram.shape(2) == k && scale.size() == m && ridge.size() == m && weights.shape(0) == m &&
                 weights.shape(1) == k,
-            "gram, scale, ridge and weights must be of as many problems and corners");
-    require(k > 0 && steps > 0, "there must be at least one corner and one step");
+            "gram, scale, ridge and weights must have the same numbers of problems and corners");
+    require(k > 0 && steps > 0, "gram must have at least one corner, and steps must be at least 1");
     ActiveSet problem(k);
     for (std::size_t i = 0; i < m; ++i)
         problem.solve(gram.data() + i * k * k, scale.data()[i], ridge.data()[i], steps,

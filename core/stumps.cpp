@@ -52,7 +52,7 @@ NL_INLINE bool add_rows(const Weights& weights, const Column& column, std::size_
     bool any = false;
     for (std::size_t at = begin; at < end; ++at) {
         const std::size_t row =
-            checked_index(column.rows[at], weights.n, "rows hold a number that is not a row");
+            checked_index(column.rows[at], weights.n, "rows must contain row numbers of weights");
         if (weights.reached[row] == 0) continue;
         add(weights.of_rows + row * weights.blocks * BLOCK, weights.blocks, sums);
         any = true;
@@ -101,7 +101,7 @@ NL_INLINE void best_cut(const Column& column, const Weights& weights, const Sums
         const std::int64_t end = column.ends[place];
         require(end >= static_cast<std::int64_t>(done) &&
                     static_cast<std::uint64_t>(end) <= column.known,
-                "ends must rise within the rows of a column that have values");
+                "ends must not decrease, and not exceed the known rows of a column");
         bool changed = add_rows(weights, column, done, static_cast<std::size_t>(end), sums.left);
         done = static_cast<std::size_t>(end);
         if (has_rest && place == column.rest) {
@@ -162,11 +162,13 @@ void best_cuts(Matrix<const double> weights, Vector<const std::uint8_t> reached,
     const std::size_t n = weights.shape(0), q = weights.shape(1) / 2, d = known.size();
     require(weights.shape(1) % 2 == 0, "weights must have two columns per label");
     require(reached.size() == n, "reached must have one entry per row of weights");
-    check_starts(start, rows.size(), "start must lead through rows");
-    check_starts(first, ends.size(), "first must lead through ends");
+    check_starts(start, rows.size(),
+                 "start must not decrease, and must go from 0 to the size of rows");
+    check_starts(first, ends.size(),
+                 "first must not decrease, and must go from 0 to the size of ends");
     require(start.size() == d + 1 && first.size() == d + 1 && rest.size() == d &&
                 losses.size() == d && cuts.size() == d,
-            "start, known, first, rest, losses and cuts must be of the same columns");
+            "start, known, first, rest, losses and cuts must have the same number of columns");
     const std::size_t blocks = (q + LANES - 1) / LANES, width = blocks * BLOCK;
     const std::vector<double> of_rows = in_blocks(weights, q, blocks);
     std::vector<double> memory(4 * width);
@@ -184,7 +186,7 @@ void best_cuts(Matrix<const double> weights, Vector<const std::uint8_t> reached,
         column.rows = rows.data() + begin;
         column.listed = static_cast<std::size_t>(start.data()[feature + 1]) - begin;
         column.known = checked_index(known.data()[feature], column.listed + 1,
-                                     "known must not exceed the rows of a column");
+                                     "known must not exceed the number of rows of a column");
         column.ends = ends.data() + place;
         column.cuts = static_cast<std::size_t>(first.data()[feature + 1]) - place;
         column.rest = checked_index(rest.data()[feature], column.cuts + 1,

@@ -15,19 +15,20 @@ void add_neighbor(Vector<const std::int64_t> neighbor, Vector<const I> indptr,
     const std::size_t n = counts.shape(0), q = counts.shape(1), width = cells.shape(2);
     const CsrRows<I> labels(indptr, indices.size(), "Y must have an indptr that fits its indices");
     require(neighbor.size() == n && own.shape(0) == n && own.shape(1) == q,
-            "neighbor, own and counts must have the same rows and labels");
+            "neighbor, own and counts must have the same numbers of rows and labels");
     require(cells.shape(0) == 2 && cells.shape(1) == q,
             "cells must have the shape (2, labels, counts)");
     for (std::size_t row = 0; row < n; ++row) {
-        const std::size_t base =
-            checked_index(neighbor.data()[row], labels.rows(), "neighbor must hold rows of Y");
+        const std::size_t base = checked_index(neighbor.data()[row], labels.rows(),
+                                               "neighbor must contain row numbers of Y");
         std::size_t begin, end;
         labels.row(base, begin, end);
         std::uint16_t* const count = counts.data() + row * q;
         const std::uint8_t* const carried = own.data() + row * q;
         for (std::size_t at = begin; at < end; ++at) {
             const std::size_t label = checked_index(indices.data()[at], q, NOT_A_LABEL);
-            require(count[label] + std::size_t{1} < width, "cells have no room for another count");
+            require(count[label] + std::size_t{1} < width,
+                    "cells must have an entry for each count");
             std::int64_t* const cell =
                 cells.data() + ((carried[label] != 0) * q + label) * width + count[label];
             --cell[0];
@@ -50,7 +51,7 @@ void values_of_counts(Cube<const double> table, Matrix<const std::uint8_t> own,
         const std::uint8_t* const carried = own.data() + row * q;
         double* const value = out.data() + row * q;
         for (std::size_t label = 0; label < q; ++label) {
-            require(count[label] < width, "table has no entry for so high a count");
+            require(count[label] < width, "table must have an entry for each count");
             value[label] = table.data()[((carried[label] != 0) * q + label) * width + count[label]];
         }
     }

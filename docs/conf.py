@@ -1,4 +1,4 @@
-"""The documentation site: `make site` builds it into build/site, offline and without a warning."""
+"""The documentation site: `make site` builds it offline into build/site; warnings are errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-nitpicky = False  # types in docstrings are words for readers, not references
+nitpicky = False  # types in docstrings are plain words, not references
 
 # Markdown as GitHub shows it.
 myst_enable_extensions = ["dollarmath", "html_image"]
@@ -37,7 +37,7 @@ myst_heading_anchors = 4
 highlight_language = "none"
 default_role = "literal"
 
-# Docstrings of scikit-learn's form.
+# Docstrings in the style of scikit-learn.
 autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
@@ -47,7 +47,7 @@ autodoc_default_options = {"members": True, "inherited-members": True}
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"/(?!page_screenshots)\w+\.py",  # which needs a browser
+    "filename_pattern": r"/(?!page_screenshots)\w+\.py",  # it needs a browser
     "ignore_pattern": r"^(command_output|__init__)\.py",
     "reset_argv": "_extensions.gallery.arguments",
     "image_scrapers": ("_extensions.gallery.drawn",),
@@ -72,7 +72,7 @@ html_theme_options = {
     "footer_end": [],
 }
 
-# Pages outside of this folder, by the links to them that readers of the files follow.
+# Pages outside of this folder, by the links to them in the Markdown files.
 OUTSIDE = {
     "../CHANGELOG.md": "changelog.md",
     "../CONTRIBUTING.md": "contributing.md",
@@ -81,7 +81,7 @@ OUTSIDE = {
 
 
 def mend_links(_: Any, __: str, source: list[str]) -> None:
-    """Let links lead to the pages that include others, and bear titles instead of file names."""
+    """Redirect links to the pages that include others, with titles instead of file names."""
     for outside, page in OUTSIDE.items():
         source[0] = source[0].replace(f"]({outside}", f"]({page}")
     source[0] = re.sub(r"\[[\w./]+\.md\]\(([\w./]+\.md[^)]*)\)", r"[](\1)", source[0])
@@ -99,7 +99,7 @@ def is_scikit_learns(*event: Any) -> bool | None:
 
 
 def setup(app: Any) -> None:
-    """Connect them to Sphinx."""
+    """Connect these functions to Sphinx."""
     autosummary.extract_summary = summary
     app.connect("source-read", mend_links)
     app.connect("autodoc-skip-member", is_scikit_learns)

@@ -21,8 +21,8 @@ import matplotlib.pyplot as plt
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "calibration.json"
 METHODS = {"PositivekNN": ("#0072b2", "o"), "BalancedkNN": ("#d55e00", "s")}  # color, mark
 WHICH = {"before calibration": ("--", "before"), "predict_proba": ("-", "after")}
-SMALLEST, LARGEST = 10, 350  # areas of marks of no pairs and of all, in square points
-FEWEST = 10  # pairs of a bin that is drawn: of fewer the share is chance
+SMALLEST, LARGEST = 10, 350  # areas of marks for no pairs and for all pairs, in square points
+FEWEST = 10  # pairs in a bin that is drawn: with fewer, the share is mostly chance
 
 
 def main(picture: Path) -> None:
@@ -58,7 +58,7 @@ def draw(axes: Any, found: dict[tuple[str, str], Any]) -> None:
             axes.scatter(
                 x, y, areas, filling, marker=mark, edgecolor=color, zorder=3, clip_on=False
             )
-            axes.plot(  # what the legend shows
+            axes.plot(  # only for the legend
                 [], [], color=color, linestyle=line, marker=mark, markerfacecolor=filling,
                 label=f"{method}, {word}",
             )  # fmt: skip

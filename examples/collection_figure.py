@@ -1,7 +1,7 @@
 """Ranks of rare labels
 ====================
 
-Draw how well labels are ranked by how rare they are, and what ML-kNN makes of votes, from the
+Draw the ranks of labels by how rare they are, and the posteriors of ML-kNN by votes, from the
 results of ``make bench``.
 
 Usage: ``python examples/collection_figure.py PICTURE``
@@ -22,7 +22,7 @@ from matplotlib.ticker import MaxNLocator
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "collection.json"
 BANDS = ("1-2", "3-10", "11-100", "over 100")
-# Okabe and Ito's colors, which can be told apart by everybody; marks differ, too.
+# Okabe and Ito's colors, which color-blind readers can distinguish; marks differ, too.
 STYLES = {
     "BRkNN": ("#000000", "o", "-"),
     "BRkNN-w": ("#56b4e9", "s", "-"),
@@ -32,7 +32,7 @@ STYLES = {
     "ML-kNN, s = 1/(k+1)": ("#d55e00", "d", ":"),
     "ML-kNN, even counts, s = 1/(k+1)": ("#cc79a7", "P", "-"),
 }
-CARRIERS = (5, 10, 30)  # items that carry the labels of the pictures on the right
+CARRIERS = (5, 10, 30)  # numbers of items that carry the labels in the plots on the right
 
 
 def main(picture: Path) -> None:
@@ -86,7 +86,7 @@ def draw_bands(axes: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def draw_votes(axes: Any, rows: list[dict[str, Any]], n_l: int) -> None:
-    """Odds of labels of n_l items against their votes: as they are, and as ML-kNN tells them."""
+    """Odds of labels with n_l items by their votes: observed, and from ML-kNN."""
     votes = [row["votes"] for row in rows]
     for method in (name for name in STYLES if any(name in row for row in rows)):
         color, mark, line = STYLES[method]
@@ -99,7 +99,7 @@ def draw_votes(axes: Any, rows: list[dict[str, Any]], n_l: int) -> None:
 
 
 def odds(rows: list[dict[str, Any]], column: str) -> list[float]:
-    """Shares as odds; nan where nothing was found."""
+    """Shares as odds; nan if there are none."""
     return [row[column] / (1 - row[column]) if row[column] else float("nan") for row in rows]
 
 

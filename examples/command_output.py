@@ -1,6 +1,6 @@
-"""Run the code of pages, and fill their blocks ``console`` with what the commands print.
+"""Run the code of pages, and fill their ``console`` blocks with the output of the commands.
 
-Run it by `make docs`. The tests compare the pages with what it would write.
+`make docs` runs it. The tests compare the pages with its output.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ PAGES = [
 ]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n", re.MULTILINE)
-PORT = "8350"  # that pages name; any free one is used instead
+PORT = "8350"  # in the pages; any free port is used instead
 
 
 def with_output(text: str) -> str:
-    """A page whose commands are followed by what they print; its doctests run, and must pass.
+    """A page with the current output of its commands; its doctests are run and must pass.
 
     The blocks of a page run one after the other in a new folder, which has the files of
-    `nearlabel demo songs`. In what a command prints, `…` stands for anything, such as a time.
+    `nearlabel demo songs`. In the output of a command, `…` stands for anything, such as a time.
     """
     names: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), Shell() as shell:
@@ -56,25 +56,25 @@ def with_output(text: str) -> str:
 
 
 def check(code: str, names: dict[str, Any]) -> None:
-    """Run the doctests of a block, with the names of the blocks before it."""
+    """Run the doctests of a block, with the variables of the blocks before it."""
     test = doctest.DocTestParser().get_doctest(code, names, "page", None, 0)
-    test.globs = names  # get_doctest takes a copy
+    test.globs = names  # get_doctest copies its argument
     doctest.DebugRunner().run(test, clear_globs=False)
 
 
 class Shell(contextlib.ExitStack):
-    """What runs the commands of a page: `nearlabel`, `head`, `cat` and `curl`, also in a pipe."""
+    """Runs the commands of a page: `nearlabel`, `head`, `cat` and `curl`, also in a pipe."""
 
     port = PORT
 
     def shown(self, command: str, before: str) -> str:
-        """What a page shows of a command's output: as before where `…` stands for the rest."""
+        """The output of a command for a page: the old text if that matches, with its `…`."""
         printed, before = self.printed(command), before.rstrip("\n") + "\n"
         pattern = ".*".join(map(re.escape, before.split("…")))
         return before if re.fullmatch(pattern, printed, re.DOTALL) else printed
 
     def printed(self, command: str) -> str:
-        """What a command prints."""
+        """The output of a command."""
         first, _, most = re.sub(r"\\\n\s*", "", command).partition(" | head -n ")
         program, *arguments = shlex.split(first.replace(PORT, self.port))
         if program == "nearlabel" and arguments[-1] == "&":
@@ -85,7 +85,7 @@ class Shell(contextlib.ExitStack):
         return text if text.endswith("\n") or not text else f"{text}\n"
 
     def output(self, program: str, arguments: list[str]) -> str:
-        """All that a program writes to standard output."""
+        """The standard output of a program."""
         match program, arguments:
             case "nearlabel", _:
                 with contextlib.redirect_stdout(io.StringIO()) as output:
@@ -98,11 +98,11 @@ class Shell(contextlib.ExitStack):
                 return Path(path).read_text("utf-8")
             case "curl", _:
                 return subprocess.check_output([program, *arguments], text=True)
-        raise ValueError(f"pages do not run {program!r}")
+        raise ValueError(f"pages cannot run {program!r}")
 
     @contextlib.contextmanager
     def serving(self, arguments: list[str]) -> Iterator[None]:
-        """A service that runs until the end of the page; it says where it listens."""
+        """Start a service that runs until the end of the page, and read its address."""
         free = ["0" if each == PORT else each for each in (*arguments, "--port", PORT)]
         with subprocess.Popen(
             [sys.executable, "-m", "nearlabel", *free], stdout=subprocess.PIPE, text=True

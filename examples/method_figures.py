@@ -40,7 +40,7 @@ def main(folder: Path) -> None:
 
 
 def draw(picture: Path, rows: list[Any], precision: Any, method: str, other: str) -> None:
-    """One line a data set: the average precision of a method less that of another one."""
+    """One line per data set: the average precision of a method minus that of another one."""
     sets = {row["data"]: row for row in rows}
     figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
     for place, name in enumerate(reversed(sets)):

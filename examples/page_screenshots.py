@@ -1,8 +1,8 @@
 """Screenshots of the page of a collection
 =======================================
 
-Take the screenshots of docs/service.md, with a collection of painted scenes. This one needs
-Chromium, so it does not run with the others of the gallery.
+Take the screenshots of docs/service.md, with a collection of painted scenes. This example needs
+Chromium, so it does not run with the other examples of the gallery.
 
 Usage: ``python examples/page_screenshots.py FOLDER``
 """
@@ -32,7 +32,7 @@ WIDE, PHONE = (1180, 760), (390, 760)
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The address at which a thread serves a collection."""
+    """Serve a collection in a thread, and yield its address."""
     begun = threading.Event()
     settings = ServiceSettings(uploads=folder.with_name("uploads"))
     with Collection(folder) as collection, bound_socket("127.0.0.1", 0) as listening:
@@ -47,7 +47,7 @@ def served(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def page(browser: Browser, size: tuple[int, int], scheme: str = "light") -> Iterator[Page]:
-    """A page of a size, in the light or in the dark."""
+    """A page of a given size, in light or dark mode."""
     width, height = size
     context = browser.new_context(
         viewport={"width": width, "height": height},
@@ -58,13 +58,13 @@ def page(browser: Browser, size: tuple[int, int], scheme: str = "light") -> Iter
 
 
 def shoot(page: Page, path: Path) -> None:
-    """Take a picture, in 256 colors: a third of the size."""
+    """Take a screenshot in 256 colors, which has a third of the size."""
     image = Image.open(io.BytesIO(page.screenshot()))
     image.convert("RGB").quantize(256).save(path, optimize=True)
 
 
 def take(browser: Browser, address: str, new: Path, target: Path) -> None:
-    """Take all pictures."""
+    """Take all screenshots."""
     with page(browser, WIDE) as wide:
         for name, view in (
             ("page_grid", "/"),
@@ -94,7 +94,7 @@ def take(browser: Browser, address: str, new: Path, target: Path) -> None:
 def main(target: Path) -> None:
     path = shutil.which("chromium")
     if path is None:
-        sys.exit("the pictures of the page need Chromium")
+        sys.exit("the screenshots need Chromium")
     with tempfile.TemporaryDirectory() as top, chdir(top):
         write_scenes()
         new = shutil.move("new/pictures/00301.jpg", "holiday.jpg")

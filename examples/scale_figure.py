@@ -55,7 +55,7 @@ def main(picture: Path) -> None:
 
 
 def is_usual(row: Any, fits: list[Any]) -> bool:
-    """Whether a fit differs from the largest one in nothing but the items."""
+    """Whether a fit differs from the largest one only in the number of items."""
     largest = max(fits, key=lambda other: other["n"])
     return all(row[name] == largest[name] for name in ("d", "q", "k"))
 
@@ -73,7 +73,7 @@ def line(axes: Any, rows: list[Any], color: str, mark: str, label: str) -> None:
 
 
 def longer(axes: Any, row: Any, n: int) -> None:
-    """The time of larger data, as the square of their size."""
+    """The time of larger data, extrapolated as the square of their size."""
     seconds = row["core_seconds"] * (n / row["n"]) ** 2
     axes.plot([row["n"], n], [row["core_seconds"], seconds], color=GRAY, linestyle=":")
     middle = np.sqrt(row["n"] * n), np.sqrt(row["core_seconds"] * seconds)

@@ -1,13 +1,13 @@
 """A stream of items
 =================
 
-Label a stream of news items, and learn from labels that come late and are corrected.
+Label a stream of news items, and learn from labels that arrive late and are corrected.
 
-Stories begin at any time and are over after some hours, so new items differ from those that were
-learned from yesterday, and so do their labels. An item is labelled half an hour or so after it has
-arrived; some labels are wrong at first, and some items are withdrawn. Each item is scored when it
-arrives, before any of its labels is known (prequential evaluation): by a model that learns from
-every change at once, by one that is refitted every hour, and by one that is never refitted.
+Stories begin at any time and end after some hours, so new items and their labels differ from those
+of the day before. An item is labelled about half an hour after its arrival; some labels are wrong
+at first, and some items are withdrawn. Each item is scored when it arrives, before any of its
+labels is known (prequential evaluation): by a model that learns from every change at once, by one
+that is refitted every hour, and by one that is never refitted.
 
 Usage: ``python examples/stream_of_items.py PICTURE [ITEMS]``. PICTURE ends in .png, .svg or .pdf;
 ITEMS is the number of items, 6,000 by default.
@@ -28,9 +28,9 @@ from nearlabel.experiments.reporting.drawing import FORMATS, add_legend, one_axe
 
 USAGE = "usage: python examples/stream_of_items.py PICTURE.png [ITEMS]"
 ITEMS = 6_000  # of the stream and of the two days before it
-HOURS = 12  # that the stream lasts
-BEFORE = 48  # hours whose items are known when it begins
-STORY = 6.0  # hours after its story began that an item arrives, on average
+HOURS = 12  # length of the stream
+BEFORE = 48  # hours before the stream, with known items
+STORY = 6.0  # mean hours from the beginning of a story to the arrival of an item
 LABELLED_AFTER = 0.5  # hours, on average
 WRONG, CORRECTED_AFTER = 0.15, 3.0  # share of items labelled wrongly, and hours until corrected
 WITHDRAWN, WITHDRAWN_AFTER = 0.05, 6.0  # share of items, and hours after they were labelled
@@ -47,7 +47,7 @@ class Event(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """Items with their vectors, true labels, and the labels that they get at first."""
+    """Items with their vectors, true labels, and first labels."""
 
     X: Any
     Y: Any
@@ -58,10 +58,10 @@ class Stream(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a stream: the items in the order of their arrival, and three models."""
+    """The result of a stream: the items in order of arrival, and three models."""
 
     arrivals: list[Event]
-    models: dict[str, Any]  # as they are at the end
+    models: dict[str, Any]  # at the end of the stream
     scores: dict[str, Any]  # of each model, shape (arrivals, labels)
     seconds: dict[str, list[float]]
 
@@ -87,7 +87,7 @@ def main(picture: Path, n_items: int = ITEMS) -> None:
 
 
 def made_stream(n_items: int) -> Stream:
-    """Items of stories that come and go, and what happens to each item."""
+    """Items of stories that begin and end, and the events of each item."""
     data = nl.datasets.make_local_labels(n_items, 20, 600, n_clusters=20, random_state=SEED)
     names, rng = np.asarray(data.label_names), np.random.default_rng(SEED)
     story = KMeans(n_items // 25, n_init=1, random_state=SEED).fit_predict(data.X)
@@ -98,7 +98,7 @@ def made_stream(n_items: int) -> Stream:
     for item in np.flatnonzero(arrives < HOURS).tolist():
         labelled = arrives[item] + rng.exponential(LABELLED_AFTER)
         events += [Event(arrives[item], "arrives", item), Event(labelled, "is labelled", item)]
-        if rng.random() < WRONG:  # those of some other item
+        if rng.random() < WRONG:  # labels of a different item
             first_tags[item] = tags[rng.integers(n_items)]
             right = labelled + rng.exponential(CORRECTED_AFTER)
             events.append(Event(right, "is corrected", item))
@@ -109,8 +109,8 @@ def made_stream(n_items: int) -> Stream:
 
 
 def run(stream: Stream) -> Outcome:
-    """Let everything happen, one event after the other."""
-    known: dict[int, list[str]] = {}  # the labels of each item, as they have been told so far
+    """Process all events in order."""
+    known: dict[int, list[str]] = {}  # the labels of each item known so far
     for event in stream.events:
         if event.hour < 0:
             note(known, stream, event)
@@ -134,16 +134,16 @@ def run(stream: Stream) -> Outcome:
 
 
 def fitted(stream: Stream, known: dict[int, list[str]]) -> Any:
-    """A model of all items whose labels are known."""
+    """A model fitted to all items with known labels."""
     items = list(known)
     return nl.MLkNN(NEIGHBORS).fit(stream.X[items], list(known.values()), ids=items)
 
 
 def note(known: dict[int, list[str]], stream: Stream, event: Event) -> bool:
-    """Note what is known of an item after an event; say whether that is something new."""
+    """Update the known labels after an event; return whether they have changed."""
     if event.kind == "is labelled":
         known[event.item] = stream.first_tags[event.item]
-    elif event.kind == "arrives" or event.item not in known:  # it may have been withdrawn
+    elif event.kind == "arrives" or event.item not in known:  # perhaps withdrawn
         return False
     elif event.kind == "is corrected":
         known[event.item] = stream.tags[event.item]
@@ -164,7 +164,7 @@ def change(model: Any, stream: Stream, event: Event) -> None:
 
 
 def scored(stream: Stream, model: Any, item: int) -> Any:
-    """Scores of all labels that there will be; those that a model does not know yet come last."""
+    """Scores of all labels of the stream; labels that a model does not know yet rank last."""
     scores = np.full(len(stream.names), -1.0)
     columns = np.searchsorted(stream.names, model.label_names_)
     scores[columns] = model.label_scores(stream.X[[item]]).toarray()[0]
@@ -172,7 +172,7 @@ def scored(stream: Stream, model: Any, item: int) -> Any:
 
 
 def timed(seconds: list[float], work: Any, *given: Any) -> Any:
-    """What some work gives; the time that it takes is noted, in core-seconds."""
+    """The result of some work; its core-seconds are appended to a list."""
     start = time.process_time()
     found = work(*given)
     seconds.append(time.process_time() - start)
@@ -180,7 +180,7 @@ def timed(seconds: list[float], work: Any, *given: Any) -> Any:
 
 
 def draw(picture: Path, truth: Any, outcome: Outcome) -> None:
-    """Average precision of the items of each hour."""
+    """The average precision of the items of each hour."""
     hour_of = np.array([int(event.hour) for event in outcome.arrivals])
     with one_axes("Items scored as they arrive, hour by hour") as (figure, axes):
         for (name, mine), style in zip(outcome.scores.items(), styles(), strict=False):
@@ -199,7 +199,7 @@ def draw(picture: Path, truth: Any, outcome: Outcome) -> None:
 
 
 def arguments(words: list[str]) -> tuple[Path, int]:
-    """The picture and the number of items of a command, which ends with its usage otherwise."""
+    """The picture and the number of items from the command line; exits with the usage if wrong."""
     if {"-h", "--help"} & {*words}:
         print(USAGE)
         sys.exit()

@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "teaching.json"
 STEP = 10  # answers between two values of a curve
-ORDERS = {  # color, mark, what it is called
+ORDERS = {  # color, mark, name in the legend
     "learn": ("#0072b2", "o", "learn: unsure, and stands for others"),
     "mixed": ("#009e73", "s", "mixed: one in five confirms"),
     "random": ("#777777", "D", "random order"),
@@ -45,7 +45,7 @@ def main(picture: Path) -> None:
 
 
 def draw(axes: Any, curves: dict[str, Any]) -> None:
-    """The curves of one network, and when random order is overtaken."""
+    """The curves of one network, and when they reach the final value of random order."""
     for order, (color, mark, label) in ORDERS.items():
         values = curves[order]["curve"]
         answers = range(0, STEP * len(values), STEP)

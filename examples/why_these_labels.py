@@ -1,7 +1,7 @@
 """Why these labels?
 =================
 
-Draw an item, the neighbors that vote on its labels, and what ML-kNN makes of the votes.
+Draw an item, the neighbors that vote on its labels, and the posteriors of ML-kNN.
 
 Usage: ``python examples/why_these_labels.py PICTURE``
 """
@@ -46,7 +46,7 @@ def main(picture: Path) -> None:
 
 
 def most_divided_item(model: Any, X: Any) -> Any:
-    """A place on a grid whose predicted labels are several and far from unanimous."""
+    """A point of a grid with several predicted labels and far from unanimous votes."""
     low, high = np.quantile(X, [0.1, 0.9], axis=0)
     grid = np.stack(np.meshgrid(*np.linspace(low, high, 25).T), axis=-1).reshape(-1, 2)
     posteriors = model.predict_proba(grid)
@@ -56,7 +56,7 @@ def most_divided_item(model: Any, X: Any) -> Any:
 
 
 def draw_neighborhood(axes: Any, model: Any, X: Any, Y: Any, item: Any) -> None:
-    """All items as pies of their labels; lines go to the neighbors that vote."""
+    """All items as pie charts of their labels, with lines to the neighbors that vote."""
     neighbors = model.kneighbors(item[None, :], return_distance=False)[0]
     for row in neighbors:
         axes.plot(*zip(item, X[row], strict=True), color="#333333", linewidth=0.8, zorder=1)

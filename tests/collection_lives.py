@@ -1,6 +1,6 @@
-"""A life of a collection, step by step always the same, and what a collection is at a moment.
+"""A reproducible history of a collection, step by step, and its expected state.
 
-A process that is killed walks through it, and one that is not: what they have must be the same.
+One process is killed again and again, another is not: their results must be the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STEPS += ("set_tags", "clear")
 
 
 class Told(Collection):
-    """A collection that tells after each change how many there have been."""
+    """A collection that reports the number of changes after each change."""
 
     def tell(self, changes: int) -> None:
         """A change is acknowledged."""
@@ -54,7 +54,7 @@ for _name in WRITING:
 
 
 def changes_of(collection: Collection) -> int:
-    """How many changes were made, also those that changed nothing."""
+    """The number of changes, including those without effect."""
     with collection._database.reading() as connection:
         select = "SELECT seq FROM sqlite_sequence WHERE name = 'changes'"
         found = connection.execute(select).fetchone()
@@ -67,7 +67,7 @@ def picture(seed: int) -> bytes:
 
 
 def put_files(root: Path, number: int) -> None:
-    """Have the files be those of a step; to do so twice is to do it once."""
+    """Set the files of a step; idempotent."""
 
     def put(name: str, seed: int) -> None:
         path = root / name
@@ -113,7 +113,7 @@ def walk(collection: Collection, number: int, root: Path, backup: Path) -> None:
         files = [TaggedFile("", (tags[0],), (tags[1],), id=item) for item in some]
         import_files(collection, files, overrule=number % 2 == 0)
     elif step == "rename":
-        with suppress(ValueError):  # there is no such tag, or the other one
+        with suppress(ValueError):  # one of the tags does not exist
             collection.rename_tag(tags[0], tags[1])
     elif step == "merge":
         with suppress(ValueError):
@@ -131,7 +131,7 @@ def walk(collection: Collection, number: int, root: Path, backup: Path) -> None:
             with suppress(FileNotFoundError):
                 collection.thumbnail(item)
     elif step == "backup":
-        old = backup.with_name("old backup")  # a kill must not leave half of it under its name
+        old = backup.with_name("old backup")  # written atomically, in case of a kill
         shutil.rmtree(old, ignore_errors=True)
         if backup.exists():
             backup.rename(old)
@@ -139,7 +139,7 @@ def walk(collection: Collection, number: int, root: Path, backup: Path) -> None:
 
 
 def content_of(folder: Path) -> dict[str, Any]:
-    """All that a collection has, but for times and the folder of its files."""
+    """The content of a collection without times and the folder of its files."""
     with closing(sqlite3.connect(f"file:{folder}/collection.sqlite?mode=ro", uri=True)) as database:
 
         def rows(select: str) -> list[Any]:
@@ -159,7 +159,7 @@ def content_of(folder: Path) -> dict[str, Any]:
 
 
 def orphans(folder: Path) -> list[str]:
-    """What is in a folder though nothing refers to it, and rows that refer to nothing."""
+    """Files without a reference, and rows that refer to nothing."""
     with closing(sqlite3.connect(f"file:{folder}/collection.sqlite?mode=ro", uri=True)) as database:
         state = "SELECT vectors_file, vectors_end, index_change FROM state"
         number, end, index = database.execute(state).fetchone()
@@ -181,7 +181,7 @@ def orphans(folder: Path) -> list[str]:
 
 
 def fresh_answers(collection: Collection, query: Any) -> dict[str, float]:
-    """The probability of each tag that somebody has, by a model fitted to what there is now."""
+    """The probability of each tag in use, by a model fitted to the current content."""
     ids = collection._folder.source.rows().ids.tolist()
     items = {item.id: item for item in collection.items()}
     assert set(ids) == {item.id for item in items.values() if item.tags}
@@ -196,5 +196,5 @@ def fresh_answers(collection: Collection, query: Any) -> dict[str, float]:
 
 
 def answers(collection: Collection, query: Any) -> dict[str, float]:
-    """The probability of each tag, as the collection says."""
+    """The probability of each tag according to the collection."""
     return {one.tag: one.probability for one in collection.suggest(query, top=1000)}

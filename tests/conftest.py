@@ -13,14 +13,14 @@ import nearlabel as nl
 from nearlabel.common import engine
 
 if not os.environ.get("NEARLABEL_ENGINE"):
-    # Warnings are errors here, and where no compiler was there is nothing to warn of.
+    # Warnings are errors here, so NumPy is selected explicitly if there is no core.
     try:
         engine._imported()
     except ImportError:
         os.environ["NEARLABEL_ENGINE"] = "numpy"
 
-# How many examples of a property are tried: a few for the runs of `make test` that repeat one with
-# another engine, more for its first run, always the same; many new ones in `make test-all`.
+# Numbers of examples of a property: few for runs of `make test` that repeat it with
+# another engine, more (always the same) for its first run, and many new ones in `make test-all`.
 settings.register_profile(
     "usual",
     deadline=None,
@@ -36,13 +36,13 @@ settings.load_profile(os.environ.get("NEARLABEL_HYPOTHESIS", "usual"))
 
 
 def pytest_report_header() -> str:
-    """Which engine is tested; an error where one was asked for that is missing."""
+    """The tested engine; an error if the requested one is missing."""
     return f"nearlabel engine: {engine.engine_name()}"
 
 
 @pytest.fixture(scope="session")
 def core():
-    """The compiled core; skips the test where it is not what computes."""
+    """The compiled core; the test is skipped if it is not in use."""
     module = engine.core()
     if module is None:
         pytest.skip("needs the compiled core; the engine of this run is NumPy")
@@ -51,7 +51,7 @@ def core():
 
 @pytest.fixture(scope="module")
 def compiled_core():
-    """Whatever engine was chosen: the tests of a module use the compiled core."""
+    """The tests of a module use the compiled core, whatever the engine."""
     module = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
     with mock.patch.object(engine, "core", return_value=module):
         yield
@@ -59,7 +59,7 @@ def compiled_core():
 
 @pytest.fixture(scope="session", autouse=True)
 def small_forests():
-    """Forests of blends with a few trees: nothing but the quality of answers needs more."""
+    """Forests of blends with few trees: only the quality of predictions needs more."""
     with pytest.MonkeyPatch.context() as patch:
         for name, count in (("_TREES", 12), ("_FEWEST_TREES", 12), ("_PILOT_TREES", 4)):
             patch.setattr(f"nearlabel.blend.voting_forest.{name}", count)
@@ -68,7 +68,7 @@ def small_forests():
 
 @pytest.fixture(scope="session")
 def load():
-    """Read a data set of the data folder; skips the test where it is absent."""
+    """Load a data set of the data folder; the test is skipped if it is missing."""
 
     def read(name: str):
         try:
@@ -83,7 +83,7 @@ def load():
 
 @pytest.fixture(scope="session")
 def natural_scenes():
-    """Paths of the 2,000 natural scenes and their labels; skips the test where they are absent."""
+    """The 2,000 natural scenes and their labels; the test is skipped if they are missing."""
     try:
         found = nl.datasets.load_pictures("natural_scenes")
     except FileNotFoundError as error:

@@ -1,7 +1,7 @@
-"""Compile our own C++ with all warnings as errors, and throw the result away.
+"""Compile our C++ code with all warnings as errors, and discard the result.
 
-By default with CXX or c++, and for aarch64 where that cross compiler is installed; names of other
-compilers may be given as arguments instead.
+By default with CXX or c++, and for aarch64 if that cross compiler is installed; other
+compilers can be given as arguments instead.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ FLAGS = (
 
 
 def main(compilers: list[str]) -> int:
-    """Return how many files a compiler complains of."""
+    """Return the number of files with warnings."""
     import nanobind  # not everywhere where pytest looks into this file for doctests
 
     binding = Path(nanobind.__file__).parent
-    # What is included from there is not ours, and may warn.
+    # Headers from there are not ours, and may cause warnings.
     includes = [sysconfig.get_paths()["include"], str(binding / "include")]
     system = [part for folder in includes for part in ("-isystem", folder)]
     own = ["-I", str(ROOT / "core")]

@@ -1,4 +1,4 @@
-"""Look for links of a built site that lead nowhere, and for files that it loads from elsewhere."""
+"""Check a built site for dead links and for files loaded from other sites."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOADED = {("img", "src"), ("script", "src"), ("iframe", "src"), ("source", "src"
 
 
 class Page(HTMLParser):
-    """The places of a page, where its links lead, and what it loads."""
+    """The anchors of a page, the targets of its links, and the files that it loads."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Note what a tag has."""
+        """Record the attributes of a tag."""
         for name, value in attributes:
             if name in ("id", "name") and value:
                 self.places.add(value)

@@ -1,4 +1,4 @@
-"""Small pictures whose pixels are known, in every format, some written byte by byte."""
+"""Small pictures with known pixels in every format, some written byte by byte."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TURNED_HEIC = Path(__file__).parent / "features" / "quadrants_turned.heic"
 
 
 def quadrants(height=32, width=48, colors=COLORS):
-    """Four colors, none of which is where it would be if the picture were turned or mirrored."""
+    """Four colors, arranged so that every rotation or reflection can be detected."""
     pixels = np.empty((height, width, len(colors[0])), np.uint8)
     for number, color in enumerate(colors):
         rows = slice(None, height // 2) if number < 2 else slice(height // 2, None)
@@ -55,7 +55,7 @@ def png(width, height, depth, color_type, rows, *chunks):
 
 
 def dng(rgb, turned=1):
-    """A RAW photo: of every pixel one color, as a sensor sees it, red at the upper left."""
+    """A RAW photo: one color per pixel, as from a sensor, red at the upper left."""
     height, width, _ = rgb.shape
     mosaic = rgb[..., 1].astype(np.uint16)
     mosaic[::2, ::2], mosaic[1::2, 1::2] = rgb[::2, ::2, 0], rgb[1::2, 1::2, 2]
@@ -100,7 +100,7 @@ def dng(rgb, turned=1):
 
 
 def files():
-    """One file of every kind by name, for tests that change or cut them."""
+    """One file of every kind by name, for tests that damage them."""
     rgb = quadrants(20, 30)
     clear = quadrants(20, 30, [(*color, 60 * at) for at, color in enumerate(COLORS)])
     frames = [file_frame(quadrants(20, 30, COLORS[at:] + COLORS[:at])) for at in range(3)]

@@ -1,4 +1,4 @@
-"""Work in a child process that shares nothing but what the parent had when it forked."""
+"""Work in a forked child process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import warnings
 
 
 def ends_well_in_a_fork(work, seconds=30):
-    """Whether `work` comes to its end in a child, without an error and in time."""
+    """Whether `work` finishes in a child process, without an error and in time."""
     with warnings.catch_warnings():  # Python 3.12 and later warn of what is tested here
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()

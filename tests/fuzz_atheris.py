@@ -1,8 +1,8 @@
-"""Fuzzing guided by coverage: ``python tests/fuzz_atheris.py [--runs 100000] [target …]``.
+"""Coverage-guided fuzzing: ``python tests/fuzz_atheris.py [--runs 100000] [target …]``.
 
-Each target runs in a process of its own, from the seeds of `fuzzing`; its mutators take turns with
-libFuzzer's. An input that is neither read rightly nor refused cleanly is printed as a literal of
-bytes, and the exit code is 1.
+Each target runs in a separate process, from the seeds of `fuzzing`; its mutators alternate with
+libFuzzer's. An input that is neither read correctly nor refused cleanly is printed as a bytes
+literal, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def fuzz(name: str, runs: int, folder: Path) -> None:
     warnings.simplefilter("error")
     with atheris.instrument_imports(include=["nearlabel"]):
         from fuzzing import targets
-    targets.PLACE = folder  # libFuzzer ends the process before it could clear up
+    targets.PLACE = folder  # libFuzzer ends the process without cleanup
     target = targets.targets()[name]
     corpus = folder / "corpus"
     corpus.mkdir()
@@ -48,7 +48,7 @@ def fuzz(name: str, runs: int, folder: Path) -> None:
             return bytes(atheris.Mutate(content, size))
         try:
             return target.mutated(content, random.choice(target.seeds), random)[:size]
-        except Exception:  # the content is no whole file of its form any more
+        except Exception:  # the content is no longer a complete file
             return target.mutation(random)[:size]
 
     prefix = f"-artifact_prefix={folder}/found-"
@@ -58,7 +58,7 @@ def fuzz(name: str, runs: int, folder: Path) -> None:
 
 
 def campaign(name: str, runs: int) -> bool:
-    """Fuzz one target in its own process and tell of it in one line; whether all went well."""
+    """Fuzz one target in its own process and report one line; return whether it passed."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, __file__, "--in", folder, "--runs", str(runs), name]
@@ -81,7 +81,7 @@ def _print(text: str) -> None:
 
 
 def main() -> int:
-    """Fuzz the targets that were asked for."""
+    """Fuzz the given targets."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("targets", nargs="*", metavar="target", help=", ".join(NAMES))
     parser.add_argument("--runs", type=int, default=100_000)

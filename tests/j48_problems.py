@@ -1,6 +1,6 @@
-"""Made data whose trees were recorded from WEKA 3.9.7: `J48 -t FILE -no-cv`, all else by default.
+"""Synthetic data with trees recorded from WEKA 3.9.7: `J48 -t FILE -no-cv`, default options.
 
-Python's own random numbers: `random()` gives the same ones in every version.
+They use Python's `random()`, which gives the same numbers in every version.
 """
 
 from __future__ import annotations

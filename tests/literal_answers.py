@@ -1,11 +1,11 @@
-"""What a model answers, held to what a literal method of `oracles` gives."""
+"""Predictions of a model compared with a literal method of `oracles`."""
 
 import numpy as np
 from scipy import sparse
 
 
 def assert_posterior(model, queries, posterior, decided, within):
-    """Hold scores to the posterior and, unless `decided` is None, decisions and ranks exactly."""
+    """Compare scores with the posterior and, if `decided` is given, decisions and ranks exactly."""
     scores = model.label_scores(queries).toarray()
     np.testing.assert_allclose(scores, np.array(posterior, float), rtol=within, atol=within)
     if decided is None:

@@ -43,7 +43,7 @@ def loss(X, Y, W, rows, condition):
 
 
 def division(X, rows, condition):
-    """How a condition divides rows, the same for its mirror image."""
+    """How a condition splits rows; the same for its mirror image."""
     left = frozenset(i for i in rows if side(X[i], *condition) == 0)
     right = frozenset(i for i in rows if side(X[i], *condition) == 1)
     return frozenset([left, right])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import floor, log2
 from statistics import NormalDist
 
-SMALL = 1e-6  # J48 takes what is no further apart for equal
+SMALL = 1e-6  # J48 treats smaller differences as equal
 
 
 def tree(rows, n_classes, n_values, min_leaf=2, confidence=0.25, actual_cuts=True):

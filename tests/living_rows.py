@@ -1,4 +1,4 @@
-"""Rows that come and go, with neighbors by brute force: what kept ones are compared with."""
+"""Rows that are added and removed, with neighbors by brute force, for comparison."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LivingRows:
         self.dtype = dtype
 
     def distances(self, places):
-        """From places to all rows; infinite to themselves and to dead rows."""
+        """Distances from places to all rows; infinite to themselves and to removed rows."""
         far = np.abs(self.x[places][:, None] - self.x).astype(self.dtype)
         far[:, ~self.alive] = np.inf
         far[np.arange(len(places)), places] = np.inf
@@ -40,7 +40,7 @@ class LivingRows:
         return dict(zip(places.tolist(), self.graph(places, k).indices.tolist(), strict=True))
 
     def added(self, x, Y):
-        """With some rows more; labels may be more, too."""
+        """With additional rows, and perhaps additional labels."""
         q = max(self.Y.shape[1], Y.shape[1])
         wide = [np.pad(part, ((0, 0), (0, q - part.shape[1]))) for part in (self.Y, Y)]
         new = LivingRows(np.concatenate([self.x, x]), np.concatenate(wide), self.dtype)
@@ -75,7 +75,7 @@ class LivingRows:
         return sparse.csr_array(self.Y.astype(np.int8))
 
     def fresh(self, k):
-        """Graph and labels of the alive rows alone, as if there had never been others."""
+        """Graph and labels of only the alive rows, as if there had never been others."""
         places = np.flatnonzero(self.alive)
         number = np.cumsum(self.alive) - 1
         indices = number[self.graph(places, k).indices]
@@ -114,7 +114,7 @@ def histories(draw, least):
 
 
 def added(kept, arrivals, n_jobs=1):
-    """Let kept neighbors take in new rows; all changes of heads, by row."""
+    """Add rows to kept neighbors; return all changes of the first neighbors, by row."""
     parts = []
     kept.add(arrivals, parts.append, n_jobs=n_jobs)
     none = np.empty((0, kept.k), np.int32)

@@ -1,4 +1,4 @@
-"""Small made-up data sets under the names of real ones, so that experiments run without these."""
+"""Small synthetic data sets under the names of real ones, so that experiments can run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FEATURES = np.array(["f1", "f2", "f3", "f4", "location"])  # birds has a nominal
 
 
 def write_lookalikes(folder: Path, *names: str) -> None:
-    """Write data sets that have what the experiments look at."""
+    """Write data sets with everything that the experiments need."""
     for seed, name in enumerate(names):
         made = make_local_labels(ROWS, len(FEATURES), len(LABELS), random_state=seed)
         X = made.X.copy()

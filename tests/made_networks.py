@@ -1,4 +1,4 @@
-"""Files in the forms in which networks come, with made-up weights, and what must come out."""
+"""Network files with random weights, and their expected results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sha256(content):
 
 
 def paddle_weights(seed=0):
-    """The weights of a network with all that PP-LCNetV2 has: (name, array) in no order."""
+    """The weights of a network with all layers of PP-LCNetV2: unordered (name, array) pairs."""
     random = np.random.default_rng(seed)
     shapes = {
         "stem.w": (4, 3, 3, 3),
@@ -42,7 +42,7 @@ def paddle_weights(seed=0):
 
 
 def paddle_features(x, weights):
-    """What the network gives for an input (n, 3, height, width), literally."""
+    """The output of the network for an input (n, 3, height, width), computed literally."""
     x = _convolved(x, weights["stem.w"], stride=2, pad=1)
     scale, bias, mean, variance = (
         weights[f"norm.{name}"][:, None, None] for name in ("scale", "bias", "mean", "variance")

@@ -1,4 +1,4 @@
-"""A small network for texts: each piece has a vector of its own, whatever stands around it."""
+"""A small network for texts: each piece has its own vector, independent of its context."""
 
 from __future__ import annotations
 

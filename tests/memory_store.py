@@ -1,4 +1,4 @@
-"""The store of a collection in memory, as far as a learner reads it."""
+"""The store of a collection in memory, with the interface needed by a learner."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDTH = 4
 
 
 class Store:
-    """A source in memory: items with vectors, and their tags where something was decided."""
+    """A source in memory: items with vectors, and the tags of decided items."""
 
     def __init__(self, *, is_sparse: bool = False) -> None:
         self.values: dict[int, Any] = {}
@@ -23,7 +23,7 @@ class Store:
         self.is_sparse, self._next = is_sparse, 0
 
     def decide(self, item: int, tags: list[int] | None) -> None:
-        """Give an item tags; None where nothing is decided any more."""
+        """Give an item tags; None makes it undecided."""
         if tags is None:
             self.tags.pop(item, None)
             self.order.pop(item, None)
@@ -34,7 +34,7 @@ class Store:
             self.order[item] = self._next
 
     def put(self, item: int, vector: Any) -> None:
-        """Give an item a vector, perhaps another one."""
+        """Give an item a vector, or replace it."""
         self.values[item] = np.asarray(vector, np.float32)
         if item in self.order:
             self.order.pop(item)

@@ -1,4 +1,4 @@
-"""The life of a model: changes of all kinds, and the rows that it should have after them."""
+"""Random histories of a model: changes of all kinds, and the expected rows after them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def by_brute_force(X: Any, queries: Any, k: int) -> Any:
 
 
 class AllRows(KNeighborsTransformer):  # type: ignore[misc]
-    """A transformer of scikit-learn that gives all rows, so that it knows of all ties."""
+    """A transformer of scikit-learn that returns all rows, so that no ties are lost."""
 
     def fit(self, X: Any, y: Any = None) -> Any:
         self.n_neighbors = X.shape[0] - 1
@@ -78,7 +78,7 @@ class Life:
     ----------
     name : a key of METHODS
     seed : int
-        Of everything that happens.
+        Of all random choices.
     folder : path of a folder for files
     """
 
@@ -87,9 +87,9 @@ class Life:
         self.path = Path(folder) / "life.model"
         self.metric, self.search = self.one_of(METRICS), self.one_of(SEARCHES)
         if callable(self.search) or hasattr(self.search, "fit"):
-            self.metric = "manhattan"  # how `retrieve` measures what others have found
+            self.metric = "manhattan"  # the distance of `retrieve`
         self.vectors, self.labels = self.one_of(VECTORS), self.one_of(LABELS)
-        if self.vectors == "csr" and isinstance(self.search, AllRows):  # whose tree is of numbers
+        if self.vectors == "csr" and isinstance(self.search, AllRows):  # its tree contains numbers
             self.search = by_brute_force
         self.id_form = self.one_of(IDS)
         self.can_be_saved = not callable(self.metric) and isinstance(
@@ -139,7 +139,7 @@ class Life:
         if self.vectors != "csr" or self.metric == "cosine":
             X += 0.5  # cosine has no direction for zeros
         if self.vectors == "float32" and self.X and self.random.random() < 0.5:
-            X += 0.1  # which is no number of 32 bits
+            X += 0.1  # not representable in 32 bits
         return X
 
     def in_form(self, X: Any) -> Any:
@@ -187,7 +187,7 @@ class Life:
         self.Y = [np.pad(y, (0, q - len(y))) for y in self.Y]
 
     def more_labels(self) -> None:
-        """Sometimes there is a label more; a label of this number may be on no row yet."""
+        """Sometimes a new label is added, which may have no rows yet."""
         if self.labels != "classes" and self.random.random() < 0.25:
             self.q = min(MOST_LABELS, self.q + 1)
 
@@ -209,7 +209,7 @@ class Life:
         self.note(X, Y, ids)
 
     def name_all(self, Y: Any) -> None:
-        """Let a label that has just come be on a row: nothing else would tell its name."""
+        """Give a new label to a row, since its name is not known otherwise."""
         if self.q > len(self.learner.label_names_):
             Y[0, -1] = 1
 
@@ -220,7 +220,7 @@ class Life:
             self.drop(self.random.permutation(n)[:size])
 
     def _shrink(self) -> None:
-        """Only so many rows stay that queries have their neighbors, or two."""
+        """Keep just enough rows for the neighbors of queries, or two."""
         left = int(self.one_of([2, self.k + 1, self.k + 2, self.k + 5]))
         if len(self.ids) > max(left, 2):
             self.drop(self.random.permutation(len(self.ids))[max(left, 2) :])
@@ -324,6 +324,6 @@ class Life:
         if keeps and isinstance(made, nl.PositivekNN):
             made.set_params(rate=own.rate_)
         X, Y = self.arrays()
-        X = X.astype(own._items.vectors.dtype)  # k-means in float32 may number clusters otherwise
+        X = X.astype(own._items.vectors.dtype)  # k-means in float32 may number clusters differently
         X = sparse.csr_array(X) if self.vectors == "csr" else X
         return made.fit(X, Y, ids=self.ids)

@@ -1,4 +1,4 @@
-"""What a table of HTML shows."""
+"""The content of an HTML table."""
 
 from __future__ import annotations
 

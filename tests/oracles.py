@@ -1,4 +1,4 @@
-"""Slow literal versions, straight from the formulas: what the package is compared with."""
+"""Slow literal versions straight from the formulas, for comparison with the package."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def ranks(scores, ties):
 
 
 def metric(name, Y, scores, predicted, convention, at):
-    """The value of one metric, or None where the convention does not have it."""
+    """The value of one metric, or None if the convention does not define it."""
     values = [
         _row(name, truth, list(score), convention, at)
         for truth, score in zip(Y.tolist(), scores.tolist(), strict=True)
@@ -329,7 +329,7 @@ def _row(name, truth, scores, convention, at):
 
 
 def _column(name, truth, scores):
-    """How well one label orders the rows; None where that is not defined."""
+    """How well one label ranks the rows; None if undefined."""
     n = len(truth)
     carry, others = [i for i in range(n) if truth[i]], [i for i in range(n) if not truth[i]]
     if name == "macro_average_precision":
@@ -450,7 +450,7 @@ def mlcwknn(X, Y, queries, query_neighbors):
 
 
 def dmlknn(Y, training_neighbors, query_neighbors, s, delta, cells, left_out=None):
-    """DML-kNN in exact fractions; `cells` is how many times s stands in the denominators.
+    """DML-kNN in exact fractions; `cells` is the factor of s in the denominators.
 
     left_out has for each query a training row that is as if it were not there, if any. Returns
     posteriors, decisions, prior, and for each query |A| and the lists of V and U.
@@ -513,7 +513,7 @@ def _log_weight(x):
 
 
 def positive_scores(Y, neighbors, distances, z, k):
-    """The scores that stand for these: certain labels first, faint ones continued, others last."""
+    """The scores of these sums: certain labels first, tiny sums continued, others last."""
     n, q = len(Y), len(Y[0])
     scores = np.empty((len(neighbors), q))
     for i, row in enumerate(log_sums(Y, neighbors, distances, z)):
@@ -537,7 +537,7 @@ def _log(S):
 
 
 def surrogate(truth, phi, tau=1.0):
-    """J: every pair of a label of the row and another one by itself; phi dense."""
+    """J, pair by pair of a label of the row and another one; phi is dense."""
     values = []
     for row, has in zip(phi, truth, strict=True):
         mine, others = np.flatnonzero(has), np.flatnonzero(~np.asarray(has, bool))
@@ -577,7 +577,7 @@ def logistic(inputs, carried, ridge):
         gradient = A.T @ residual + 2 * penalty * w
         hessian = (A * (p * (1 / (1 + np.exp(z))))[:, None]).T @ A + 2 * np.diag(penalty)
         step = np.linalg.solve(hessian.astype(float), gradient.astype(float))
-        # Near the minimum the objective is flat to its last digit: there Newton knows better.
+        # Near the minimum the objective is flat to its last digit: trust the Newton step.
         while np.abs(step).max() > 1e-4 and not objective(w - step) <= objective(w):
             step = step / 2
         w = w - step

@@ -1,4 +1,4 @@
-"""Test a build of the compiled core that has the address and undefined-behavior sanitizers.
+"""Test a build of the compiled core with the address and undefined-behavior sanitizers.
 
 `build` makes it, with all warnings as errors, in a folder of its own: the core that everything else
 uses is never replaced. Without an argument all tests of the kernels run, for both forms of them.
@@ -20,7 +20,7 @@ BUILD = ROOT / "build" / "sanitize"
 
 
 def runtime(compiler: str) -> list[str] | None:
-    """What must be in the process before Python starts, or None where the compiler has none."""
+    """The libraries to preload before Python starts, or None if the compiler has none."""
     found = []
     for library in ("libasan.so", "libstdc++.so"):  # the second for the exceptions of C++
         command = [compiler, f"-print-file-name={library}"]
@@ -32,7 +32,7 @@ def runtime(compiler: str) -> list[str] | None:
 
 
 def build() -> None:
-    """Build the core anew."""
+    """Build the core."""
     shutil.rmtree(BUILD / "lib" / "nearlabel", ignore_errors=True)
     building = {**os.environ, "NEARLABEL_SANITIZE": "1", "CC": "gcc", "CXX": "g++"}
     command = [sys.executable, "setup.py", "--quiet", "build", "--build-base", str(BUILD)]
@@ -62,14 +62,14 @@ def test(preload: list[str], baseline: str) -> bool:
     if not said.startswith(str(BUILD)):
         sys.exit(f"sanitize: another core would be tested: {said}")
     print(f"sanitize: {said.split()[-1]}", flush=True)  # noqa: T201
-    # Only Python's own output is captured: what the sanitizers say comes through.
+    # Only Python's own output is captured: that of the sanitizers is shown.
     command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--capture=sys"]
     command += ["-m", "kernels and not slow", "-p", "no:cacheprovider", "tests"]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
 
 
 def main(step: str) -> None:
-    """Build, or test, where this can be done."""
+    """Build or test, if the system supports it."""
     header = Path(sysconfig.get_paths()["include"]) / "Python.h"
     can_compile = sys.platform.startswith("linux") and header.exists() and shutil.which("g++")
     preload = runtime("g++") if can_compile else None

@@ -1,4 +1,4 @@
-"""Collections that a thread of the tests serves, on a port of its own."""
+"""Collections served by a thread of the tests, each on its own port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service as processes: started by the command, or forked from one that has all imported.
+"""The service as processes: started by the command, or forked after all imports.
 
 Only 127.0.0.1 is ever contacted.
 """
@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-PATIENCE = 60  # seconds after which a test has failed, however busy the machine is
+PATIENCE = 60  # seconds until a test fails, even on a busy machine
 
 NURSERY = """
 import functools, json, os, sys
@@ -68,7 +68,7 @@ class Answer(NamedTuple):
 
     @property
     def code(self) -> str | None:
-        """The code of an error, where it has the one form."""
+        """The code of an error response."""
         with suppress(ValueError, TypeError, KeyError):
             return str(json.loads(self.body)["error"]["code"])
         return None
@@ -87,13 +87,13 @@ class Server:
             yield connection
 
     def answer(self, content: bytes, *, is_all: bool = False, seconds: float = PATIENCE) -> Answer:
-        """The first answer to raw bytes; `is_all` tells the server that no more will come."""
+        """The first response to raw bytes; `is_all` closes the sending side."""
         return first_answer(self.everything(content, is_all=is_all, seconds=seconds))
 
     def everything(
         self, content: bytes, *, is_all: bool = False, seconds: float = PATIENCE
     ) -> bytes:
-        """All that comes after raw bytes, until the server closes the connection."""
+        """The whole response to raw bytes, until the server closes the connection."""
         with self.connected(seconds) as connection:
             with suppress(OSError):  # it may have seen enough
                 connection.sendall(content)
@@ -102,7 +102,7 @@ class Server:
             return until_closed(connection)
 
     def request(self, method: str, address: str, json_: Any = None, **headers: str) -> Answer:
-        """The answer to a request that is as it should be."""
+        """The response to a valid request."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             body = None if json_ is None else json.dumps(json_)
@@ -156,7 +156,7 @@ class Nursery:
         return log.read_text(encoding="utf-8")
 
     def close(self) -> None:
-        """End all servers, whatever they do."""
+        """Kill all servers."""
         for process in {*self._started} - self._ended:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
@@ -211,7 +211,7 @@ def until_closed(connection: socket.socket) -> bytes:
 
 
 def first_answer(received: bytes) -> Answer:
-    """The first answer of some bytes; its status is None where there is none."""
+    """The first response in some bytes; its status is None if there is none."""
     head, _, body = received.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     found = re.match(r"HTTP/1\.1 (\d{3})", first)

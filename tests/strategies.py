@@ -1,4 +1,4 @@
-"""Random problems for hypothesis: small, and full of what goes wrong."""
+"""Random problems for hypothesis: small, and full of edge cases."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from nearlabel.labels.scores import LabelScores
 
 
 def examples(usual: int):
-    """Settings of a property that needs more or fewer examples than others, of 100 each.
+    """Settings of a property that needs more or fewer than the usual 100 examples.
 
-    The profile scales them, but for the thorough one, which never tries fewer.
+    The profile scales them, except that the thorough one never tries fewer.
     """
     profile = settings().max_examples
     scaled = max(1, usual * profile // 100)
@@ -82,7 +82,7 @@ def rankings(draw):
 
 @st.composite
 def label_scores(draw):
-    """LabelScores of touched labels and grouped defaults, and the dense matrix they stand for."""
+    """LabelScores of touched labels and grouped defaults, and the equivalent dense matrix."""
     n, q, groups = draw(st.integers(1, 7)), draw(st.integers(1, 9)), draw(st.integers(1, 3))
     defaults = draw(hnp.arrays(np.float64, (groups, q), elements=SCORES))
     group = draw(hnp.arrays(np.int64, n, elements=st.integers(0, groups - 1)))
@@ -111,7 +111,7 @@ def labeled_graphs(draw, of_training_rows=False):
         indices = np.asfortranarray(indices)
     elif layout == "steps":
         indices = np.repeat(np.repeat(indices, 3, axis=1), 2, axis=0)[::2, ::3]
-    # A word of labels, some words, and so many that the words themselves have a summary.
+    # Labels for one word, for some words, and for enough words that these have a summary.
     q = draw(st.one_of(st.integers(1, 9), st.sampled_from([64, 65, 200, 9000])))
     often = rng.choice([0.0, 1.0, 0.1, 0.4], q) if q < 1000 else np.full(q, 0.002)
     Y = sparse.csr_array((rng.random((n_base, q)) < often).astype(np.int8))

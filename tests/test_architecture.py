@@ -1,4 +1,4 @@
-"""docs/architecture.md names what is there, and stays short enough to be read."""
+"""docs/architecture.md names existing files, and stays short."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def test_every_layer_hook_and_declaration_is_named():
 
 
 def test_names_of_files_say_one_thing():
-    """No two modules of the package have one name."""
+    """No two modules of the package have the same name."""
     names = [path.stem for path in (ROOT / "src/nearlabel").rglob("*.py")]
     assert {name for name in names if names.count(name) > 1} == {"__init__"}

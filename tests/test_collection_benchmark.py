@@ -1,4 +1,4 @@
-"""The measurements of docs/made_collection.md on a small collection, and what the page says."""
+"""The measurements of docs/made_collection.md on a small collection, and its statements."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows(benchmark):
     ]
 
 
-def test_all_is_measured(benchmark, rows):
+def test_everything_is_measured(benchmark, rows):
     json.dumps(rows, allow_nan=False)
     ranked = [row for row in rows if "lists" in row]
     assert len(ranked) == 2 * 2 * 11
@@ -111,7 +111,7 @@ def test_the_command_prints_a_result(benchmark, monkeypatch, capsys):
     }
 
 
-# What docs/made_collection.md says in words, held to the kept result.
+# The statements of docs/made_collection.md, checked against the stored result.
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +181,7 @@ def test_mlknn_is_behind_for_rare_labels_only(rank, band):
         assert rank[*everything, "ML-kNN"] > rank[*everything, "BRkNN"]
 
 
-def test_ties_are_most_of_what_weights_do_for_votes(kept):
+def test_most_of_the_gain_of_weights_comes_from_ties(kept):
     def gap(vocabulary, column):
         here = {"overlap": 0.5, "vocabulary": vocabulary, "lists": "shown"}
         found = {row["method"]: row for row in kept if here.items() <= row.items()}
@@ -192,7 +192,7 @@ def test_ties_are_most_of_what_weights_do_for_votes(kept):
     assert 0 < gap("rare", ties) < 0.5 * gap("rare", "mean_inverse_rank")
 
 
-def test_complete_lists_tell_nearly_the_same(rank):
+def test_complete_lists_give_nearly_the_same_ranks(rank):
     for overlap in (0.5, 4.0):
         for vocabulary in ("all", "rare"):
             shown, complete = (
@@ -205,7 +205,7 @@ def test_complete_lists_tell_nearly_the_same(rank):
                     assert complete[one] > complete[other]
 
 
-def test_even_counts_mend_it(rank, kept):
+def test_even_counts_solve_it(rank, kept):
     mended = "ML-kNN, even counts, s = 1/(k+1)"
     for overlap in (0.5, 4.0):
         for vocabulary in ("all", "rare"):
@@ -220,7 +220,7 @@ def test_even_counts_mend_it(rank, kept):
             assert 0.4 < row[mended] / row["on_the_list"] < 2
 
 
-def test_the_own_vote_is_missed(kept):
+def test_the_effect_of_the_own_vote(kept):
     told = [row for row in kept if row.get("items_with_the_label") in (5, 10)]
     tops = 0
     for before, last in pairwise(told):
@@ -234,7 +234,7 @@ def test_the_own_vote_is_missed(kept):
 
 
 def test_even_counts_help_public_sets_with_many_neighbors():
-    """What docs/methods/mlknn.md says of its table."""
+    """The statements of docs/methods/mlknn.md about its table."""
     rows = json.loads(RESULT.with_name("even_counts.json").read_text())["rows"]
     gains = {
         (row["data"], row["k"], row["smoothing"]): row["ap_even"] - row["ap_paper"] for row in rows

@@ -1,4 +1,4 @@
-"""The page of errata: its commands print what it shows, and no other cells cannot be."""
+"""The page of errata: its commands print what it shows, and no other cells are impossible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / ERRATA).read_text(encoding="utf-8")
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 BLOCK = re.compile(r"```(python|sh)\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
-# Data sets that blocks may name: tests of blocks that do are skipped where these are missing.
+# Data sets that blocks may use: their tests are skipped if the data are missing.
 DATASETS = {
     *("birds", "corel16k002", "corel16k003", "emotions", "enron"),
     *("image135", "reuters", "scene", "slashdot", "yeast"),
@@ -57,7 +57,7 @@ def test_a_command_prints_what_the_page_shows(load, capsys, language, code, show
         assert program == "nearlabel"
         assert run(arguments) == 0
     printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    # The page shows the lines of the table without its rules and without what stands above it.
+    # The page shows the lines of the table without its rules and its heading.
     assert [line for line in printed if line in shown.splitlines()] == shown.splitlines()
 
 
@@ -87,7 +87,7 @@ def test_reasons_of_the_reproduction_lead_to_entries():
         assert re.search(rf"\({ERRATA}#([\w-]+)\)$", caution)[1] in anchors
 
 
-# Rows that are tried, where one split is known, and labels where coverage is divided by them.
+# Numbers of test rows if the split is known, and of labels if coverage is divided by them.
 TEST_ROWS = {
     ("zhang-2005", "yeast"): 917,
     ("wang-2018", "yeast"): 917,
@@ -107,14 +107,14 @@ LABELS |= {"bibtex": 159, "corel5k": 374, "ohsumed": 23}
 
 
 def can_be(printed: str, n: int) -> bool:
-    """Whether a whole number over n rounds to what is printed."""
+    """Whether an integer divided by n rounds to the printed number."""
     value = Decimal(printed)
     half = Decimal(5).scaleb(value.as_tuple().exponent - 1)
     return floor((value + half) * n) >= ceil((value - half) * n)
 
 
 def one_split_cells():
-    """Cells that are whole numbers over something known: the cell, and that number."""
+    """Cells that are integers divided by a known number: the cell, and that number."""
     for cell in cells():
         if cell.printed is None or cell.metric not in ("one_error", "coverage"):
             continue
@@ -125,7 +125,7 @@ def one_split_cells():
             yield cell, n * LABELS[cell.dataset] if share else n
 
 
-def test_cells_that_cannot_be():
+def test_impossible_cells():
     found = [(cell, n) for cell, n in one_split_cells() if not can_be(cell.printed, n)]
     told = {(c.paper, c.table, c.dataset, c.algorithm, c.metric, c.printed) for c, _ in found}
     assert told == {
@@ -136,7 +136,7 @@ def test_cells_that_cannot_be():
         ("wang-2018", "3", "emotions", "DML-kNN", "one_error", "0.253"),
         ("wang-2018", "3", "birds", "BRkNN", "one_error", "0.726"),
     }
-    assert all(cell.doubt for cell, _ in found)  # what says that they cannot be is shown
+    assert all(cell.doubt for cell, _ in found)  # the page shows why they are impossible
 
 
 def test_cells_that_were_rounded_twice():
@@ -171,7 +171,7 @@ def test_settings_that_fit_are_those_of_the_reproduction():
 
 @pytest.mark.parametrize("dataset", ["emotions", "birds", "scene", "yeast"])
 def test_settings_that_fit(load, dataset):
-    """Within 0.005 of every cell of a row, but for what is excepted; on yeast to the digit."""
+    """Within 0.005 of every cell of a row, except where noted; on yeast to the digit."""
     data = load(dataset)
     for fit in (one for one in fits() if one.dataset == dataset):
         made = experiment(setup_of("wang-2018", "3"), dataset, fit.algorithm)

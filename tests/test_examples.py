@@ -1,4 +1,4 @@
-"""The examples run, and what they print is fit to be read."""
+"""The examples run, and their output is readable."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_sheet_of_painted_scenes(run_example, tmp_path):
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["stream.txt"], ["stream.png", "many"]])
-def test_a_stream_of_items_tells_its_usage_before_any_work(monkeypatch, capsys, tmp_path, words):
+def test_a_stream_of_items_prints_its_usage_before_any_work(monkeypatch, capsys, tmp_path, words):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("nearlabel.datasets.make_local_labels", None)

@@ -1,8 +1,8 @@
-"""Whatever a file holds: a right answer or a clean error, in bounded time and memory.
+"""Random damage to files: a correct result or a clean error, in bounded time and memory.
 
-How many inputs are driven by what: in `make test` hypothesis drives 100 mutations a target, which
-shrink where one fails, and a seeded generator 500 more. In `make test-all` hypothesis drives 500,
-the generator 100,000 a target, by the same mutators, as hypothesis itself would take an hour for
+Numbers of inputs: in `make test`, hypothesis drives 100 mutations per target, which
+shrink on failure, and a seeded generator 500 more. In `make test-all`, hypothesis drives 500,
+the generator 100,000 per target with the same mutators, since hypothesis would need an hour for
 these; and atheris, guided by coverage, as many again (`fuzz_atheris.py`).
 """
 
@@ -35,7 +35,7 @@ TEXTS = ("arff", "csv", "json", "jsonl", "sparse", "xml")
 
 
 def test_every_format_is_a_target():
-    assert {*FORMATS} - {"tsv"} < {*NAMES} == {*targets()}  # tabs are read as commas are
+    assert {*FORMATS} - {"tsv"} < {*NAMES} == {*targets()}  # tabs are read like commas
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,7 +67,7 @@ def test_100_000_mutations(name, capsys):
 
 
 def assert_balanced(counts):
-    """Both ends are reached: mutations are neither too rough nor too tame."""
+    """Some inputs are read and some refused: mutations are neither too strong nor too weak."""
     assert min(counts[True], counts[False]) > counts.total() / 50
 
 
@@ -239,13 +239,13 @@ def test_hostile_models(name):
 
 
 def test_a_deep_tree():
-    """Python 3.13 goes deeper than 3.11: the one reads it, the other refuses it."""
+    """Python 3.13 allows deeper recursion than 3.11: one reads it, the other refuses it."""
     deep = json.loads("[" * 700 + "]" * 700)
     targets()["model"].run(changed(0, lambda tree, _: tree.update(more=deep)))
 
 
 @pytest.mark.parametrize("shape", [[1] * 70, [0, 2**62]])
-def test_shapes_that_numpy_does_not_have(shape):
+def test_shapes_that_numpy_does_not_support(shape):
     header, arrays = unpacked_model(targets()["model"].seeds[0])
     content = np.zeros(0 if 0 in shape else 1)
     digest = hashlib.sha256(content.tobytes()).hexdigest()

@@ -68,8 +68,8 @@ def test_make_says_what_it_installs_before_it_does():
         assert "a few minutes" in next(line for line in lines if line.startswith("echo "))
 
 
-def test_the_stub_is_what_the_package_reads():
-    """The lines of the stub are read as text: this holds them to what Python makes of them."""
+def test_the_stub_matches_the_package():
+    """The stub is read as text: compare this with how Python parses it."""
     for package in ("nearlabel", "nearlabel.methods", "nearlabel.features"):
         module = importlib.import_module(package)
         tree = ast.parse(Path(f"{module.__file__}i").read_text(encoding="utf-8"))

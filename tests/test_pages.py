@@ -1,4 +1,4 @@
-"""The pages of the documentation: code that runs, links that lead somewhere, all public names."""
+"""The pages of the documentation: their code runs, links work, and all public names are listed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def relative(path):
 
 
 @pytest.mark.parametrize("page", RUN, ids=relative)
-def test_a_page_shows_what_its_code_gives(monkeypatch, page):
+def test_a_page_shows_the_output_of_its_code(monkeypatch, page):
     if module := NEEDS.get(page.stem):
         pytest.importorskip(module)
     if page.stem == "service" and not shutil.which("curl"):

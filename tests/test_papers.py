@@ -1,7 +1,7 @@
-"""Published numbers, on the data that they were published for.
+"""Published numbers, on the original data.
 
-The data sets are not part of the project: the tests are skipped where the data folder
-(NEARLABEL_DATA) does not hold them.
+The data sets are not part of the project: the tests are skipped if the data folder
+(NEARLABEL_DATA) does not have them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ YAHOO = {
     "social": (0.0218, 0.3270, 3.0340, 0.0561, 0.7481),
     "society": (0.0537, 0.4357, 5.3653, 0.1338, 0.6128),
 }
-# Many rows tie at place 10 there, and the papers do not say which of them they took.
+# Many rows tie at rank 10 there, and the papers do not state which of them were used.
 YAHOO_TOLERANCE = (0.0005, 0.002, 0.02, 0.001, 0.001)
 
 
@@ -124,7 +124,7 @@ def scaled_graphs(data, k):
         (20, 0.1731),
         (50, 0.1881),
         (100, 0.1931),
-        # The paper's Fig. 1 has this shape over z if its experiments had exp(-d / z).
+        # The paper's Fig. 1 has this shape over z if its experiments used exp(-d / z).
         (1 / 0.14, 0.1610),
         (1 / 0.3, 0.1646),
         (1 / 100, 0.1689),
@@ -145,7 +145,7 @@ def test_rates_on_yeast(load, rate, published):
 
 
 # Table 1 of the 2017 paper, rows of its own method: ranking loss, one-error, coverage, average
-# precision. It does not say k and the rate; here both are chosen by the training rows alone.
+# precision. It does not state k and the rate; here both are chosen on the training rows.
 POSITIVE = {
     "emotions": ((0.145, 0.257, 1.772, 0.817), (0.015, 0.04, 0.08, 0.015)),
     "scene": ((0.093, 0.259, 0.564, 0.843), (0.004, 0.012, 0.10, 0.006)),

@@ -1,4 +1,4 @@
-"""The clients of benchmarks/service.py: what they send, what they call half of a change, late."""
+"""The clients of benchmarks/service.py: their requests, checks of half changes, and times."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_tenth_of_the_requests_brings_new_vectors(clients, requests):
     assert list(times) == sorted(times)
 
 
-def test_each_change_that_gives_is_followed_by_one_that_takes_away(clients, requests):
+def test_each_added_tag_is_removed_by_the_next_change(clients, requests):
     changes = requests.changes()
     give, clear, give_again, undo, add = (next(changes) for _ in range(5))
     both = {"ids": [PAIR, PAIR + 1], "tags": [*clients.PAIR_TAGS]}
@@ -69,7 +69,7 @@ def test_each_change_that_gives_is_followed_by_one_that_takes_away(clients, requ
         ((False, False), (True, True), False),
     ],
 )
-def test_half_of_a_change_is_seen(clients, own, others, is_whole):
+def test_half_of_a_change_is_detected(clients, own, others, is_whole):
     tags, voted = (
         [tag for tag, has in zip(clients.PAIR_TAGS, which, strict=True) if has]
         for which in (own, others)
@@ -121,7 +121,7 @@ def test_a_client_waits_for_no_answer_and_counts_from_when_a_request_was_due(cli
         await asyncio.gather(*(clients.ask(one, due, connections, tally) for one in asked))
         connections.close()
         server.close()
-        await asyncio.sleep(0.01)  # in which they are closed
+        await asyncio.sleep(0.01)  # time for closing them
 
     asyncio.run(ask())
     assert order[-1] == 0

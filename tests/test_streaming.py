@@ -1,4 +1,4 @@
-"""Much data: blocks, threads, progress, interrupts and memory of fitting and answering."""
+"""Large data: blocks, threads, progress, interrupts and memory of fits and predictions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def made(name, n_jobs, k=5):
 
 
 def answers(name, data, n_jobs):
-    """All that a method says of some queries."""
+    """All predictions of a method for some queries."""
     model, new = made(name, n_jobs).fit(data.X[:200], data.Y[:200]), data.X[200:]
     ranked = model.rank(new, top=4)
     return (
@@ -156,7 +156,7 @@ def test_an_interrupted_answer_leaves_the_model_as_it_was(n_jobs, data, small_bl
 
 
 def peak(work):
-    """Most bytes of arrays that `work` held beside its inputs."""
+    """Peak bytes of arrays during `work`, in addition to its inputs."""
     tracemalloc.start()
     try:
         tracemalloc.reset_peak()
@@ -182,7 +182,7 @@ def graph():
 
 @pytest.fixture(scope="module")
 def labels():
-    """Three labels a row, one from each third of all."""
+    """Three labels per row, one from each third of all labels."""
     label = np.arange(3) * (Q // 3) + np.random.default_rng(1).integers(Q // 3, size=(N, 3))
     parts = (np.ones(label.size, np.int8), label.ravel(), np.arange(0, label.size + 1, 3))
     return sparse.csr_array(parts, shape=(N, Q))
@@ -190,7 +190,7 @@ def labels():
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    """Smaller blocks than usual, as the graph is smaller than those that they are made for."""
+    """Smaller blocks than usual, because the graph is small."""
     monkeypatch.setattr(statistics, "_VOTES_AT_ONCE", 2**14)
     monkeypatch.setattr(statistics, "_ROWS_AT_ONCE", 2**11)
     monkeypatch.setattr(statistics, "_ENTRIES_AT_ONCE", 2**14)
@@ -198,7 +198,7 @@ def small_parts(monkeypatch):
 
 @pytest.mark.usefixtures("small_parts")
 class TestMemory:
-    """Beside the graph nothing may grow with the number of all neighbors."""
+    """Apart from the graph, nothing may grow with the number of neighbors."""
 
     @pytest.mark.parametrize("n_jobs", [1, 3])
     @pytest.mark.parametrize("name", ["MLkNN", "BRkNN", "MallowskNN"])
@@ -232,7 +232,7 @@ class TestMemory:
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_training_vectors_are_not_copied(dtype, tmp_path, monkeypatch):
-    """Not even as masks of float16, whose sum is not finite."""
+    """Not even as masks of float16 rows, whose sum is not finite."""
     monkeypatch.setattr(validation, "_NUMBERS_AT_ONCE", 2**16)
     path = tmp_path / "vectors"
     np.full((60_000, 40), 7, dtype).tofile(path)

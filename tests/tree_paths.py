@@ -1,4 +1,4 @@
-"""Trees of model files: as they are read, and with one value changed."""
+"""Trees of model files, unchanged or with one value changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def paths(tree, path=()):
 
 
 def replaced(node, path, *value):
-    """A tree with another value at a place, or without the key of a dict where none is given."""
+    """A tree with a changed value at a place, or without that key if no value is given."""
     if not path:
         return value[0]
     if isinstance(node, dict):

@@ -1,4 +1,4 @@
-"""Graphs that must be the same to the last bit, as those of the two engines."""
+"""Comparison of graphs that must be equal bit for bit, such as those of the two engines."""
 
 from unittest import mock
 

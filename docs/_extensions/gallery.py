@@ -1,4 +1,4 @@
-"""The examples draw into files that their commands name: the gallery names them, and shows them."""
+"""The examples draw to files named on their command line: the gallery chooses and shows them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 from sphinx_gallery.scrapers import figure_rst
 
 DRAWN = Path(mkdtemp(prefix="nearlabel-gallery-"))
-IN_FOLDERS = ("method_figures.py", "quality_figure.py")  # they draw several pictures
+IN_FOLDERS = ("method_figures.py", "quality_figure.py")  # they draw several figures
 
 
 def arguments(_: dict[str, Any], script: dict[str, Any]) -> list[str]:
-    """The arguments of an example: where to draw. It may ask for its own place, too."""
+    """The arguments of an example: its output file or folder."""
     script["example_globals"]["__file__"] = script["src_file"]
     name = Path(script["src_file"]).name
     return [str(DRAWN if name in IN_FOLDERS else DRAWN / "picture.png")]
 
 
 def drawn(_: Any, script: dict[str, Any], settings: dict[str, Any]) -> str:
-    """The pictures that an example has drawn, moved to where the gallery keeps them."""
+    """The figures of an example, moved to the folder of the gallery."""
     paths = []
     for picture in sorted(DRAWN.glob("*.png")):
         paths.append(next(script["image_path_iterator"]))

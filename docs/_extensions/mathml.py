@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers show by themselves: no script is loaded."""
+"""Formulas as MathML, which browsers display without a script."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 
 def inline(translator: HTMLTranslator, node: nodes.math) -> None:
-    """Write a formula within a line."""
+    """Write an inline formula."""
     translator.body.append(convert(node.astext()))
     raise nodes.SkipNode
 
 
 def display(translator: HTMLTranslator, node: nodes.math_block) -> None:
-    """Write a formula on lines of its own."""
+    """Write a displayed formula."""
     formula = convert(node.astext(), display="block")
     translator.body.append(f'<div class="formula">{formula}</div>\n')
     raise nodes.SkipNode
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Make the renderer known, as `html_math_renderer = "mathml"`."""
+    """Register the renderer for `html_math_renderer = "mathml"`."""
     app.add_html_math_renderer("mathml", (inline, None), (display, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

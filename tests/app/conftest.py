@@ -15,7 +15,7 @@ pytest.importorskip("python_multipart")
 pytest.importorskip("prometheus_client")
 pytest.importorskip("PIL")
 
-with warnings.catch_warnings():  # Starlette would rather have httpx2, which does the same
+with warnings.catch_warnings():  # Starlette recommends httpx2, which does the same
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
@@ -38,7 +38,7 @@ TEXTS = [
 
 
 class Client(TestClient):
-    """A client with what it talks to at hand."""
+    """A test client, with the collection and the application it talks to."""
 
     @property
     def collection(self):
@@ -49,7 +49,7 @@ class Client(TestClient):
         return self.app.state.served.settings.uploads
 
     def code(self, method, address, **request):
-        """The status and the code of an answer that is an error, which has the one form."""
+        """The status and the code of an error response; checks its form."""
         answer = self.request(method, address, **request)
         assert answer.headers["content-type"] == "application/json"
         assert answer.json().keys() == {"error"}
@@ -85,7 +85,7 @@ def made_files(top, kind, contents, **how):
 
 
 def made_pictures(top):
-    """Ten pictures of noise, of which the first six have tags."""
+    """Ten pictures of noise; the first six have tags."""
     contents = {f"{seed}.png": picture(seed) for seed in range(10)}
     collection = made_files(top, "pictures", contents, features="moments")
     collection.tag([1, 2, 3], "sea")
@@ -94,7 +94,7 @@ def made_pictures(top):
 
 
 def made_texts(top):
-    """Six texts about three things, of which four have tags."""
+    """Six texts about three topics; four of them have tags."""
     contents = {f"{number}.txt": text.encode() for number, text in enumerate(TEXTS)}
     collection = made_files(top, "texts", contents)
     collection.tag([1, 2], "sea")
@@ -103,7 +103,7 @@ def made_texts(top):
 
 
 def made_nothing(top):
-    """A collection of vectors without any."""
+    """An empty collection of vectors."""
     return Collection.create(top / "nothing.nearlabel", kind="vectors")
 
 
@@ -117,21 +117,21 @@ MADE = {
 
 @pytest.fixture(scope="module")
 def module_serving(tmp_path_factory):
-    """Give clients of new collections of a kind; all is closed when the tests of a file end."""
+    """Make clients of new collections; all are closed after the tests of a file."""
     with ExitStack() as stack:
         yield lambda kind, **how: opened(stack, tmp_path_factory.mktemp(kind), kind, **how)
 
 
 @pytest.fixture(scope="session")
 def any_client(tmp_path_factory):
-    """A client of an application, which takes longer to make than all that a test asks."""
+    """A client of an application, shared because creating one is slow."""
     with ExitStack() as stack:
         yield opened(stack, tmp_path_factory.mktemp("nothing"), "nothing")
 
 
 @pytest.fixture
 def serving(any_client, tmp_path):
-    """Have an application serve a new collection of a kind, until the test ends."""
+    """Let an application serve a new collection until the end of the test."""
     with ExitStack() as stack:
 
         def served(kind):

@@ -1,4 +1,4 @@
-"""The interface for programs: what it answers is what the collection says, and stays so."""
+"""The interface for programs: its responses agree with the collection."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reading(module_serving):
 
 
 def told_suggestions(client, found):
-    """What a collection suggests, as the interface tells it."""
+    """The suggestions of a collection in the form of the interface."""
     return [
         (one.tag, one.probability, [(by.id, by.distance, by.part) for by in one.voters])
         for one in found
@@ -58,13 +58,13 @@ def groups(found):
 
 
 def vector_of(client, content):
-    """What a collection would compare a new file by."""
+    """The vector of a new file."""
     settings = client.collection.settings
     return item_features(settings.kind, settings.features).vectors([content])
 
 
 def asked(client, content=None, **request):
-    """The three answers to one question."""
+    """The three responses to one query."""
     if content is not None:
         request = {"content": content, "headers": {"content-type": "image/png"}}
     found = [client.post(f"/api/{what}", **request) for what in ("tag", "retrieve", "similar")]
@@ -86,12 +86,12 @@ def assert_answers(client, found, question, ids=None):
 # The service.
 
 
-def test_health_tells_the_version_and_that_it_is_ready(reading):
+def test_health_reports_the_version_and_readiness(reading):
     answer = reading["vectors"].get("/api/health")
     assert answer.json() == {"status": "ok", "version": nearlabel.__version__}
 
 
-def test_health_tells_that_the_first_answer_will_take_longer(vectors):
+def test_health_reports_that_the_model_is_still_loading(vectors):
     vectors.app.state.served.is_ready = False
     assert vectors.get("/api/health").json()["status"] == "starting"
 
@@ -100,7 +100,7 @@ def test_health_tells_that_the_first_answer_will_take_longer(vectors):
     ("kind", "features", "width"),
     [("vectors", "given", 4), ("pictures", "moments", 294), ("texts", "words", 2**20)],
 )
-def test_settings_tell_what_the_collection_is(reading, kind, features, width):
+def test_settings_describe_the_collection(reading, kind, features, width):
     client = reading[kind]
     counts = client.collection.counts()
     assert client.get("/api/settings").json() == {
@@ -114,7 +114,7 @@ def test_settings_tell_what_the_collection_is(reading, kind, features, width):
     }
 
 
-def test_another_method_gives_other_answers(vectors):
+def test_a_different_method_gives_different_answers(vectors):
     before = asked(vectors, json={"id": 31})
     for method in ("BRkNN", "MallowskNN", "MLCWkNN", "MLkNN"):
         answer = vectors.put("/api/settings", json={"method": method, "n_neighbors": 10})
@@ -125,7 +125,7 @@ def test_another_method_gives_other_answers(vectors):
         after = asked(vectors, json={"id": 31})
         assert_answers(vectors, after, 31, 31)
         same = given_suggestions(after[0]) == given_suggestions(before[0])
-        assert same == (method == "MLkNN")  # by which it began
+        assert same == (method == "MLkNN")  # the original one
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_another_method_gives_other_answers(vectors):
         {"method": "MLkNN", "n_neighbors": 3, "metric": "euclidean"},
     ],
 )
-def test_settings_that_make_no_sense_change_nothing(reading, change):
+def test_invalid_settings_change_nothing(reading, change):
     before = reading["vectors"].collection.settings
     assert reading["vectors"].code("PUT", "/api/settings", json=change) == (422, "invalid")
     assert reading["vectors"].collection.settings == before
@@ -149,7 +149,7 @@ def test_settings_that_make_no_sense_change_nothing(reading, change):
 
 
 @pytest.mark.parametrize("kind", ["vectors", "pictures", "texts"])
-def test_an_item_is_asked_about_by_its_id(reading, kind):
+def test_tags_are_suggested_for_an_item_by_id(reading, kind):
     client = reading[kind]
     found = asked(client, json={"id": 5})
     assert_answers(client, found, 5, 5)
@@ -158,7 +158,7 @@ def test_an_item_is_asked_about_by_its_id(reading, kind):
         assert (answer["name"], answer["tags"], answer["no"]) == (item.name, item.yes, item.no)
 
 
-def test_a_vector_is_asked_about(reading):
+def test_tags_are_suggested_for_a_vector(reading):
     client = reading["vectors"]
     found = asked(client, json={"vector": NEAR_LIGHT})
     assert_answers(client, found, np.array(NEAR_LIGHT, np.float32))
@@ -166,7 +166,7 @@ def test_a_vector_is_asked_about(reading):
     assert [found[0][key] for key in ("name", "tags", "no")] == ["", None, None]
 
 
-def test_a_text_is_asked_about_in_json_or_as_a_file(reading):
+def test_tags_are_suggested_for_a_text_in_json_or_as_a_file(reading):
     client = reading["texts"]
     found = asked(client, json={"text": NEW_TEXT})
     assert_answers(client, found, vector_of(client, NEW_TEXT.encode()))
@@ -179,7 +179,7 @@ def test_a_text_is_asked_about_in_json_or_as_a_file(reading):
 
 
 @pytest.mark.parametrize("field", ["file", "picture"])
-def test_a_picture_is_asked_about_as_a_form_or_as_it_is(reading, field):
+def test_tags_are_suggested_for_a_picture_as_a_form_or_raw(reading, field):
     client, new = reading["pictures"], picture(99)
     found = asked(client, new)
     assert_answers(client, found, vector_of(client, new))
@@ -189,14 +189,14 @@ def test_a_picture_is_asked_about_as_a_form_or_as_it_is(reading, field):
 
 
 @pytest.mark.parametrize("kind", ["pictures", "texts"])
-def test_a_file_that_is_an_item_is_answered_as_this_item(reading, kind):
+def test_a_file_with_the_content_of_an_item_is_answered_as_this_item(reading, kind):
     client = reading[kind]
     found = asked(client, files={"file": ("other name", client.collection.content(2))})
     assert_answers(client, found, 2, 2)
     assert found[0]["name"] == client.collection.item(2).name
 
 
-def test_nothing_is_stored_of_what_is_asked(reading):
+def test_queries_are_not_stored(reading):
     client = reading["pictures"]
     before = client.collection.last_change()
     asked(client, picture(98))
@@ -204,7 +204,7 @@ def test_nothing_is_stored_of_what_is_asked(reading):
     assert not client.uploads.exists()
 
 
-def test_answers_are_as_many_as_asked_for(reading):
+def test_the_number_of_answers_is_as_requested(reading):
     client, question = reading["vectors"], {"id": 31}
     assert len(client.post("/api/tag?top=1", json=question).json()["suggestions"]) == 1
     assert len(client.post("/api/similar?top=3", json=question).json()["items"]) == 3
@@ -214,7 +214,7 @@ def test_answers_are_as_many_as_asked_for(reading):
     assert len(client.post("/api/tag", json=question | {"top": 2}).json()["suggestions"]) == 2
 
 
-def test_near_items_of_pictures_have_addresses_of_small_pictures(reading):
+def test_near_pictures_have_thumbnail_addresses(reading):
     for one in asked(reading["pictures"], json={"id": 1})[2]["items"]:
         answer = reading["pictures"].get(one["thumbnail"])
         assert answer.headers["content-type"] == "image/jpeg"
@@ -252,7 +252,7 @@ def test_near_items_of_pictures_have_addresses_of_small_pictures(reading):
         ("texts", {"text": "a\0b"}, 415),
     ],
 )
-def test_questions_that_make_no_sense(reading, kind, question, wanted):
+def test_invalid_queries(reading, kind, question, wanted):
     what = random.Random(str(question)).choice(["tag", "retrieve", "similar"])
     assert reading[kind].code("POST", f"/api/{what}", json=question)[0] == wanted
 
@@ -277,7 +277,7 @@ def test_questions_that_make_no_sense(reading, kind, question, wanted):
         (b"x", "", (415, "unsupported")),
     ],
 )
-def test_bodies_that_make_no_sense(reading, content, kind, wanted):
+def test_invalid_bodies(reading, content, kind, wanted):
     request = {"content": content, "headers": {"content-type": kind}}
     assert reading["vectors"].code("POST", "/api/tag", **request) == wanted
 
@@ -313,7 +313,7 @@ def test_questions_about_a_tag_and_without_some_items(reading):
 
 
 def all_pages(client, **params):
-    """The items of all pages, of which each but the last must be full."""
+    """The items of all pages; every page except the last must be full."""
     found = []
     for _ in range(100):
         page = client.get("/api/items", params=params).json()
@@ -393,13 +393,13 @@ def test_an_item_is_described(pictures):
     assert pictures.get("/api/items/1/tags").json() == found
 
 
-def test_the_beginning_of_a_text_is_told(reading):
+def test_the_beginning_of_a_text_is_shown(reading):
     text = reading["texts"].collection.content(3).decode()
     assert reading["texts"].get("/api/items/3").json()["text"] == text
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="names that Windows does not have")
-def test_names_of_files_that_are_no_texts_are_told_in_some_form(pictures, tmp_path):
+def test_undecodable_file_names_are_shown_escaped(pictures, tmp_path):
     (tmp_path / "pictures" / os.fsdecode(b"bytes\xff.png")).write_bytes(picture(77))
     collection = pictures.collection
     features = item_features("pictures", collection.settings.features)
@@ -412,12 +412,12 @@ def test_names_of_files_that_are_no_texts_are_told_in_some_form(pictures, tmp_pa
 
 
 @pytest.mark.parametrize("id", ["0", "-1", "x", "1.5", "9223372036854775808", "%00", "1%0a2"])
-def test_ids_that_are_none(reading, id):
+def test_invalid_ids(reading, id):
     for method, end in [("GET", ""), ("GET", "/tags"), ("DELETE", ""), ("POST", "/tags")]:
         assert reading["vectors"].code(method, f"/api/items/{id}{end}") == (422, "invalid")
 
 
-def test_items_that_are_not_there(reading):
+def test_unknown_items(reading):
     client = reading["vectors"]
     for method, end in [("GET", ""), ("GET", "/tags"), ("DELETE", "")]:
         assert client.code(method, f"/api/items/99{end}") == (404, "not_found")
@@ -470,7 +470,7 @@ def test_a_picture_that_was_indexed_is_not_kept_again(pictures):
     assert answer.json()["item"]["name"] == "3.png"
 
 
-def test_an_item_whose_file_is_missing_gets_that_which_is_sent(pictures, tmp_path):
+def test_a_missing_file_is_replaced_by_the_upload(pictures, tmp_path):
     (tmp_path / "pictures" / "3.png").unlink()
     collection = pictures.collection
     collection.set_files(tmp_path / "pictures", missing=["3.png"])
@@ -483,7 +483,7 @@ def test_an_item_whose_file_is_missing_gets_that_which_is_sent(pictures, tmp_pat
     assert collection.verify()
 
 
-def test_a_picture_with_tags_is_taken_back_as_one(pictures):
+def test_an_upload_with_tags_is_undone_as_one_change(pictures):
     answer = uploaded(pictures, picture(50), tags=["bird", "Places|Rome"])
     assert answer.json()["item"]["tags"] == ["bird", "Places|Rome"]
     assert [one.kind for one in pictures.collection.changes(2)] == ["tag", "add"]
@@ -502,7 +502,7 @@ def test_a_known_picture_gets_the_tags_it_is_sent_with(pictures):
 
 
 @pytest.mark.parametrize("tag", ["", " ", "a\nb", "a||b", "x" * 1001, "\x1b[2J"])
-def test_with_a_tag_that_is_none_nothing_is_added(reading, tag):
+def test_an_invalid_tag_adds_nothing(reading, tag):
     pictures = reading["pictures"]
     before = pictures.collection.last_change()
     request = {"files": {"file": ("new.png", picture(50))}, "data": {"tags": ["fine", tag]}}
@@ -567,7 +567,7 @@ def test_a_text_is_added_in_json_or_as_a_file(texts):
         ("pictures", {"name": "x", "text": "x"}, 422),
     ],
 )
-def test_what_cannot_be_added(reading, kind, new, wanted):
+def test_invalid_new_items(reading, kind, new, wanted):
     client = reading[kind]
     before = client.collection.last_change()
     assert client.code("POST", "/api/items", json=new)[0] == wanted
@@ -634,25 +634,25 @@ def test_indexed_files_that_are_named_like_uploads_stay(pictures, tmp_path):
 # Uploads that are taken back.
 
 
-def test_an_upload_that_is_taken_back_loses_its_file(pictures):
+def test_an_undone_upload_loses_its_file(pictures):
     first = uploaded(pictures, picture(50), tags=["bird"]).json()["item"]["files"]
     second = uploaded(pictures, picture(51)).json()["item"]["files"]
     assert pictures.post("/api/undo").json()["undone"]["said"] == "added 1 item"
     assert files_in(pictures.uploads) == first
     again = uploaded(pictures, picture(51)).json()
-    assert again["item"]["files"] == second  # and is there again when it is sent again
+    assert again["item"]["files"] == second  # a repeated upload creates it again
     for _ in range(2):
         pictures.post("/api/undo")
     assert files_in(pictures.uploads) == []
     assert len(pictures.collection.ids()) == 10
 
 
-def test_a_file_whose_content_an_item_has_is_never_removed(pictures, tmp_path):
+def test_a_file_with_the_content_of_an_item_is_never_removed(pictures, tmp_path):
     (tmp_path / "pictures" / "0.png").rename(tmp_path / "0.png")
     collection = pictures.collection
     features = item_features("pictures", collection.settings.features)
     run_index(collection, plan_index(collection, tmp_path / "pictures", features.files), features)
-    sent = uploaded(pictures, picture(0)).json()  # in place of the file that is missing
+    sent = uploaded(pictures, picture(0)).json()  # replaces the missing file
     assert (sent["id"], sent["is_new"]) == (1, False)
     pictures.post("/api/undo")
     assert collection.item(1).is_missing
@@ -664,7 +664,7 @@ def test_other_files_in_the_folder_of_uploads_stay(pictures):
     (pictures.uploads / "notes.png").write_bytes(b"not ours")
     pictures.post("/api/items/1/tags", json={"tags": ["x"]})
     pictures.post("/api/undo")
-    assert len(files_in(pictures.uploads)) == 2  # of another change
+    assert len(files_in(pictures.uploads)) == 2  # of a different change
     pictures.post("/api/undo")
     assert files_in(pictures.uploads) == ["notes.png"]
 
@@ -683,7 +683,7 @@ def test_tags_are_given_rejected_and_cleared_in_one_change(vectors):
     assert vectors.get("/api/items/31/tags").json()["tags"] == ["Places|Oslo"]
 
 
-def test_what_was_suggested_and_accepted_is_told_apart(vectors):
+def test_accepted_suggestions_are_distinguished_from_typed_tags(vectors):
     vectors.post("/api/items/31/tags", json={"tags": ["light"], "by": "suggestion", "no": ["dark"]})
     item = vectors.collection.item(31)
     assert {name: one.by for name, one in item.tags.items()} == {
@@ -693,7 +693,7 @@ def test_what_was_suggested_and_accepted_is_told_apart(vectors):
     assert vectors.get("/api/items/31").json()["accepted"] == ["light"]
 
 
-def test_a_change_that_changes_nothing_is_none(vectors):
+def test_a_change_without_effect_is_not_recorded(vectors):
     before = vectors.collection.last_change()
     answer = vectors.post("/api/items/1/tags", json={"tags": ["light"], "no": ["dark"]}).json()
     assert answer["change"] is None
@@ -718,7 +718,7 @@ def test_a_change_that_changes_nothing_is_none(vectors):
         None,
     ],
 )
-def test_changes_of_tags_that_make_no_sense(reading, change):
+def test_invalid_changes_of_tags(reading, change):
     client = reading["vectors"]
     before = client.collection.last_change()
     for address in ("/api/items/1/tags", "/api/decisions"):
@@ -731,7 +731,7 @@ def test_changes_of_tags_that_make_no_sense(reading, change):
     assert client.collection.last_change() == before
 
 
-def test_an_unpaired_surrogate_is_refused_wherever_it_stands(reading):
+def test_an_unpaired_surrogate_is_refused_everywhere(reading):
     client, headers = reading["vectors"], {"content-type": "application/json"}
     for body in (b'{"tags": ["\\ud800"]}', b'{"\\ud800": 1}', b'{"by": "\\udfff", "tags": ["a"]}'):
         request = {"content": body, "headers": headers}
@@ -748,19 +748,19 @@ def test_many_items_are_decided_in_one_change(vectors):
     assert "new" not in {one.name for one in vectors.collection.tags()}
 
 
-def test_with_one_item_that_is_not_there_nothing_is_decided(vectors):
+def test_an_unknown_item_makes_the_whole_decision_fail(vectors):
     request = {"json": {"ids": [1, 2, 99], "tags": ["new"]}}
     assert vectors.code("POST", "/api/decisions", **request) == (404, "not_found")
     assert "new" not in {one.name for one in vectors.collection.tags()}
 
 
 @pytest.mark.parametrize("ids", [[], [0], ["1"], [1.5], [True], 1, None, [2**63], [1] * 10_001])
-def test_decisions_about_items_that_are_none(reading, ids):
+def test_decisions_about_invalid_items(reading, ids):
     request = {"json": {"ids": ids, "tags": ["new"]}}
     assert reading["vectors"].code("POST", "/api/decisions", **request) == (422, "invalid")
 
 
-def test_at_most_a_hundred_items_are_told(vectors):
+def test_at_most_a_hundred_items_are_reported(vectors):
     rows = np.random.default_rng(1).normal(size=(70, 4)).astype(np.float32)
     vectors.collection.add([NewItem(vector_content("", row), row) for row in rows])
     answer = vectors.post("/api/decisions", json={"ids": [*range(1, 111)], "tags": ["new"]}).json()
@@ -782,7 +782,7 @@ def test_answers_to_questions_are_one_change(vectors):
 @pytest.mark.parametrize(
     "given", [[], [{}], [{"id": 1}], [{"id": 1, "no": [" "]}], [{"id": 1, "by": "x"}], {}]
 )
-def test_answers_that_make_no_sense(reading, given):
+def test_invalid_answers(reading, given):
     request = {"json": {"answers": given}}
     assert reading["vectors"].code("POST", "/api/answers", **request) == (422, "invalid")
 
@@ -843,7 +843,7 @@ def test_tags_that_cannot_be_renamed(reading):
     assert listed(client) == before
 
 
-def test_tags_become_one(vectors):
+def test_tags_are_merged(vectors):
     change = {"tags": ["light", "dark"], "into": "any"}
     answer = vectors.post("/api/tags/merge", json=change).json()
     assert answer["change"]["kind"] == "merge_tags"
@@ -862,7 +862,7 @@ def test_a_tag_is_deleted_and_brought_back(vectors):
     answer = vectors.post("/api/tags/delete", json={"tag": "dark"}).json()
     assert (answer["change"]["kind"], answer["change"]["items"]) == ("delete_tag", 16)
     assert listed(vectors)[0] == ["light", "Places|Rome", "Places"]
-    assert vectors.collection.item(1).no == []  # nor is it known that it was rejected
+    assert vectors.collection.item(1).no == []  # nor that it was rejected
     vectors.post("/api/tags/delete", json={"tag": "Places"})
     assert listed(vectors)[0] == ["light", "Places|Rome"]
     assert "dark" not in {one.tag for one in vectors.collection.suggest(2)}
@@ -877,7 +877,7 @@ def test_a_tag_is_deleted_and_brought_back(vectors):
 # Changes.
 
 
-def test_changes_are_told_the_latest_first_and_taken_back(vectors):
+def test_changes_are_listed_latest_first_and_undone(vectors):
     for tag in ("one", "two"):
         vectors.post("/api/items/31/tags", json={"tags": [tag]})
     found = vectors.get("/api/changes?limit=3").json()["changes"]
@@ -891,7 +891,7 @@ def test_changes_are_told_the_latest_first_and_taken_back(vectors):
     ]
 
 
-def test_what_a_change_did_is_told_tag_by_tag(vectors):
+def test_changes_are_described_tag_by_tag(vectors):
     def said(address, **body):
         return vectors.post(address, json=body).json()["change"]["said"]
 
@@ -915,7 +915,7 @@ def test_what_a_change_did_is_told_tag_by_tag(vectors):
     assert said("/api/tags/rename", old="sunset", new="dusk") == "renamed sunset to dusk (3 items)"
     assert said("/api/tags/merge", tags=["t0", "t1"], into="t2") == "merged t0 and t1 (1 item)"
     assert said("/api/tags/delete", tag="dusk") == "deleted dusk (3 items)"
-    # Whatever came later, each is told as it was then.
+    # Each is described as it was then, whatever came later.
     assert listed()[:7] == [
         "deleted dusk (3 items)",
         "merged t0 and t1 (1 item)",
@@ -934,12 +934,12 @@ def test_what_a_change_did_is_told_tag_by_tag(vectors):
     assert vectors.post("/api/undo").json()["undone"]["said"] == "deleted dusk (3 items)"
     assert listed()[:3] == [
         "took back a change to 3 items",
-        "deleted a tag of 3 items",  # the log knows no more of what was undone
+        "deleted a tag of 3 items",  # the log has no details of undone changes
         "merged t0 and t1 (1 item)",
     ]
 
 
-def test_what_a_large_change_did_is_told_in_short(vectors, monkeypatch):
+def test_large_changes_are_summarized(vectors, monkeypatch):
     vectors.post("/api/decisions", json={"ids": [31, 32, 33], "tags": ["dusk"]})
     for limit, value, wanted in [
         ("_MOST_ITEMS", 2, "changed tags of 3 items"),
@@ -951,7 +951,7 @@ def test_what_a_large_change_did_is_told_in_short(vectors, monkeypatch):
             assert vectors.get("/api/changes?limit=1").json()["changes"][0]["said"] == wanted
 
 
-def test_where_there_is_nothing_to_take_back(vectors):
+def test_undo_without_changes(vectors):
     for _ in range(4):
         assert vectors.post("/api/undo").json()["undone"] is not None
     assert vectors.post("/api/undo").json() == {"undone": None}
@@ -994,12 +994,12 @@ def readonly(module_serving):
 
 
 @pytest.mark.parametrize(("method", "address", "request_"), WRITES)
-def test_a_collection_that_is_only_read_refuses_changes(readonly, method, address, request_):
+def test_a_readonly_collection_refuses_changes(readonly, method, address, request_):
     assert readonly.code(method, address, **request_) == (403, "readonly")
     assert files_in(readonly.uploads) == []
 
 
-def test_a_collection_that_is_only_read_is_read(readonly):
+def test_a_readonly_collection_can_be_read(readonly):
     assert_answers(readonly, asked(readonly, json={"id": 7}), 7, 7)
     assert_answers(readonly, asked(readonly, picture(50)), vector_of(readonly, picture(50)))
     assert len(readonly.get("/api/items").json()["items"]) == 10
@@ -1010,7 +1010,7 @@ def test_a_collection_that_is_only_read_is_read(readonly):
 # Errors.
 
 
-def test_methods_and_addresses_that_are_not_known(reading):
+def test_unknown_methods_and_addresses(reading):
     client = reading["vectors"]
     assert client.code("GET", "/api/none") == (404, "not_found")
     assert client.code("GET", "/api") == (404, "not_found")
@@ -1073,7 +1073,7 @@ def test_messages_name_what_is_wrong(reading):
     assert "did you mean 'light'?" in said("GET", "/api/items?tag=lights")
 
 
-def test_large_answers_are_packed(reading):
+def test_large_responses_are_compressed(reading):
     answer = reading["vectors"].get("/api/items?limit=40", headers={"accept-encoding": "gzip"})
     assert answer.headers["content-encoding"] == "gzip"
     assert len(answer.json()["items"]) == 40

@@ -39,14 +39,14 @@ def test_new_and_vanished_files_are_found(served, tmp_path):
     folders.look()
     assert [item.name for item in collection.items()] == ["0.jpg", "1.jpg"]
     before = collection.last_change()
-    folders.look()  # what cannot be read is not tried again
+    folders.look()  # unreadable files are not tried again
     assert collection.last_change() == before
     (tmp_path / "photos" / "0.jpg").unlink()
     folders.look()
     assert collection.ids(state="missing") == [1]
 
 
-def test_what_is_taken_back_or_forgotten_does_not_come_again(served, tmp_path):
+def test_undone_and_forgotten_files_do_not_return(served, tmp_path):
     folders, collection = FollowedFolders(served), served.collection
     put(tmp_path, 1)
     folders.look()
@@ -60,13 +60,13 @@ def test_what_is_taken_back_or_forgotten_does_not_come_again(served, tmp_path):
     collection.forget(new)
     folders.look()
     assert collection.ids() == [1]
-    put(tmp_path, 2, picture(11))  # another content is another file
+    put(tmp_path, 2, picture(11))  # different content is a different file
     os.utime(tmp_path / "photos" / "2.jpg", ns=(10**18 + 99, 10**18 + 99))
     folders.look()
     assert [item.name for item in collection.items()] == ["0.jpg", "2.jpg"]
 
 
-def test_a_folder_that_is_away_is_told_once_and_may_come_back(served, tmp_path, caplog):
+def test_a_missing_folder_is_reported_once_and_may_return(served, tmp_path, caplog):
     folders = FollowedFolders(served)
     (tmp_path / "photos").rename(tmp_path / "away")
     with caplog.at_level(logging.WARNING, "nearlabel.service"):
@@ -80,7 +80,7 @@ def test_a_folder_that_is_away_is_told_once_and_may_come_back(served, tmp_path, 
     assert len(served.collection.ids()) == 2
 
 
-def test_the_thread_looks_until_it_is_told_to_end(served, tmp_path):
+def test_the_thread_scans_until_it_is_stopped(served, tmp_path):
     folders = FollowedFolders(served, every=0.01)
     folders.start()
     put(tmp_path, 4)
@@ -94,7 +94,7 @@ def test_the_thread_looks_until_it_is_told_to_end(served, tmp_path):
     assert len(served.collection.ids()) == 2
 
 
-def test_a_long_look_is_ended_between_files(served, tmp_path, monkeypatch):
+def test_a_long_scan_can_be_stopped_between_files(served, tmp_path, monkeypatch):
     monkeypatch.setattr("nearlabel.collection.indexing._FILES_AT_ONCE", 1)
     for number in range(10, 40):
         put(tmp_path, number)

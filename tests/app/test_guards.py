@@ -1,4 +1,4 @@
-"""Who may call the service, by which name and from which page; and how large a request may be."""
+"""Checks of host, origin, token and size of a request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nearlabel.app.responses import Refusal
 from nearlabel.app.service_settings import ServiceSettings
 
 TOKEN = "a-token-of-many-letters"
-CHANGE = {"json": {"tags": ["light"]}}  # which the item has already
+CHANGE = {"json": {"tags": ["light"]}}  # the item already has it
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def guarded(module_serving):
     return module_serving("vectors", host="0.0.0.0", token=TOKEN)
 
 
-# By which name.
+# Host names.
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_name_that_it_listens_on_is_its_own(tmp_path):
         check_host({}, settings)
 
 
-# From which page.
+# Origins.
 
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1", "https://127.0.0.1", "HTTP://127.0.0.1"])
@@ -121,7 +121,7 @@ def test_other_pages_may_change_nothing(client, origin):
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_what_a_browser_says_of_another_site_is_believed(client, site):
+def test_requests_that_a_browser_marks_as_cross_site_are_refused(client, site):
     headers = {"sec-fetch-site": site}
     refused = (403, "origin_refused")
     assert client.code("POST", "/api/items/1/tags", headers=headers) == refused
@@ -145,13 +145,13 @@ def test_our_own_page_and_programs_may_read_and_change(client, site):
     assert client.post("/api/items/1/tags", headers=headers, **CHANGE).status_code == 200
 
 
-def test_an_origin_is_not_looked_at_where_nothing_changes():
+def test_the_origin_is_not_checked_for_reads():
     check_site("GET", {"origin": "http://evil.example"})  # no answer may be read there anyway
     with pytest.raises(Refusal):
         check_site("QUERY", {"origin": "http://evil.example"})
 
 
-# With which token.
+# Tokens.
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_an_origin_is_not_looked_at_where_nothing_changes():
         ("BREW", "/api/items"),
     ],
 )
-def test_without_the_token_nothing_is_told(guarded, method, address):
+def test_without_the_token_nothing_is_revealed(guarded, method, address):
     answer = guarded.request(method, address)
     assert answer.status_code == 401
     assert answer.json()["error"]["code"] == "token_needed"
@@ -192,13 +192,13 @@ def test_a_browser_without_the_token_is_sent_to_the_login(guarded):
     assert guarded.get("/api/items", headers=headers).status_code == 401
 
 
-def test_whoever_has_the_token_is_answered(guarded):
+def test_requests_with_the_token_are_answered(guarded):
     headers = {"authorization": f"Bearer {TOKEN}"}
     assert guarded.get("/api/items", headers=headers).status_code == 200
     assert guarded.post("/api/items/1/tags", headers=headers, **CHANGE).status_code == 200
 
 
-def test_the_token_does_not_open_the_door_for_other_sites(guarded):
+def test_the_token_does_not_allow_cross_site_requests(guarded):
     headers = {"authorization": f"Bearer {TOKEN}", "origin": "http://evil.example"}
     assert guarded.code("POST", "/api/undo", headers=headers) == (403, "origin_refused")
     headers = {"authorization": f"Bearer {TOKEN}", "host": "evil.example"}
@@ -226,7 +226,7 @@ def test_the_token_does_not_open_the_door_for_other_sites(guarded):
         ("GET", "/static/none.js", 404, {}),
     ],
 )
-def test_every_answer_closes_the_doors_of_a_browser(client, method, address, status, headers):
+def test_every_response_has_security_headers(client, method, address, status, headers):
     answer = client.request(method, address, headers=headers)
     assert answer.status_code == status
     for name, value in HEADERS.items():
@@ -244,7 +244,7 @@ def test_nothing_may_be_loaded_or_framed_from_elsewhere():
     assert {*policy["script-src"].split()} == {"'self'"}
 
 
-def test_errors_that_nobody_foresaw_close_the_doors_too(client, monkeypatch):
+def test_unexpected_errors_have_security_headers_too(client, monkeypatch):
     def fail():
         raise KeyError("secret")
 
@@ -254,24 +254,24 @@ def test_errors_that_nobody_foresaw_close_the_doors_too(client, monkeypatch):
     assert HEADERS.items() <= dict(answer.headers).items()
 
 
-# How large, and how slow.
+# Size and speed.
 
 
 @pytest.mark.parametrize("length", ["x", "-1", "+5", "1e3", "٣", "1,1", "0x10", "5 5", ""])
-def test_lengths_that_are_none(client, length):
+def test_invalid_content_lengths(client, length):
     headers = {b"content-length": length.encode()}
     assert client.code("POST", "/api/undo", headers=headers)[0] == 400
 
 
 @pytest.mark.parametrize("length", ["5001", "9" * 18, "9" * 5000, "0005001"])
-def test_what_says_that_it_is_too_large_is_not_read(client, length):
+def test_a_body_declared_too_large_is_not_read(client, length):
     answer = client.post("/api/undo", headers={"content-length": length})
     assert answer.status_code == 413
     assert answer.headers["connection"] == "close"
     assert "at most" in answer.json()["error"]["message"]
 
 
-def test_what_does_not_say_how_large_it_is_may_not_be_larger(client):
+def test_a_body_of_undeclared_length_is_limited_too(client):
     def parts(n):
         return (b" " * 1000 for _ in range(n))
 
@@ -284,7 +284,7 @@ def test_what_does_not_say_how_large_it_is_may_not_be_larger(client):
 
 
 def answer_of(app, messages, **settings):
-    """What a guarded application sends, where a client sends these messages, at these times."""
+    """The response of a guarded application to messages sent at given times."""
     sent = []
 
     async def receive():
@@ -318,14 +318,14 @@ def body(seconds, size, more=True):
     return seconds, {"type": "http.request", "body": bytes(size), "more_body": more}
 
 
-def test_a_body_that_does_not_come_is_not_waited_for():
+def test_a_missing_body_times_out():
     sent = answer_of(reading, iter([body(0, 5), body(60, 5)]), seconds=0.05)
     assert sent[0]["status"] == 408
     assert (b"connection", b"close") in sent[0]["headers"]
     assert b"too_slow" in sent[1]["body"]
 
 
-def test_a_body_that_trickles_is_not_waited_for():
+def test_a_slow_body_times_out():
     sent = answer_of(reading, (body(0.02, 1) for _ in range(1000)), seconds=0.1)
     assert sent[0]["status"] == 408
 

@@ -1,4 +1,4 @@
-"""Processes that serve anybody: raw bytes, slow clients, signals and kills."""
+"""Server processes with hostile clients: raw bytes, slow clients, signals and kills."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ for module in ("fastapi", "uvicorn", "python_multipart", "prometheus_client", "P
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs signals and fork")
 
 MOST = 2**20  # bytes of a request
-SHORT = 0.5  # seconds in which a request must arrive, where that is tested
+SHORT = 0.5  # seconds in which a request must arrive, in tests of this limit
 TAGS = [letter * 900 for letter in "abcdefghijklmnopqrst"]
 
 
 def make_collection(path, n=250):
-    """A collection whose items make answers of several megabytes."""
+    """A collection with responses of several megabytes."""
     rows = np.random.default_rng(0).normal(size=(n, 4)).astype(np.float32)
     with Collection.create(path, kind="vectors") as collection:
         named = [(f"v{number}", row) for number, row in enumerate(rows)]
@@ -49,7 +49,7 @@ def make_collection(path, n=250):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """The command as people start it."""
+    """The command as started by users."""
     folder = tmp_path_factory.mktemp("server")
     make_collection(folder / "c", 40)
     words = [str(folder / "c"), "--max-upload", "1", "--log", "json"]
@@ -66,13 +66,13 @@ def nursery(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def impatient(nursery, tmp_path_factory):
-    """A server that waits for half a second."""
+    """A server with a timeout of half a second."""
     folder = tmp_path_factory.mktemp("impatient")
     make_collection(folder / "c")
     return nursery.server(str(folder / "c"), seconds=SHORT)
 
 
-# Requests that are not as they should be.
+# Invalid requests.
 
 HOST = b"Host: 127.0.0.1"
 CLOSE = b"Connection: close"
@@ -80,7 +80,7 @@ JSON = b"Content-Type: application/json"
 
 
 def request(line, *headers, body=b""):
-    """A request with what every one needs; the connection ends with it."""
+    """A request with the required headers, after which the connection is closed."""
     return b"\r\n".join([line + b" HTTP/1.1", HOST, CLOSE, *headers, b"", body])
 
 
@@ -137,7 +137,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: ascii(path[:50]))
-def test_addresses_lead_nowhere_else(server, path):
+def test_addresses_cannot_reach_other_files(server, path):
     answer = server.answer(got(path))
     assert answer.status in (404, 422)
     assert answer.code in ("not_found", "invalid")
@@ -305,7 +305,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_each_hostile_request_has_its_refusal(server, name):
+def test_each_hostile_request_is_refused(server, name):
     content, wanted, code = HOSTILE[name]
     statuses = wanted if isinstance(wanted, tuple) else (wanted,)
     answer = server.answer(content, is_all=None in statuses)
@@ -316,7 +316,7 @@ def test_each_hostile_request_has_its_refusal(server, name):
     assert server.is_well()
 
 
-def test_what_is_refused_changes_nothing(server):
+def test_refused_requests_change_nothing(server):
     assert json.loads(server.request("GET", "/api/changes").body)["changes"][0]["number"] == 2
 
 
@@ -334,8 +334,8 @@ def test_requests_in_one_piece_are_answered_in_their_order(server):
     ]
 
 
-def test_a_refused_body_is_not_taken_for_a_request(server):
-    """What follows a refused head on the same connection must not be answered by itself."""
+def test_a_refused_body_is_not_parsed_as_a_request(server):
+    """Bytes after a refused head must not be answered as a request."""
     inner = got(b"/api/items/1").replace(CLOSE, b"Connection: keep-alive")
     outer = posted(inner, b"Origin: null").replace(CLOSE + b"\r\n", b"", 1)
     received = server.everything(outer + got(b"/api/items/2"))
@@ -357,7 +357,7 @@ def test_too_many_connections_are_refused_and_forgotten(server):
     assert server.is_well()
 
 
-def test_clients_that_go_away_are_forgotten(server):
+def test_disconnected_clients_are_forgotten(server):
     for _ in range(50):
         with server.connected() as connection:
             connection.sendall(got(b"/api/items?limit=1000"))
@@ -394,10 +394,10 @@ def guarded(nursery, tmp_path_factory):
         b"http://127.0.0.1/api/health",
     ],
 )
-def test_without_a_token_nothing_is_told(guarded, path):
+def test_without_a_token_nothing_is_revealed(guarded, path):
     server, token = guarded
     answer = server.answer(got(path))
-    if path == b"/api/health/../items":  # which begins as an open address, and is none
+    if path == b"/api/health/../items":  # it only begins like a public address
         assert answer.status == 404
     else:
         assert (answer.status, answer.code) == (401, "token_needed")
@@ -406,7 +406,7 @@ def test_without_a_token_nothing_is_told(guarded, path):
     assert server.answer(got(b"/api/items", bearer + token.encode())).status == 200
 
 
-def test_the_token_and_queries_are_in_no_log(guarded, nursery):
+def test_the_token_and_queries_are_not_logged(guarded, nursery):
     server, token = guarded
     server.answer(got(f"/api/items?token={token}&q=secret-word".encode()))
     server.answer(got(b"/secret", b"Authorization: Bearer " + token.encode()))
@@ -423,7 +423,7 @@ def test_the_token_and_queries_are_in_no_log(guarded, nursery):
 
 
 def trickled(connection, content, pause):
-    """Send byte by byte until all is sent, or the server has had enough."""
+    """Send byte by byte until all is sent, or the server closes the connection."""
     connection.setblocking(True)
     for at in range(len(content)):
         try:
@@ -440,7 +440,7 @@ def trickled(connection, content, pause):
             return
 
 
-def test_a_head_that_comes_byte_by_byte(impatient):
+def test_a_head_sent_byte_by_byte(impatient):
     content = got(b"/api/health", b"X: " + b"x" * 10_000)
     begin = time.monotonic()
     with impatient.connected() as connection:
@@ -450,11 +450,11 @@ def test_a_head_that_comes_byte_by_byte(impatient):
     assert impatient.is_well()
 
 
-def test_a_connection_on_which_nothing_comes(impatient):
+def test_an_idle_connection(impatient):
     assert impatient.everything(b"") == b""
 
 
-def test_a_second_head_that_does_not_end(impatient):
+def test_an_endless_second_head(impatient):
     with impatient.connected() as connection:
         connection.sendall(got(b"/api/health").replace(CLOSE + b"\r\n", b""))
         assert connection.recv(2**16).startswith(b"HTTP/1.1 200")
@@ -463,7 +463,7 @@ def test_a_second_head_that_does_not_end(impatient):
 
 
 @pytest.mark.parametrize("address", [b"/api/tag", b"/api/decisions", b"/api/items"])
-def test_a_body_that_comes_byte_by_byte(impatient, address):
+def test_a_body_sent_byte_by_byte(impatient, address):
     content = posted(b'{"id": ' + b" " * 10_000 + b"1}", to=address)
     head, _, body = content.partition(b"\r\n\r\n")
     with impatient.connected() as connection:
@@ -474,13 +474,13 @@ def test_a_body_that_comes_byte_by_byte(impatient, address):
     assert impatient.is_well()
 
 
-def test_a_form_that_does_not_come(impatient):
+def test_a_form_that_never_arrives(impatient):
     headers = (b"Content-Type: multipart/form-data; boundary=b", b"Content-Length: 1000")
     content = request(b"POST /api/items", *headers, body=b"--b\r\n")
     assert impatient.answer(content).status == 408
 
 
-def test_a_reader_that_does_not_read(impatient):
+def test_a_client_that_does_not_read(impatient):
     whole = len(impatient.everything(got(b"/api/items?limit=1000")))
     with socket.socket() as connection:
         connection.settimeout(PATIENCE)
@@ -506,7 +506,7 @@ def test_many_slow_clients_do_not_keep_others_waiting(impatient):
 
 
 def assert_whole(folder, tag, ids):
-    """A collection that can be opened, and has what it was told."""
+    """Check that a collection can be opened and has the acknowledged changes."""
     with Collection(folder) as collection:
         assert collection.notes == []
         assert collection.ids(tag) == ids
@@ -514,7 +514,7 @@ def assert_whole(folder, tag, ids):
 
 
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
-def test_a_request_under_way_is_answered_at_the_end(nursery, tmp_path, kind):
+def test_a_request_in_progress_is_answered_at_shutdown(nursery, tmp_path, kind):
     make_collection(tmp_path / "c", 40)
     server = nursery.server(str(tmp_path / "c"))
     body = json.dumps({"ids": [1, 2, 3], "tags": ["last"]}).encode()
@@ -532,8 +532,8 @@ def test_a_request_under_way_is_answered_at_the_end(nursery, tmp_path, kind):
     assert_whole(tmp_path / "c", "last", [1, 2, 3])
 
 
-def test_a_server_that_is_told_to_end_at_once(nursery, tmp_path):
-    """When it has not even loaded what it learned before."""
+def test_a_server_stopped_right_after_its_start(nursery, tmp_path):
+    """Before it has loaded its model."""
     make_collection(tmp_path / "c")
     server = nursery.server(str(tmp_path / "c"))
     server.tell(signal.SIGTERM)
@@ -568,7 +568,7 @@ class Writer(threading.Thread):
 
 
 def assert_kept(folder, uploads, acknowledged):
-    """All that was acknowledged is there: items, their tags and their files."""
+    """Check that everything acknowledged is there: items, their tags and their files."""
     with Collection(folder, readonly=True) as collection:
         items = {item.id: item for item in collection.items()}
     for number, id in acknowledged.items():
@@ -579,7 +579,7 @@ def assert_kept(folder, uploads, acknowledged):
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(30, marks=pytest.mark.slow)])
-def test_what_was_acknowledged_survives_a_kill(nursery, tmp_path, kills):
+def test_acknowledged_changes_survive_a_kill(nursery, tmp_path, kills):
     Collection.create(tmp_path / "c.nearlabel", features="moments").close()
     acknowledged, chance, numbers = {}, random.Random(kills), itertools.count()
     for _ in range(kills):

@@ -1,4 +1,4 @@
-"""Tokens and the cookies that are made of them."""
+"""Tokens, and the cookies derived from them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_token_in_a_header(scheme):
 def test_headers_without_the_token(given):
     assert not is_logged_in({"authorization": given}, TOKEN)
     cookie = f"{COOKIE}={cookie_of(TOKEN, FAR)}"
-    if given.lower().startswith("bearer "):  # whoever shows a wrong one is not let in otherwise
+    if given.lower().startswith("bearer "):  # a wrong one is not ignored
         assert not is_logged_in({"authorization": given, "cookie": cookie}, TOKEN)
 
 
@@ -87,18 +87,18 @@ def test_our_cookie_is_found_among_others(others):
         cookie_of(TOKEN, FAR).upper(),
         f'"{cookie_of(TOKEN, FAR)}"',
         f"{'9' * 5000}.x",
-        '"' + "\\" * 60_000 + '"',  # which takes the standard library long
+        '"' + "\\" * 60_000 + '"',  # slow in the standard library
         "²³.x",
         "\xff\x00",
         TOKEN,
     ],
 )
-def test_cookies_that_are_forged_or_too_old(cookie):
+def test_forged_and_expired_cookies(cookie):
     assert not is_logged_in({"cookie": f"{COOKIE}={cookie}"}, TOKEN)
     assert not is_logged_in({"cookie": f"other={cookie_of(TOKEN, FAR)}"}, TOKEN)
 
 
-def test_a_cookie_ends_with_its_time(monkeypatch):
+def test_a_cookie_expires(monkeypatch):
     headers = {"cookie": f"{COOKIE}={cookie_of(TOKEN, FAR)}"}
     for now, is_let_in in [(FAR - 1, True), (FAR, False), (FAR + 1, False)]:
         monkeypatch.setattr("nearlabel.app.logins.time", SimpleNamespace(time=lambda now=now: now))
@@ -191,7 +191,7 @@ def test_forms_without_a_token(client):
         "/\0/evil.example",
     ],
 )
-def test_a_login_does_not_lead_elsewhere(client, target):
+def test_a_login_does_not_redirect_elsewhere(client, target):
     answer = login(client, next=target)
     assert answer.status_code == 303
     place = answer.headers["location"]
@@ -209,7 +209,7 @@ def test_the_page_shows_the_target_only_as_text(client):
     assert "<script>alert" not in answer.text
 
 
-def test_where_no_token_is_needed_there_is_no_login(module_serving):
+def test_there_is_no_login_without_a_token(module_serving):
     client = module_serving("vectors")
     assert client.get("/login?next=//evil.example").headers["location"] == "/"
     answer = client.post("/login", data={"token": "x", "next": "//evil.example"})

@@ -1,7 +1,7 @@
-"""The description of the interface is true: whatever it allows is answered as it says.
+"""The OpenAPI description is correct: responses are as described.
 
-Schemathesis makes requests of the description, such as it allows and such as it does not, and
-compares what is answered with it.
+Schemathesis generates valid and invalid requests from the description, and
+compares the responses with it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ pytest.importorskip("schemathesis")
 import schemathesis
 from schemathesis.engine import events, from_schema
 
-# What is accepted depends on the collection, as the width of vectors, and on more than a schema can
-# say, as that no tag is given twice.
+# What is accepted depends on the collection, such as the width of vectors, and on rules that a
+# schema cannot express, such as that no tag is given twice.
 LEFT_OUT = ["positive_data_acceptance"]
 DETERMINISTIC = ["examples", "coverage"]
 ALL = [*DETERMINISTIC, "fuzzing", "stateful"]
-# Addresses that take the same as /api/tag and /api/answers.
+# Addresses with the same input as /api/tag and /api/answers.
 ALIKE = ["/api/retrieve", "/api/similar", "/api/decisions", "/api/items/{id}/tags"]
 FILES = st.one_of(
     st.sampled_from([picture(n) for n in (0, 1, 50, 51)]),
@@ -31,13 +31,13 @@ FILES = st.one_of(
 
 @pytest.fixture(scope="module", autouse=True)
 def some_files():
-    """Among the files that are sent are some that a collection takes."""
+    """Some of the files sent are valid pictures or texts."""
     schemathesis.openapi.format("binary", FILES)
     schemathesis.openapi.media_type("image/*", FILES)
 
 
 def examined(client, phases, examples, tags=None):
-    """How many requests were made, and what was wrong with their answers."""
+    """The number of requests, and the problems found in their responses."""
     config = schemathesis.Config(seed=0)
     schema = schemathesis.openapi.from_asgi("/api/openapi.json", client.app, config=config)
     if tags:
@@ -72,7 +72,7 @@ def served(module_serving, kind):
         ("pictures", ["items"]),
     ],
 )
-def test_answers_are_as_described(module_serving, kind, tags):
+def test_responses_are_as_described(module_serving, kind, tags):
     count, faults = examined(served(module_serving, kind), DETERMINISTIC, 1, tags)
     assert faults == []
     assert count > 50
@@ -80,7 +80,7 @@ def test_answers_are_as_described(module_serving, kind, tags):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["vectors", "texts", "pictures", "nothing"])
-def test_thousands_of_answers_are_as_described(module_serving, kind):
+def test_thousands_of_responses_are_as_described(module_serving, kind):
     client = served(module_serving, kind)
     count, faults = examined(client, ALL, 300)
     assert faults == []
@@ -88,7 +88,7 @@ def test_thousands_of_answers_are_as_described(module_serving, kind):
     assert client.collection.verify()
 
 
-def test_what_is_wrong_is_found(module_serving, monkeypatch):
+def test_wrong_descriptions_are_found(module_serving, monkeypatch):
     client = served(module_serving, "vectors")
 
     def fail():
@@ -99,7 +99,7 @@ def test_what_is_wrong_is_found(module_serving, monkeypatch):
     assert "not_a_server_error" in str(faults)
 
 
-def test_every_address_tells_how_it_refuses(module_serving):
+def test_every_address_documents_its_errors(module_serving):
     described = served(module_serving, "vectors").app.openapi()
     assert "/metrics" not in described["paths"]
     for path, methods in described["paths"].items():

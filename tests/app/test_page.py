@@ -30,7 +30,7 @@ VIEWS = ("/", "/items/1", "/review", "/review?tag=red", "/tags", "/changes", "/s
 
 
 def chromium() -> str:
-    """The browser; skips the tests where there is none."""
+    """The browser; tests are skipped without one."""
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if found is None:
         if os.environ.get("NEARLABEL_REQUIRE_BROWSER"):
@@ -77,7 +77,7 @@ def pictures(tmp_path_factory):
 
 @pytest.fixture
 def collection(pictures, tmp_path):
-    """The address of a fresh copy of the collection, and a function that opens it to look."""
+    """The address of a new copy of the collection, and a function that opens it."""
     shutil.copytree(pictures / "made", tmp_path / "photos.nearlabel")
     with served(tmp_path / "photos.nearlabel") as address:
         yield address
@@ -87,8 +87,8 @@ def collection(pictures, tmp_path):
 def look(browser, address, refused="nothing is", asked=None, **options):
     """A page whose every request stays on this machine, without errors in its console.
 
-    But for those that begin with `refused`, which are about answers of the service. What is asked
-    in a dialog is noted in `asked`, and agreed to; without this list there must be none.
+    Errors that begin with `refused` are allowed: they are about responses of the service. Questions
+    of dialogs are added to `asked` and confirmed; without this list there must be none.
     """
     wrong = []
     context = browser.new_context(base_url=address, **options)
@@ -122,7 +122,7 @@ def suggested(page):
 
 
 def drop(page, *paths, kinds=("dragEnter", "dragOver", "drop")):
-    """Drop files or folders on a page, as a person does."""
+    """Drop files or folders on a page."""
     session = page.context.new_cdp_session(page)
     data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
     for kind in kinds:
@@ -134,7 +134,7 @@ def item(page, id):
     return page.request.get(f"/api/items/{id}").json()
 
 
-def test_a_picture_is_asked_about_kept_and_taken_back(browser, collection, tmp_path):
+def test_a_picture_is_dropped_kept_and_undone(browser, collection, tmp_path):
     (tmp_path / "new.jpg").write_bytes(painted("green", 100))
     (tmp_path / "other.jpg").write_bytes(painted("green", 101))
     with look(browser, collection) as page:
@@ -145,7 +145,7 @@ def test_a_picture_is_asked_about_kept_and_taken_back(browser, collection, tmp_p
         assert page.locator("#own-preview").evaluate("image => image.naturalWidth") == 64
         voters = page.locator(".suggestion").first.locator(".near")
         assert voters.count() >= 1
-        assert re.search(r"\d\.\d{3}", voters.first.inner_text())  # how far it is
+        assert re.search(r"\d\.\d{3}", voters.first.inner_text())  # progress
         groups = page.locator("#near h3 a").all_inner_texts()
         assert groups[0] == "green"
         assert page.locator("#near .strip").first.locator("img").count() == 3
@@ -155,7 +155,7 @@ def test_a_picture_is_asked_about_kept_and_taken_back(browser, collection, tmp_p
         page.wait_for_url("**/items/28")
         page.wait_for_selector(".own .chip")
         assert page.locator(".own .chip a").all_inner_texts() == ["green"]
-        assert "green" not in suggested(page)  # what a machine says is not mixed with it
+        assert "green" not in suggested(page)  # suggestions are shown separately
         assert item(page, 28)["accepted"] == ["green"]
         assert item(page, 28)["name"] == "new.jpg"
 
@@ -252,13 +252,13 @@ def test_several_files_are_asked_about_in_turn(browser, collection, tmp_path):
         page.wait_for_selector("section.page .tile")
         tile = page.locator(".tile img").first
         for event, is_own in (("dragstart", True), ("dragend", False)):
-            tile.dispatch_event(event)  # a picture of the page itself is dragged, or no more
+            tile.dispatch_event(event)  # a picture of the page itself is dragged, or nothing
             drop(page, tmp_path / "c.jpg", kinds=["dragEnter", "dragOver"])
             assert page.locator("#drop").is_hidden() == is_own
-        page.wait_for_selector("#drop", state="hidden")  # nothing moves there any more
+        page.wait_for_selector("#drop", state="hidden")  # animations are disabled
 
 
-def test_answers_that_are_slow_or_do_not_come(browser, collection):
+def test_slow_and_missing_responses(browser, collection):
     with look(browser, collection, "Failed to load") as page:
         page.goto("/items/10")
         page.wait_for_selector("#groups-title")
@@ -297,7 +297,7 @@ def test_answers_that_are_slow_or_do_not_come(browser, collection):
         assert len(item(page, first)["no"]) == 3
 
 
-def test_a_tag_that_is_refused_keeps_no_picture(browser, collection, tmp_path):
+def test_a_refused_tag_does_not_store_the_picture(browser, collection, tmp_path):
     (tmp_path / "new.jpg").write_bytes(painted("green", 100))
     with look(browser, collection, "Failed to load") as page:
         page.goto("/tags")
@@ -330,7 +330,7 @@ def test_undo_in_a_window_that_is_out_of_date_asks_again(browser, collection):
         assert "elsewhere" not in item(page, 1)["tags"]
 
 
-def test_what_is_not_there_is_told_on_a_page(browser, collection):
+def test_missing_pages_show_an_error(browser, collection):
     with look(browser, collection, "Failed to load") as page:
         page.goto("/items/999")
         assert page.locator(".error").inner_text() == "The collection has no item 999."
@@ -368,7 +368,7 @@ def test_questions_are_answered_by_keys_alone(browser, collection):
 
         second = current()
         assert second != first
-        for key in "123":  # whatever was marked before, the third is marked in the end
+        for key in "123":  # in the end the third is marked, whatever was marked before
             mark = page.locator(f".question[data-id='{second}'] .mark").nth(int(key) - 1)
             if (mark.get_attribute("aria-pressed") == "true") != (key == "3"):
                 page.keyboard.press(key)
@@ -384,7 +384,7 @@ def test_questions_are_answered_by_keys_alone(browser, collection):
         third = current()
         page.keyboard.down("n")
         answered(3)
-        page.keyboard.down("n")  # it is held, which answers no other question
+        page.keyboard.down("n")  # the key is held, which must not answer the next question
         page.keyboard.up("n")
         assert item(page, third)["tags"] == []
         assert {"red", "green", "blue"} <= {*item(page, third)["no"]}
@@ -407,7 +407,7 @@ def test_questions_are_answered_by_keys_alone(browser, collection):
         assert page.locator("#keys").is_visible()
 
 
-def test_one_tag_at_a_time_ends_when_it_gets_poor(browser, collection):
+def test_review_of_one_tag_ends_after_many_noes(browser, collection):
     with look(browser, collection) as page:
         page.goto("/tags")
         page.click("tr:has-text('red') >> text=Find more")
@@ -484,7 +484,7 @@ def test_the_grid_is_searched_filtered_and_tagged_in_bulk(browser, collection):
         page.fill("#selection [name=tags]", f"{MARKUP}; new")
         page.press("#selection [name=tags]", "Enter")
         page.wait_for_function("() => document.querySelectorAll('.tile').length === 16")
-        assert not page.locator("#selection").is_visible()  # those two are not shown any more
+        assert not page.locator("#selection").is_visible()  # those two are no longer shown
         page.goto("/?tag=new")
         assert page.locator(".tile").count() == 2
         assert page.locator(".tile .chip").first.inner_text() == MARKUP
@@ -492,7 +492,7 @@ def test_the_grid_is_searched_filtered_and_tagged_in_bulk(browser, collection):
         page.wait_for_selector("text=has no tag")
 
 
-def test_a_long_grid_keeps_only_what_is_near(browser, tmp_path):
+def test_a_long_grid_keeps_only_near_tiles(browser, tmp_path):
     with Collection.create(tmp_path / "many", kind="vectors") as many:
         vectors = np.random.default_rng(0).normal(size=(1500, 4)).astype(np.float32)
         many.add(
@@ -540,7 +540,7 @@ def test_views_are_accessible_on_a_phone_and_in_the_dark(browser, collection):
 
 
 def serious(results):
-    """What axe found, without what is minor."""
+    """The violations found by axe, without minor ones."""
     return [
         (one["id"], [node["html"][:120] for node in one["nodes"][:3]])
         for one in results.response["violations"]

@@ -1,4 +1,4 @@
-"""Logs: a line for each request, and nothing in it that may be secret."""
+"""Logs: one line per request, without secrets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def client(module_serving):
 
 @pytest.fixture(autouse=True)
 def as_before():
-    """What tests do to loggers is taken back."""
+    """Restore loggers after each test."""
     loggers = [logging.getLogger(name) for name in NAMES]
     before = [(one.handlers, one.propagate, one.level) for one in loggers]
     yield
@@ -38,7 +38,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def logged(monkeypatch):
-    """What is written to standard error where logs have a form."""
+    """The log on standard error in a given format."""
 
     def set_up(form, stream=None):
         written = io.StringIO() if stream is None else stream
@@ -114,7 +114,7 @@ def test_errors_are_logged_once_with_their_traceback(client, logged, form, monke
         assert request["status"] == 500
 
 
-def test_plain_lines_are_short_and_control_no_terminal(client, logged):
+def test_plain_lines_are_short_and_escape_control_characters(client, logged):
     written = logged("text")
     client.get("/%1b[2J%0a\u202e", headers={"authorization": f"Bearer {TOKEN}"})
     (line,) = written.getvalue().splitlines()
@@ -124,14 +124,14 @@ def test_plain_lines_are_short_and_control_no_terminal(client, logged):
     assert line.endswith(" ms")
 
 
-def test_long_addresses_are_cut(client, logged):
+def test_long_addresses_are_truncated(client, logged):
     written = logged("json")
     client.request("M" * 3000, "/" + "x" * 30_000)
     (line,) = lines(written)
     assert (len(line["path"]), len(line["method"])) == (500, 20)
 
 
-def test_on_a_terminal_only_what_goes_wrong_is_told(client, logged, monkeypatch):
+def test_on_a_terminal_only_problems_are_logged(client, logged, monkeypatch):
     written = logged("auto", Terminal())
     client.get("/api/health")
     assert written.getvalue() == ""
@@ -139,7 +139,7 @@ def test_on_a_terminal_only_what_goes_wrong_is_told(client, logged, monkeypatch)
     assert written.getvalue().endswith(" it is broken\n")
 
 
-def test_elsewhere_all_requests_are_told(client, logged):
+def test_elsewhere_all_requests_are_logged(client, logged):
     written = logged("auto")
     client.get("/api/health")
     assert lines(written)[0]["path"] == "/api/health"

@@ -1,4 +1,4 @@
-"""Figures for Prometheus: requests by their pattern, and what the collection has."""
+"""Metrics for Prometheus: requests by route, and sizes of the collection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def client(module_serving):
 
 
 def figures(client):
-    """All figures, by their names and labels."""
+    """All metrics by name and labels."""
     answer = client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=")
     return {
@@ -49,14 +49,16 @@ def test_requests_are_counted_by_the_pattern_of_their_address(client):
         ("POST", "/api/undo", {"content-length": "9" * 18}, "413"),
     ],
 )
-def test_what_is_refused_is_counted_without_its_address(client, method, address, headers, status):
+def test_refused_requests_are_counted_without_their_address(
+    client, method, address, headers, status
+):
     labels = {"method": method, "route": "none", "status": status}
     before = requests(client, **labels)
     client.request(method, address, headers=headers)
     assert requests(client, **labels) == before + 1
 
 
-def test_clients_cannot_make_ever_more_figures(client):
+def test_clients_cannot_create_time_series(client):
     client.get("/metrics")
     before = len(figures(client))
     for number in range(5):
@@ -94,7 +96,7 @@ def test_requests_under_way_end_also_with_an_error(client):
     assert requests(client, method="GET", route="/api/tags", status="500") == 1
 
 
-def test_figures_follow_the_collection(client):
+def test_metrics_follow_the_collection(client):
     before = figures(client)
     assert before["nearlabel_items", ("state", "tagged")] == 29
     assert before["nearlabel_items", ("state", "untagged")] == 11

@@ -19,7 +19,7 @@ def has_six():
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
 def test_answers_are_sent_at_once(host):
-    """What asyncio does not know to be TCP waits for 40 ms before the second part is sent."""
+    """Without TCP_NODELAY the second part of a response would wait for 40 ms."""
     if ":" in host and not has_six():
         pytest.skip("this machine has no IPv6")
     with bound_socket(host, 0) as bound:

@@ -99,7 +99,7 @@ def make_vectors(folder):
 
 @pytest.fixture(scope="module")
 def addresses(tmp_path_factory):
-    """Where each collection of the document is served: by the words of its mark."""
+    """The address of each collection of the document, by its mark."""
     folder = tmp_path_factory.mktemp("served")
     make_pictures(folder)
     make_texts(folder)
@@ -135,7 +135,7 @@ def described(addresses):
 
 
 def form_of(value):
-    """What a program relies on: the names and kinds of values, of lists those of the first one."""
+    """The names and types of values; for lists, those of the first element."""
     if isinstance(value, dict):
         return {name: form_of(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -162,7 +162,7 @@ def test_the_examples_with_curl_run(addresses, files):
                 )
                 assert done.returncode == 0, (line, done.stdout, done.stderr)
                 last, commands = json.loads(done.stdout), commands + 1
-        elif kind == "json" and last is not None:  # what the last one answers
+        elif kind == "json" and last is not None:  # the response of the last one
             assert form_of(last) == form_of(json.loads(code)), code
             told, last = told + 1, None
         else:
@@ -220,7 +220,7 @@ def test_the_example_of_a_log_is_a_line_of_it(caplog):
 
 
 def section(title):
-    """What stands under a title."""
+    """The text of a section."""
     found = re.search(rf"^(#+) {re.escape(title)}\n(.*?)(?=^##?#? |\Z)", TEXT, re.M | re.S)
     assert found, title
     return found[2]
@@ -287,7 +287,7 @@ def test_every_address_is_in_the_table(described):
         assert shown == numbers, address
         ok = about["responses"].get("200", about["responses"].get("201"))
         told = {*words(answer)}
-        for short in re.findall("[A-Z]{4,}", answer):  # the fields are listed where it is new
+        for short in re.findall("[A-Z]{4,}", answer):  # the fields are listed where it first occurs
             told |= listed.setdefault(short, told)
         assert fields(described, ok["content"]["application/json"]["schema"]) <= told, address
         used = {word for word in (*words(given), *words(answer)) if not word.startswith("/api")}
@@ -313,7 +313,7 @@ def test_every_code_is_in_the_table():
     assert all(f'"{code}"' in sources for _, code in table)
 
 
-def test_every_figure_is_in_the_table(addresses):
+def test_every_metric_is_in_the_table(addresses):
     table = {words(name)[0]: words(labels) for name, labels, _ in rows("Health, metrics, logs")}
     text = got(f"{addresses['vectors']}/metrics")
     kinds = dict(re.findall(r"^# TYPE (\S+) (\w+)", text, re.M))
@@ -430,7 +430,7 @@ def test_links_lead_somewhere():
 
 @cache
 def options():
-    """What the help of the command names."""
+    """The names in the help of the command."""
     printed = io.StringIO()
     with redirect_stdout(printed):
         assert run(["serve", "--help"]) == 0
@@ -501,12 +501,12 @@ def test_the_unit_starts_a_service_for_this_machine():
         "SystemCallFilter=@system-service",
     ],
 )
-def test_the_unit_gives_the_service_little(line):
+def test_the_unit_restricts_the_service(line):
     name, _, value = line.partition("=")
     assert value in (unit()[name] or [""])
 
 
-def test_systemd_takes_the_unit(tmp_path):
+def test_systemd_accepts_the_unit(tmp_path):
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("needs systemd-analyze")
@@ -557,7 +557,7 @@ def test_what_the_image_copies_is_there():
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_the_check_of_the_image_asks_for_health(addresses):
+def test_the_health_check_of_the_image_calls_the_service(addresses):
     (check,) = [rest for name, rest in instructions() if name == "HEALTHCHECK"]
     program, option, code = json.loads(check.partition("CMD ")[2])
     assert (program, option) == ("python", "-c")

@@ -30,7 +30,7 @@ def test_addresses_that_only_this_machine_reaches_need_no_token(host, tmp_path):
 @pytest.mark.parametrize(
     "host", ["0.0.0.0", "::", "192.168.1.2", "photos.lan", "", "localhost.evil.example", "127.1"]
 )
-def test_others_need_one(host, tmp_path):
+def test_other_addresses_need_a_token(host, tmp_path):
     assert not is_loopback(host)
     with pytest.raises(ValueError, match="a token is needed: pass --token-file FILE"):
         ServiceSettings(tmp_path, host=host)
@@ -40,7 +40,7 @@ def test_others_need_one(host, tmp_path):
 @pytest.mark.parametrize(
     "token", ["", "short", "x" * 15, "x" * 4097, "with a space in it", "é" * 20, "x" * 20 + "\n"]
 )
-def test_tokens_that_are_refused(token, tmp_path):
+def test_invalid_tokens(token, tmp_path):
     with pytest.raises(ValueError, match="a token must"):
         ServiceSettings(tmp_path, token=token)
 
@@ -82,7 +82,7 @@ def test_a_token_file_that_others_can_read_is_refused(tmp_path, mode):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs pipes")
-def test_what_is_no_file_is_refused(tmp_path):
+def test_special_files_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe", 0o600)
     for path in (tmp_path / "pipe", tmp_path):
         with pytest.raises(ValueError, match="is not a file"):
@@ -157,13 +157,13 @@ def test_a_short_token_is_refused_and_not_shown(collection, capsys, monkeypatch)
     assert "secret-word" not in error
 
 
-def test_what_is_no_collection(tmp_path, capsys):
+def test_not_a_collection(tmp_path, capsys):
     assert run(["serve", str(tmp_path / "none")]) == 2
     assert "does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs permissions")
-def test_a_credential_of_systemd_may_look_as_if_others_could_read_it(tmp_path, monkeypatch):
+def test_a_systemd_credential_may_look_readable_by_others(tmp_path, monkeypatch):
     path = tmp_path / "token"
     path.write_text(TOKEN)
     path.chmod(0o440)
@@ -174,7 +174,7 @@ def test_a_credential_of_systemd_may_look_as_if_others_could_read_it(tmp_path, m
         token_of(str(path))
 
 
-def test_processes_that_are_started_do_not_know_the_token(monkeypatch):
+def test_child_processes_do_not_get_the_token(monkeypatch):
     monkeypatch.setenv("NEARLABEL_TOKEN", TOKEN)
     assert token_of(None) == TOKEN
     assert "NEARLABEL_TOKEN" not in os.environ

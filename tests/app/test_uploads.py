@@ -1,4 +1,4 @@
-"""Files from anybody: only pictures and texts are kept, by names that are not theirs."""
+"""Untrusted uploads: only pictures and texts are kept, under names of our own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HTML = b"<!DOCTYPE html><script>alert(1)</script>"
 
 
 def jpeg_of(width, height):
-    """A JPEG file whose header promises so many pixels."""
+    """A JPEG file with a header that declares many pixels."""
     content = file_of(RGB, "JPEG")
     at = content.index(b"\xff\xc0") + 5
     return content[:at] + struct.pack(">HH", height, width) + content[at + 4 :]
@@ -49,7 +49,7 @@ def webp_of(width, height):
 
 
 def with_text_of(size):
-    """A PNG file with a comment that becomes very long when it is unpacked."""
+    """A PNG file with a compressed comment that is very long."""
     comment = b"Comment\0\0" + zlib.compress(bytes(size), 9)
     return png(2, 2, 8, 0, [b"\0\0", b"\0\0"], (b"zTXt", comment))
 
@@ -99,7 +99,7 @@ def texts(module_serving):
 
 
 def refused(client, content, name="new.jpg", kind="image/jpeg"):
-    """How an upload is refused, asked about or added, and that nothing stays of it."""
+    """How an upload is refused, as a query and as a new item; nothing of it may remain."""
     before = client.collection.last_change()
     request = {"files": {"file": (name, content, kind)}}
     with limits(False, SECONDS):
@@ -111,17 +111,17 @@ def refused(client, content, name="new.jpg", kind="image/jpeg"):
 
 
 @pytest.mark.parametrize("name", NO_PICTURES)
-def test_what_is_no_picture(client, name):
+def test_not_a_picture(client, name):
     assert refused(client, NO_PICTURES[name]) == (415, "unsupported")
 
 
 @pytest.mark.parametrize("name", DISGUISED)
-def test_what_only_begins_as_a_picture(client, name):
+def test_files_that_only_begin_like_a_picture(client, name):
     assert refused(client, DISGUISED[name]) == (415, "unsupported")
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_pictures_that_would_take_all_memory(client, name):
+def test_pictures_that_would_exhaust_memory(client, name):
     assert refused(client, BOMBS[name]) == (413, "too_large")
 
 
@@ -130,7 +130,7 @@ def test_long_texts_within_pictures_are_not_unpacked(client):
 
 
 @pytest.mark.parametrize("name", files())
-def test_beginnings_of_pictures(client, name):
+def test_truncated_pictures(client, name):
     content = files()[name]
     for end in (12, len(content) // 3):
         assert refused(client, content[:end]) in {(415, "unsupported"), (413, "too_large")}
@@ -188,7 +188,7 @@ def test_markup_behind_the_pixels_is_not_shown(serving):
         (" . ", "."),
     ],
 )
-def test_what_clients_call_files_is_for_people(given, shown):
+def test_client_file_names_are_only_displayed(given, shown):
     assert shown_as(given) == shown
 
 
@@ -231,7 +231,7 @@ def test_a_name_that_is_far_too_long_is_refused(client):
 @pytest.mark.parametrize(
     "content", [b"", b" \n\t ", b"\xff\xfe\x00", b"a\0b", "é".encode("latin-1"), picture(1)]
 )
-def test_what_is_no_text(texts, content):
+def test_not_a_text(texts, content):
     for what in ("items", "tag"):
         request = {"files": {"file": ("a.txt", content)}}
         assert texts.code("POST", f"/api/{what}", **request) == (415, "unsupported")
@@ -310,11 +310,11 @@ def test_vectors_have_no_pictures(serving):
         assert client.code("GET", address) == (404, "not_found")
 
 
-# Whatever is sent.
+# Random uploads.
 
 
 def campaign(client, runs, seed):
-    """Send altered pictures; each is answered, or refused in one sentence."""
+    """Send damaged pictures; each is answered, or refused with one sentence."""
     random, seeds, statuses = Random(seed), [*files().values()], set()
     for _ in range(runs):
         content = mutated_bytes(random.choice(seeds), b"", random)

@@ -1,4 +1,4 @@
-"""Names that nobody could see, or that pretend to be others."""
+"""Invisible names, and names that imitate others."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ from nearlabel.app.visible_names import visible
         ("<b>", "<b>"),
     ],
 )
-def test_what_cannot_be_seen_is_written_out(name, shown):
+def test_invisible_characters_are_escaped(name, shown):
     assert visible(name) == shown

@@ -89,7 +89,7 @@ def test_every_round_is_that_of_the_formulas(problem, smoothing):
         at = conditions.index(chosen)
         losses = [literal.loss(X, Y, W, rows, condition) for condition in conditions]
         assert losses[at] <= min(losses) + 1e-9
-        # No stump before it divides the rows alike.
+        # No earlier stump splits the rows in the same way.
         divided = [literal.division(X, rows, condition) for condition in conditions[: at + 1]]
         assert divided[at] not in divided[:at]
         values = literal.outputs(X, Y, W, rows, chosen, smoothing[1] / (n * q))
@@ -128,7 +128,7 @@ def test_dense_and_sparse_learn_the_same(problem, zeros):
 
 @given(boosting_problems(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_and_the_sign_of_features_do_not_matter(problem, random):
-    """Equal stumps stay equal to the last bit, however their weights are added up."""
+    """Equal stumps stay equal to the last bit, whatever the order of summation."""
     X, Y = problem
     order = random.sample(range(len(X)), len(X))
     model, shuffled = nl.AdaBoostMH(1).fit(X, Y), nl.AdaBoostMH(1).fit(X[order], Y[order])
@@ -151,7 +151,7 @@ def test_cuts_between_floats_without_a_float_between():
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("value", [0.0, 3.0, np.nan])
 def test_features_that_do_not_vary(form, value):
-    """The frequency of a label alone decides; where all values are missing, nothing does."""
+    """Only the frequency of a label decides; nothing does if all values are missing."""
     X, Y = (
         np.full((4, 2), value),
         np.array([[1, 0, 0, 1], [1, 0, 0, 1], [1, 0, 1, 1], [0, 0, 1, 1]]),

@@ -72,7 +72,7 @@ def test_every_round_is_that_of_the_formulas(problem):
         }
         assert losses[at] <= min(losses.values()) + 1e-9
         assert model.losses_[t] == pytest.approx(losses[at], abs=1e-9)
-        # No pair before it, in the order of nodes, features and cuts, divides the same rows alike.
+        # No earlier pair, by node, feature and cut, splits the same rows in the same way.
         divided = {
             literal.division(X, nodes[node], conditions[place]) | {frozenset(nodes[node])}
             for node, place in losses
@@ -104,7 +104,7 @@ def test_every_round_is_that_of_the_formulas(problem):
 def xor():
     """A label that two features decide together, and one that is their sum."""
     X = np.array([[a, b] for a in (0, 1) for b in (0, 1)] * 5, float)
-    X[0, 0] = 0.1  # else no first cut would be better than another
+    X[0, 0] = 0.1  # otherwise all first cuts would be equally good
     return X, np.column_stack([X[:, 0].round() != X[:, 1], X.sum(axis=1) > 0.5]).astype(int)
 
 
@@ -122,7 +122,7 @@ def test_features_that_do_not_vary(value):
         np.array([[1, 0, 0, 1], [1, 0, 0, 1], [1, 0, 1, 1], [0, 0, 1, 1]]),
     )
     model = nl.ADTBoostMH(5).fit(X, Y)
-    assert model.predict(X)[0].tolist() == [1, 0, 0, 1]  # the root alone says so
+    assert model.predict(X)[0].tolist() == [1, 0, 0, 1]  # only by the root
 
 
 def test_odd_labels_and_few_rows():
@@ -166,7 +166,7 @@ def test_the_text_has_every_node_below_its_condition(xor):
         model.tree_text(2)
 
 
-def test_near_cuts_are_told_apart():
+def test_near_cuts_are_printed_differently():
     X = np.array([[1.0], [1.000001], [1.000002]] * 5)
     model = nl.ADTBoostMH(4).fit(X, [[1, 0], [0, 0], [0, 1]] * 5)
     texts = {line.split(": ")[1] for line in model.tree_text().split("\n")[1:]}

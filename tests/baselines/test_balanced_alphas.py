@@ -34,7 +34,7 @@ def test_the_projection_is_feasible_and_the_nearest_such_point(problem):
     )
 
 
-def test_what_cannot_be_balanced_is_zero():
+def test_pairs_that_cannot_be_balanced_are_zero():
     """A label that each of three rows carries, and one that none does."""
     pairs = RankingPairs.of(np.array([[True, False]] * 3), np.ones(3))
     np.testing.assert_allclose(balanced_alphas(pairs, np.array([0.2, 1.0, 0.0])), 0, atol=1e-12)

@@ -14,7 +14,7 @@ X = np.array([[0, 1], [1, 0], [1, 1], [0, 2]])
 Y = np.array([[1, 0], [0, 1], [1, 1], [0, 0]])
 
 
-def test_models_say_whether_they_keep_items():
+def test_models_declare_whether_they_keep_items():
     assert all(algorithm(name).keeps_items for name in METHODS)
     assert not any(algorithm(name).keeps_items for name in BASELINES)
 
@@ -29,7 +29,7 @@ def test_arguments_that_fit_does_not_know(name):
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_what_is_for_neighbor_methods_says_so(name):
+def test_options_of_neighbor_methods_raise_a_clear_error(name):
     model = algorithm(name)()
     for wrong in (nl.LabelThresholds(model), nl.GraphSearchCV(model, {})):
         with pytest.raises(TypeError, match=f"must be a neighbor method of nearlabel.*got {name}"):
@@ -60,7 +60,7 @@ def test_ranges_read_as_people_write_them(model, message):
         model.fit(X, Y)
 
 
-def test_data_that_a_baseline_is_not_made_for():
+def test_data_that_a_baseline_cannot_handle():
     for model, rows in (
         (nl.PMM(), X - 1),
         (nl.PMM(), X * 8e307),

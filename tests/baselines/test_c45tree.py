@@ -198,16 +198,16 @@ def test_a_leaf_without_rows_has_the_shares_of_its_parent():
     assert tree.text("a", "01").startswith("a = 0: 0 (3.0)\na = 1: 1 (1.0)\na = 2: 0 (0.0)\n")
 
 
-def test_half_is_no_label():
+def test_a_share_of_one_half_is_not_predicted():
     model = nl.C45Tree().fit(np.zeros((4, 1)), [[0], [1], [0], [1]])
     assert model.label_scores([[0]]).toarray() == 0.5
     assert model.predict([[0]]) == 0
 
 
-def test_a_split_that_tells_no_more_rows_apart_is_collapsed():
+def test_a_useless_split_is_collapsed():
     X = np.repeat([[0.0], [1.0]], 10, axis=0)
     root = grown_tree(training_of(X, [0] * 16 + [1] * 4, 2))
-    assert root.split == (0, 0.0)  # it gains information, but both leaves say 0
+    assert root.split == (0, 0.0)  # it gains information, but both leaves predict 0
     collapse(root)
     assert root.split is None
 
@@ -221,7 +221,7 @@ def test_no_branch_of_a_cut_needs_more_than_25_rows(few, size):
 
 
 def test_gaps_count_as_a_branch_of_the_split_information():
-    """The first of two features tells six of ten rows apart and has gaps in four: it gains 6/10.
+    """The first of two features separates six of ten rows and has gaps in four: it gains 6/10.
 
     Its ratio is 0.6 / ((10 log2 10 - 2 * 3 log2 3 - 4 log2 4) / 10) = 0.382, or 0.253 if the gaps
     were left out of the split information. Ten different codes have 1 / log2 10 = 0.301.
@@ -254,7 +254,7 @@ def test_the_first_of_equal_values_is_the_best():
 
 
 def test_trees_may_be_deeper_than_python_recurses():
-    """Each feature tells two rows of class 1 from all others, so that the tree is one long path."""
+    """Each feature separates two rows of class 1 from all others, so the tree is one long path."""
     depth = 150
     X = np.vstack([np.repeat(np.eye(depth), 2, axis=0), np.zeros((300, depth))])
     training = training_of(X, [1] * (2 * depth) + [0] * 300, 2, [2] * depth)
@@ -442,7 +442,7 @@ def test_damaged_files_are_refused(stored, key, change):
 
 
 def test_nodes_in_a_circle_are_refused(stored):
-    """A tree whose node would be its own child: the numbers of nodes are right."""
+    """A tree with a node that is its own child; the number of nodes is right."""
     _, path = stored
     tree, _ = read_tree(path)
     learned = {

@@ -21,6 +21,6 @@ def test_cart_over_scikit_learn():
     found = {}
     exec(compile(code, str(PAGE), "exec"), found)
     assert found["scores"].shape == (100, 6)
-    # Better than by chance, and with the ties that the page speaks of.
+    # Better than chance, and with the ties that the page mentions.
     assert found["nl"].metrics.ranking_loss(found["data"].Y[200:], found["scores"]) < 0.4
     assert np.isin(found["scores"], [0, 1]).mean() > 0.5

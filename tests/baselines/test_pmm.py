@@ -30,7 +30,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-# The formulas, word by word.
+# The formulas, literally.
 
 
 def literal_phi(theta, alpha, labels):
@@ -55,7 +55,7 @@ def literal_log_posterior(X, Y, theta, alpha, xi, zeta):
 
 
 def literal_update(X, Y, theta, alpha, xi, zeta, order):
-    """Responsibilities of (l, m, component) for each word of each row, and what follows of them."""
+    """Responsibilities of (l, m, component) for each word of each row, and the resulting sums."""
     words = np.full(theta.shape, xi - 1.0)
     shares = np.full(alpha.shape, zeta - 1.0)
     for x, y in zip(X, Y, strict=True):
@@ -132,7 +132,7 @@ def test_the_worked_query():
     likelihoods = [x @ np.log(mixed) for mixed in (*theta, theta.mean(axis=0))]
     np.testing.assert_allclose(likelihoods, [-4.732943, -5.638100, -4.270159], rtol=0, atol=5e-7)
     assert model.predict([x]).tolist() == [[1, 1]]
-    # Both scores say what the set has gained, per word: by the label over the other, over {0}.
+    # Both scores are the gain per word: of the label over the other one, and over {0}.
     one, both = math.exp((-5.638100 + 4.270159) / 4), math.exp((-4.732943 + 4.270159) / 4)
     np.testing.assert_allclose(
         model.label_scores([x]).toarray(), [[1 - one / 2, 1 - both / 2]], rtol=0, atol=1e-6
@@ -190,7 +190,7 @@ def test_the_gradient_vanishes_where_learning_ends(order):
     steps = 1e-5 * np.eye(15 if order == 2 else 12, 15)
     slopes = [(log_posterior(reached + s) - log_posterior(reached - s)) / 2e-5 for s in steps]
     np.testing.assert_allclose(slopes, 0, atol=1e-5)
-    # They do not vanish elsewhere.
+    # It does not vanish elsewhere.
     moved = reached + 0.3 * np.eye(1, 15)[0]
     assert abs(log_posterior(moved + steps[0]) - log_posterior(moved - steps[0])) > 2e-5
 
@@ -223,7 +223,7 @@ def test_shares_of_one_half_are_pmm1():
     np.testing.assert_allclose(second.word_probabilities_, first.word_probabilities_, atol=1e-5)
 
 
-def test_a_label_that_says_more_than_another_gets_the_greater_share():
+def test_a_more_informative_label_gets_the_larger_share():
     rng = np.random.default_rng(1)
     theta = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
     mixed = literal_phi(theta, np.array([[0.5, 0.9], [0.1, 0.5]]), [0, 1])
@@ -299,12 +299,12 @@ def test_many_labels_are_added_in_the_order_of_what_they_gain():
     found = set_scores(sparse.csr_array([[3.0, 8, 4, 6]]), theta, None, np.ones(4))
     assert np.argsort(-found[0]).tolist() == [1, 3, 2, 0]
     assert (found > 0.5).all()
-    # One occurrence of a word is not worth the share that its label takes from the others.
+    # One occurrence of a word does not outweigh the share that its label takes from the others.
     found = set_scores(sparse.csr_array([[1.0, 8, 4, 6]]), theta, None, np.ones(4))
     assert (found > 0.5).tolist() == [[False, True, True, True]]
 
 
-def test_a_label_that_says_the_same_as_the_first_adds_nothing():
+def test_a_redundant_label_adds_nothing():
     model = nl.PMM().fit(X, np.repeat(Y, 2, axis=1))
     scores = model.label_scores([[9, 2, 0]]).toarray()[0]
     assert (scores > 0.5).tolist() == [True, False, False, False]
@@ -347,7 +347,7 @@ def test_edges_are_quiet_and_finite(order, counts, labels):
     assert (scores >= 0).all()
     assert ((chances > 0) & (chances < 1)).all()
     assert np.isfinite(model.log_posterior_)
-    # Of labels that any row carries, one at least is given.
+    # At least one label that occurs is predicted.
     assert (model.predict(queries).any(axis=1) == labels.any()).all()
     assert not model.predict(queries)[:, ~labels.any(axis=0)].any()
 
@@ -430,7 +430,7 @@ def test_sums_beyond_floats_are_refused():
         (2, (2, 1_000_000), 1, "pairs of labels of PMM2 .*1,000,000 x 1,000,000.*order=1"),
     ],
 )
-def test_sizes_that_cannot_be_are_refused(monkeypatch, order, shape, d, message):
+def test_impossible_sizes_are_refused(monkeypatch, order, shape, d, message):
     monkeypatch.setattr("nearlabel.common.validation.physical_memory", lambda: 2**36)
     with pytest.raises(MemoryError, match=message):
         nl.PMM(order).fit(sparse.csr_array((2, d)), sparse.csr_array(shape, dtype=np.int8))

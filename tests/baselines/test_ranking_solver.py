@@ -34,7 +34,7 @@ def general_solution(K, carried, C):
     """The dual by a general convex solver: its objective and beta, (n, q)."""
     n, q = carried.shape
     pairs, bound, to_beta = literal_problem(carried, C)
-    # In shares of the bounds and of C, so that the solver's tolerances mean the same for every C.
+    # In shares of the bounds and of C, so that the solver's tolerances do not depend on C.
     hessian = to_beta.T @ np.kron(K, np.eye(q)) @ to_beta * np.outer(bound, bound) / C
     sums = np.tile(np.eye(q), n) @ to_beta * bound / C
     found = minimize(
@@ -42,7 +42,7 @@ def general_solution(K, carried, C):
         np.zeros(len(pairs)),
         jac=lambda share: hessian @ share - bound / C,
         bounds=[(0, 1)] * len(pairs),
-        # The sums of all labels add up to 0 by themselves.
+        # The sums of all labels always add up to 0.
         constraints={
             "type": "eq",
             "fun": lambda share: sums[1:] @ share,
@@ -56,7 +56,7 @@ def general_solution(K, carried, C):
 
 
 def best_loss(K, beta, carried, C):
-    """The least ranking loss that any biases have beside these weights: a linear program."""
+    """The least ranking loss of any biases with these weights: a linear program."""
     q = carried.shape[1]
     pairs, bound, to_beta = literal_problem(carried, C)
     margins = to_beta.T @ (K @ beta).ravel()
@@ -93,7 +93,7 @@ def test_equals_a_general_convex_solver(seed, C, kind):
     assert found.gap <= 1e-8
     assert found.primal == pytest.approx(objective, rel=1e-4)
     assert found.dual == pytest.approx(objective, rel=1e-4)
-    # The weights are unique, and so are the scores but for the biases, of which the best are.
+    # The weights are unique; so are the scores with the best biases.
     np.testing.assert_allclose(K @ found.beta, K @ beta, atol=1e-4 * (1 + abs(K @ beta).max()))
     loss = pairs.hinge_loss(K @ found.beta + found.bias)
     assert loss == pytest.approx(best_loss(K, found.beta, carried, C), rel=1e-4, abs=1e-6)
@@ -122,7 +122,7 @@ def test_the_gap_is_that_of_the_literal_objectives():
     assert found.gap > 1e-12
 
 
-def test_a_row_that_is_far_out_does_not_blur_the_others():
+def test_an_outlier_does_not_affect_the_precision_of_the_others():
     """Squared lengths from 1 to 1e14: the objective is that of the kernel as it was given."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 20))
@@ -154,7 +154,7 @@ def test_pairs_are_the_literal_ones():
 
 
 def test_a_label_that_is_always_over_another_gets_a_bias_that_loses_nothing():
-    """Rows of label 1 carry label 0 as well: nothing holds the bias of 0 over that of 1."""
+    """Rows with label 1 also carry label 0: nothing bounds the bias of 0 relative to that of 1."""
     carried = np.array([[1, 1, 0], [1, 0, 0], [1, 0, 1], [0, 0, 1], [1, 1, 0]], bool)
     K = np.diag([1.0, 2.0, 3.0, 1.0, 2.0])
     count = carried.sum(axis=1)

@@ -162,14 +162,14 @@ def test_scores_in_runs_of_rows_are_the_same(data, monkeypatch):
     np.testing.assert_allclose(model.label_scores(data.X).toarray(), expected, atol=1e-12)
 
 
-def test_a_gap_that_stays_is_told(data):
+def test_a_remaining_gap_is_reported(data):
     with pytest.warns(ConvergenceWarning, match="max_iter=3.*gap of .*tol=1e-06"):
         model = nl.RankSVM(max_iter=3, tol=1e-6).fit(data.X, data.Y)
     assert model.n_iter_ == 3
     assert model.dual_gap_ > 1e-6
 
 
-def test_progress_is_told(data):
+def test_progress_is_reported(data):
     told = []
     model = nl.RankSVM().fit(data.X, data.Y, progress=lambda *steps: told.append(steps))
     assert told[-1] == (model.n_iter_, 5000)
@@ -260,7 +260,7 @@ def test_a_model_file_with_wrong_numbers(tmp_path, data, wrong):
 @pytest.mark.data
 @pytest.mark.slow
 def test_yeast_is_solved_to_the_gap(load):
-    """The official split, degree 8; few iterations, where wrong steps would need thousands."""
+    """The official split, degree 8; few iterations, while wrong steps would need thousands."""
     data = load("yeast")
     model = nl.RankSVM().fit(data.X[:1500], data.Y[:1500])
     assert model.dual_gap_ <= 1e-3

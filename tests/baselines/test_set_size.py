@@ -10,7 +10,7 @@ from nearlabel.baselines.ranking_svm.set_size import best_cuts, threshold_functi
 
 
 def literal_cut(scores, carried):
-    """Every cut tried, from the lowest up; the first that errs least."""
+    """Tries every cut from the lowest up; returns the first with the fewest errors."""
     rising = sorted(scores)
     middle = [(low + high) / 2 for low, high in pairwise(rising)]
     cuts = [rising[0] - 0.1, *middle, rising[-1] + 0.1]
@@ -28,7 +28,7 @@ def test_cuts_equal_the_literal_ones(problem):
 def test_worked_cuts():
     scores = np.array([[3.0, 1.0, 2.0]] * 4)
     Y = np.array([[1, 0, 0], [1, 1, 1], [0, 0, 0], [0, 0, 1]], bool)
-    # Of the last row, cutting at 1.5 errs on label 0, cutting off all on label 2: the lowest.
+    # In the last row, a cut at 1.5 errs on label 0, a cut above all on label 2: the lower one.
     np.testing.assert_allclose(best_cuts(scores, Y), [2.5, 0.9, 3.1, 1.5])
 
 

@@ -1,4 +1,4 @@
-"""The compiled search of cuts: as its twin in NumPy, and safe whatever comes."""
+"""The compiled search of cuts: equal to its NumPy twin, and safe for any input."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def test_labels_that_fill_blocks_and_do_not(q):
     [
         ({"weights": np.zeros((2, 3))}, "weights.*two columns"),
         ({"reached": [1]}, "^reached"),
-        ({"rows": [2, 0]}, "^rows.*not a row"),
-        ({"rows": [-1, 0]}, "^rows.*not a row"),
+        ({"rows": [2, 0]}, "^rows.*row numbers"),
+        ({"rows": [-1, 0]}, "^rows.*row numbers"),
         ({"rows": [0]}, "^start"),
         ({"start": [0, 3]}, "^start"),
         ({"start": [1, 2]}, "^start"),
         ({"start": []}, "^start"),
-        ({"start": [0, 0, 2]}, "same columns"),
+        ({"start": [0, 0, 2]}, "same number of columns"),
         ({"known": [3]}, "^known"),
         ({"known": [-1]}, "^known"),
-        ({"known": [2, 2]}, "same columns"),
+        ({"known": [2, 2]}, "same number of columns"),
         ({"first": [0, 2]}, "^first"),
         ({"first": [0, -1]}, "^first"),
         ({"ends": [3]}, "^ends"),
@@ -75,11 +75,11 @@ def test_labels_that_fill_blocks_and_do_not(q):
         ({"ends": [1, 0], "first": [0, 2]}, "^ends"),
         ({"rest": [2]}, "^rest"),
         ({"rest": [-1]}, "^rest"),
-        ({"losses": []}, "same columns"),
-        ({"cuts": [0, 0]}, "same columns"),
+        ({"losses": []}, "same number of columns"),
+        ({"cuts": [0, 0]}, "same number of columns"),
     ],
 )
-def test_what_does_not_fit_is_refused(wrong, message):
+def test_invalid_input_is_refused(wrong, message):
     kinds = {
         "weights": np.float64,
         "reached": np.uint8,

@@ -1,4 +1,4 @@
-"""BlendedNeighbors: its weights by a peer, honesty, forms of the data, edges, changes and files."""
+"""BlendedNeighbors: weights by scikit-learn, unbiased scores, edge cases, changes and files."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_weights_are_those_of_scikit_learn():
 
 
 def test_labels_have_weights_of_their_own_where_they_differ():
-    """Two labels that a column speaks for, and two that it speaks against."""
+    """Two labels for which a column is evidence, and two against which it is."""
     random = np.random.default_rng(0)
     columns = random.normal(0, 1, (2000, 1))
     row, label = np.divmod(np.arange(2000), 4)
@@ -82,8 +82,8 @@ def test_labels_have_weights_of_their_own_where_they_differ():
     assert CrossFitted.fit(columns, same, row, label, 4).strength != 30
 
 
-def test_left_out_scores_are_honest():
-    """On random labels they promise no more than new rows get, and nothing above frequencies."""
+def test_left_out_scores_are_unbiased():
+    """On random labels they are no better than scores of new rows, nor than frequencies."""
     left_out, new, by_frequency = [], [], []
     for seed in range(20):
         random = np.random.default_rng(seed)
@@ -99,23 +99,23 @@ def test_left_out_scores_are_honest():
         assert gain.mean() < 3 * gain.std(ddof=1) / np.sqrt(len(gain))
 
 
-def test_left_out_regressions_do_not_tell_rare_labels():
-    """The mean of all other rows would beside the frequency among all rows, which is higher."""
+def test_left_out_regressions_do_not_reveal_rare_labels():
+    """The mean of all other rows, next to the frequency among all rows, would reveal them."""
     gains = []
     for seed in range(8):
         random = np.random.default_rng(seed)
         X, shares = random.normal(size=(600, 8)), 0.5 / np.arange(1, 41)
         Y = (random.random((600, 40)) < shares).astype(int)
         model = nl.BlendedNeighbors(5, readings=[]).fit(X[:300], Y[:300])
-        chances = np.tile(shares, (300, 1))  # which are learned from no row
+        chances = np.tile(shares, (300, 1))  # they do not depend on single rows
         left_out = precision(Y[:300], model.left_out_scores()) - precision(Y[:300], chances)
         new = precision(Y[300:], model.label_scores(X[300:])) - precision(Y[300:], chances)
         gains.append(left_out - new)
     assert abs(np.mean(gains)) < 3 * np.std(gains, ddof=1) / np.sqrt(len(gains))
 
 
-@pytest.mark.parametrize("most", [0, 2_000])  # labels that are all looked at
-def test_what_is_known_of_a_left_out_row_is_the_same_whatever_its_labels(data, most, monkeypatch):
+@pytest.mark.parametrize("most", [0, 2_000])  # largest number of labels with a dense matrix
+def test_inputs_of_a_left_out_row_do_not_depend_on_its_labels(data, most, monkeypatch):
     """Of a reading that has no tables, the regressions and the frequencies."""
     monkeypatch.setattr(learned_blend, "DENSE_LABELS", most)
     known = []
@@ -134,8 +134,8 @@ def test_what_is_known_of_a_left_out_row_is_the_same_whatever_its_labels(data, m
     assert known[0] == pytest.approx(known[1], abs=1e-10)
 
 
-def test_equal_rows_do_not_tell_each_others_labels():
-    """Of binary features there are a few different rows, and nothing can be learned here."""
+def test_equal_rows_do_not_reveal_each_others_labels():
+    """With binary features there are few distinct rows, and nothing can be learned here."""
     gains, sure = [], []
     for seed in range(8):
         random = np.random.default_rng(seed)
@@ -199,12 +199,12 @@ def test_threads_change_nothing(data, model):
 
 
 def test_many_labels(monkeypatch, tmp_path):
-    """Those that nothing touches are ranked by their frequency; the others as always."""
+    """Untouched labels are ranked by frequency, the others as usual."""
     data = nl.datasets.make_collection(400, 8, 60, labels_per_sample=3.0, n_queries=400)
     X, Y, queries = data.data.X, data.data.Y, data.queries.X
     few = nl.BlendedNeighbors(40).fit(X, Y)
     assert few.needs.dense_scores
-    all_scored = few.label_scores(queries)  # before the limit, by which columns differ, is lowered
+    all_scored = few.label_scores(queries)  # before the limit is lowered
     monkeypatch.setattr(learned_blend, "DENSE_LABELS", 10)
     monkeypatch.setattr("nearlabel.blend.blended_neighbors.DENSE_LABELS", 10)
     many = nl.BlendedNeighbors(40).fit(X, Y)
@@ -216,7 +216,7 @@ def test_many_labels(monkeypatch, tmp_path):
     assert np.corrcoef(np.arange(60), totals)[0, 1] < -0.5
     mine, theirs = (precision(data.queries.Y, one) for one in (scores, all_scored))
     assert mine == pytest.approx(theirs, abs=0.03)
-    # The labels that are looked at must not tell which ones a training row carries: with those
+    # The candidate labels must not reveal which ones a training row carries: with those
     # of all left-out scores, left_out was .53.
     left_out = precision(Y, many.left_out_scores())
     assert left_out == pytest.approx(mine, abs=0.03)
@@ -243,7 +243,7 @@ def test_hard_vectors(data):
     assert np.isfinite(scores).all()
 
 
-def test_explanations_tell_what_each_reading_adds(data, model):
+def test_explanations_show_what_each_reading_adds(data, model):
     explained = model.explain(data.X[200], top=2)
     for label in explained:
         parts = dict(label.terms)

@@ -1,4 +1,4 @@
-"""LabelSpace: left out by literal refits, scikit-learn's contract, choices, edges and files."""
+"""LabelSpace: leave-one-out by literal refits, estimator checks, choices, edge cases, files."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def test_rows_are_the_same_where_the_kernel_is_computed_again(data, monkeypatch)
     np.testing.assert_allclose(again.transform(X[:9] + 0.1), new, atol=1e-9)
 
 
-def test_left_out_rows_are_honest():
-    """Where labels are random, left-out rows look like new ones to ML-kNN, within the noise.
+def test_left_out_rows_are_unbiased():
+    """With random labels, ML-kNN does as well on left-out rows as on new ones, within the noise.
 
     With the means of the other rows they do not, by .1 to .4; docs/label_space.md has the little
     that remains and that 20 draws do not always show.
@@ -156,7 +156,7 @@ def test_choices_are_the_best_candidates(data):
         *(best["spread"], best["weight"], best["metric"]),
     )
     assert model.kernel_scores_[model.kernel_] == max(model.kernel_scores_.values())
-    # The score of a candidate is that of ML-kNN on the rows that it alone gives.
+    # The score of a candidate is that of ML-kNN with this candidate only.
     given = nl.LabelSpace(
         model.kernel_, spread=best["spread"], weight=best["weight"], metric=best["metric"]
     )
@@ -312,7 +312,7 @@ def test_a_file_with_any_wrong_value_is_refused_or_answers(tmp_path_factory, tre
     assert np.isfinite(rows.toarray() if sparse.issparse(rows) else rows).all()
 
 
-def test_what_is_not_fitted_is_not_saved(tmp_path):
+def test_an_unfitted_transformer_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="not fitted"):
         nl.save(nl.LabelSpace(), tmp_path / "space")
 

@@ -69,7 +69,7 @@ def test_a_blend_with_others_has_no_file(data, tmp_path):
         ([LogisticRegression()], "others: LogisticRegression cannot be fitted to 4 labels"),
     ],
 )
-def test_what_is_refused(data, others, message):
+def test_invalid_input(data, others, message):
     with pytest.raises((TypeError, ValueError), match=message):
         nl.BlendedNeighbors(5, others=others, **FEW).fit(data.X, data.Y)
 

@@ -1,4 +1,4 @@
-"""Ridge scores against literal refits, and what they promise of memory and form."""
+"""Ridge scores compared with literal refits, and their memory and form."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def literal_weights(Z, Y, penalty):
 
 
 def literal_left_out(Z, Y, penalty):
-    """Each row by a fit to all others."""
+    """Scores of each row by a fit to all others."""
     found = []
     for i in range(len(Z)):
         others = np.arange(len(Z)) != i

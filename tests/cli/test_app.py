@@ -1,4 +1,4 @@
-"""The verbs, their help and their completion."""
+"""The commands, their help and their completion."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nearlabel.search.exact.distances import SPACES
 
 
 def verbs(group, before=""):
-    """All verbs of the app, those of a group with its name before them."""
+    """All commands of the app, with the name of their group if any."""
     found = []
     for name in group:
         if not name.startswith("-"):
@@ -35,7 +35,7 @@ def verbs(group, before=""):
 VERBS = verbs(app)
 
 
-def test_the_verbs():
+def test_the_commands():
     assert {"fit", "tune", "reproduce", "datasets list", "collection undo"} <= set(VERBS)
     assert "datasets" not in VERBS
 
@@ -47,14 +47,14 @@ def test_the_choices_of_options_are_those_of_the_library():
     assert tuple(FORMATS) == choices.FORMATS
     assert choices.SCALES == SCALES
     for name in choices.NOMINALS:
-        with pytest.raises(FileNotFoundError):  # its name is looked at after this choice
+        with pytest.raises(FileNotFoundError):  # its name is checked later
             nl.datasets.load("no such file", nominal=name)
     for name in choices.SEARCHES:
         nl.neighbor_graph([[0.0], [1.0]], 1, search=name)
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_help_with_examples_in_80_columns(ask, verb):
+def test_every_command_has_help_with_examples_in_80_columns(ask, verb):
     printed = ask(*verb.split(), "--help")
     assert printed.startswith(f"Usage: nearlabel {verb}")
     assert max(map(len, printed.splitlines())) <= 80
@@ -64,7 +64,7 @@ def test_every_verb_has_help_with_examples_in_80_columns(ask, verb):
 
 
 def test_help_fits_60_columns():
-    """In a process of its own: a command keeps the console of the first message that it prints."""
+    """In a separate process: a command keeps the console of its first message."""
     code = """
 import contextlib, io, sys
 from nearlabel.cli import run
@@ -79,8 +79,8 @@ for verb in sys.argv[1:]:
     subprocess.run([sys.executable, "-c", code, *VERBS], check=True, env=environment)
 
 
-def test_help_is_folded_by_the_terminal_alone(ask, monkeypatch):
-    """Lines of the source end nowhere in the help, and a default is what would be typed."""
+def test_help_is_wrapped_only_by_the_terminal(ask, monkeypatch):
+    """Line breaks of the source are not in the help, and defaults are shown as typed."""
     monkeypatch.setenv("COLUMNS", "200")
     printed = ask("tune", "--help")
     assert "if it has one, so that the test set is not used." in printed  # two lines there
@@ -109,7 +109,7 @@ def test_the_examples_of_the_help_are_accepted(ask, songs, monkeypatch, tmp_path
             words = line.split("nearlabel ")[-1].split()
             if "songs.csv" not in words and "new.csv" not in words:
                 continue
-            if "--others" in words:  # takes its time; see test_others_stand_beside_ours
+            if "--others" in words:  # slow; see test_other_learners_are_compared_with_ours
                 continue
             known = [word for word in words if word not in ("--tags", "moods", "--id", "title")]
             assert ask(*known) != "", line

@@ -1,4 +1,4 @@
-"""Baselines on the command line: learners that know no neighbors."""
+"""Baselines on the command line: learners without neighbors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_from_a_table_to_answers(ask, fail, here, tmp_path, name):
     assert "cannot be changed" in fail("add", model, "songs.csv")
 
 
-def test_what_they_do_not_know_is_refused(fail, here, tmp_path):
+def test_unsupported_options_are_refused(fail, here, tmp_path):
     some = ("songs.csv", "--algorithm", "AdaBoostMH")
     more = (("--k", 3), ("--distance", "cosine"), ("--thresholds",), ("--search", "exact"))
     for option in more:
@@ -64,7 +64,7 @@ def test_what_they_do_not_know_is_refused(fail, here, tmp_path):
     assert "got 'AdaBoostMH'" in fail("tune", *some)
 
 
-def test_evaluate_and_compare_say_the_same(ask, here):
+def test_evaluate_and_compare_agree(ask, here):
     how = ("--split", "holdout", "--scale", "minmax", "--json")
     found = json.loads(ask("compare", "songs.csv", "--algorithm", "MLkNN", "C45Tree", *how))
     tree = found["results"][1]
@@ -79,7 +79,7 @@ def test_evaluate_and_compare_say_the_same(ask, here):
     assert "k =" not in printed
 
 
-def test_a_comparison_says_what_is_not_for_baselines(ask, fail, here, tmp_path):
+def test_a_comparison_reports_options_that_baselines_ignore(ask, fail, here, tmp_path):
     some = ("songs.csv", "--algorithm", "MLkNN", "C45Tree", "--split", "holdout", "--thresholds")
     printed = " ".join(ask("compare", *some).split())
     assert "one threshold per label, euclidean (except baselines), scale" in printed
@@ -100,7 +100,7 @@ def test_a_comparison_says_what_is_not_for_baselines(ask, fail, here, tmp_path):
     assert "--thresholds: C45Tree, PMM know no neighbors; leave it out" in fail("compare", *both)
 
 
-def test_a_baseline_that_is_not_made_for_the_data_is_left_out(ask, fail, here):
+def test_a_baseline_that_cannot_handle_the_data_is_left_out(ask, fail, here):
     table = "sun,rain,tags\n" + "".join(f"{i % 5 - 1},{i % 3},{'ab'[i % 2]}\n" for i in range(20))
     (here / "signed.csv").write_text(table)
     some = ("signed.csv", "--algorithm", "MLkNN", "PMM", "--k", 2, "--split", "cv2")

@@ -42,7 +42,7 @@ def test_a_table_and_blocks_give_the_model_of_one_process(ask, fail, tmp_path, a
     ask("fit", blocks, "-o", model, *how, "--cluster-folder", tmp_path / "work")
     np.testing.assert_array_equal(nl.load(model).predict_proba(data.X), expected)
     assert list((tmp_path / "work").iterdir())
-    assert "blocks are taken as they are" in fail(
+    assert "cannot be used with blocks" in fail(
         "fit", blocks, "-o", model, *how, "--scale", "minmax"
     )
     polars = pytest.importorskip("polars")
@@ -52,15 +52,15 @@ def test_a_table_and_blocks_give_the_model_of_one_process(ask, fail, tmp_path, a
     ask("fit", blocks, "-o", model, *how)
     np.testing.assert_array_equal(nl.load(model).predict_proba(data.X), expected)
     (blocks / "Y" / "2.npy").unlink()
-    assert "X has 90 rows, and Y 70" in fail("fit", blocks, "-o", model, *how)
+    assert "X has 90 rows, but Y has 70" in fail("fit", blocks, "-o", model, *how)
 
 
-def test_what_goes_with_a_cluster(fail, here, tmp_path):
+def test_options_that_conflict_with_a_cluster(fail, here, tmp_path):
     model = tmp_path / "m"
-    assert "only together with --cluster" in fail(
+    assert "can only be used with --cluster" in fail(
         "fit", "songs.csv", "-o", model, "--cluster-folder", tmp_path
     )
-    assert "--best: not with --cluster" in fail(
+    assert "--best cannot be used with --cluster" in fail(
         "fit", "songs.csv", "-o", model, "--best", "--cluster", "local"
     )
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in fail(

@@ -42,7 +42,7 @@ def painted(tmp_path_factory):
 
 @pytest.fixture
 def scenes(painted, tmp_path, monkeypatch):
-    """A copy of the collection, as c in the current folder; pictures are where they were."""
+    """A copy of the collection, named c in the current folder; the pictures are not copied."""
     shutil.copytree(painted / "c", tmp_path / "c")
     monkeypatch.chdir(tmp_path)
     return painted
@@ -50,7 +50,7 @@ def scenes(painted, tmp_path, monkeypatch):
 
 @pytest.fixture
 def asked(ask):
-    """What a command prints as JSON."""
+    """The JSON output of a command."""
     return lambda *words: json.loads(ask(*words, "--json"))
 
 
@@ -80,7 +80,7 @@ def test_files_that_cannot_be_read_are_named(answer, asked, painted, tmp_path, m
     ]
 
 
-def test_what_a_collection_was_made_with_stays(fail, scenes):
+def test_settings_of_a_collection_are_kept(fail, scenes):
     assert "--features efficientnet-lite0" in fail(
         "index", scenes / "scenes", "-c", "c", "--features", "efficientnet-lite0"
     )
@@ -135,7 +135,7 @@ MISTAKES = [
 ]
 
 
-def test_mistakes_are_one_line(fail, scenes):
+def test_errors_are_one_line(fail, scenes):
     def changes():
         with Collection("c", readonly=True) as store:
             return store.changes()
@@ -205,7 +205,7 @@ def test_suggestions_compared_with_the_truth(ask, asked, scenes, tmp_path):
     assert (told["items"], told["tags"]) == (NEW, 5)
     assert 0.5 < told["metrics"]["average_precision"] <= 1
     assert "average_precision ↑" in ask("tag", "c", pictures, "--truth", table)
-    # Against their own suggestions, all is as it should be.
+    # Compared with their own suggestions, everything is correct.
     answers = asked("tag", "c", pictures, "--top", 9)
     rows = [
         f"{one['name']},{';'.join(s['tag'] for s in one['suggestions'] if s['probability'] >= 0.5)}"
@@ -235,7 +235,7 @@ def test_the_truth_of_files_with_the_same_name(answer, asked, scenes, tmp_path):
         return asked("tag", "c", "new", "--truth", "truth.csv")
 
     assert compared(*rows)["metrics"]["hamming_loss"] == 0
-    # What has no row of its own is left out, and counted.
+    # Items without a row are left out, and counted.
     told = compared(rows[0])
     assert (told["items"], told["left_out"], told["metrics"]["hamming_loss"]) == (1, 1, 0)
     assert "left out" in answer("tag", "c", "new", "--truth", "truth.csv")[2]
@@ -322,7 +322,7 @@ def test_retrieval_by_a_model(ask, asked, fail, here):
     assert "--html" in fail("retrieve", "songs.model", "new.csv", "--html", "x.html")
 
 
-def test_what_is_in_a_collection(ask, asked, scenes):
+def test_description_of_a_collection(ask, asked, scenes):
     told = asked("collection", "c")
     assert (told["items"], told["tagged"], told["kind"]) == (TAGGED, TAGGED, "pictures")
     assert told["folders"] == [str(scenes / "scenes")]
@@ -385,7 +385,7 @@ def test_items_of_a_tag_and_the_levels_below_it(asked, fail, scenes):
     assert "has no tag 'Place'" in fail("collection", "items", "c", "--tag", "Place")
 
 
-def test_a_run_is_taken_back_as_a_whole(ask, asked, scenes, monkeypatch):
+def test_a_run_is_undone_as_a_whole(ask, asked, scenes, monkeypatch):
     monkeypatch.setattr("nearlabel.collection.indexing._FILES_AT_ONCE", 2)
     before = asked("collection", "c")["yes"]
     ask("index", scenes / "new", "-c", "c", "--tags", scenes / "new.csv")
@@ -420,7 +420,7 @@ def test_verification(ask, asked, answer, scenes):
 
 
 @pytest.mark.parametrize("verb", ["predict", "rank"])
-def test_verbs_for_models_name_the_one_for_collections(fail, scenes, verb):
+def test_commands_for_models_name_the_one_for_collections(fail, scenes, verb):
     assert "'nearlabel tag c new.jpg'" in fail(verb, "c", "new.jpg")
 
 
@@ -445,7 +445,7 @@ def test_relabelled_items(ask, asked, scenes, tmp_path):
     ask("relabel", "c", "more.csv")
     assert {*asked("tag", "c", 2)[0]["tags"]} == {"sea", "trees"}
     assert asked("tag", "c", 3)[0]["tags"] == []
-    # In a collection only ; divides tags.
+    # In a collection only ; separates tags.
     ask("relabel", "c", "--item", 1, "--to", "Places|Rome", "sea, boats")
     assert {*asked("tag", "c", 1)[0]["tags"]} == {"Places|Rome", "sea, boats"}
     assert "Places|Rome, 'sea, boats'; not" in ask("tag", "c", 1)
@@ -526,7 +526,7 @@ def test_texts(ask, asked, answer, tmp_path, monkeypatch):
     assert "waves at sea" in (tmp_path / "sheet.html").read_text(encoding="utf-8")
 
 
-def test_an_interrupt_says_that_nothing_is_lost(answer, scenes, monkeypatch):
+def test_an_interrupt_reports_that_nothing_is_lost(answer, scenes, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
@@ -536,7 +536,7 @@ def test_an_interrupt_says_that_nothing_is_lost(answer, scenes, monkeypatch):
     assert told == f"nearlabel: interrupted; {index_folders._GOES_ON}\n"
 
 
-def test_two_that_make_the_same_collection(ask, scenes, monkeypatch):
+def test_two_processes_that_create_the_same_collection(ask, scenes, monkeypatch):
     create = Collection.create
 
     def second(path, **settings):
@@ -564,7 +564,7 @@ def test_another_process_that_writes(fail, ask, scenes):
 
 
 def test_watch(answer, painted, tmp_path, monkeypatch):
-    """New files, changed ones and such that vanish are found, and the collection is left alone."""
+    """New, changed and deleted files are found, and the collection is released meanwhile."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("nearlabel.collection.folder_watch.STILL_WRITTEN", 0)
     folder = tmp_path / "photos"

@@ -33,7 +33,7 @@ def test_all_algorithms_share_two_searches(ask, here, searches):
     assert [rows for rows, _ in searches] == ["training", 200]
 
 
-def test_each_row_is_what_evaluate_says(ask, here):
+def test_each_row_agrees_with_evaluate(ask, here):
     found = json.loads(ask("compare", "songs.csv", "--k", 7, "--split", "holdout", "--json"))
     for one in found["results"]:
         name = one["algorithm"]
@@ -77,7 +77,7 @@ def test_ten_parts_and_cuts(ask, here):
     assert "means of 10 parts" in ask("compare", "songs.csv", *some, "--split", "cv10")
 
 
-def test_an_algorithm_that_refuses_is_noted(ask, here, monkeypatch):
+def test_an_algorithm_that_refuses_the_data_is_noted(ask, here, monkeypatch):
     def refuse(self, *_, **__):
         raise MemoryError("it would need 9,999 GiB")
 
@@ -103,13 +103,13 @@ def test_a_narrow_terminal_has_all_digits(ask, here, monkeypatch, columns):
     assert len(table) == 4 * {100: 1, 60: 2, 40: 3, 20: 6}[columns]
 
 
-def test_notes_come_once(here, capsys):
+def test_notes_are_printed_once(here, capsys):
     assert run(["compare", "songs.csv", "--k", "500", "--algorithm", "MLkNN", "BRkNN"]) == 0
     notes = [line for line in capsys.readouterr().err.splitlines() if "--k 500" in line]
     assert len(notes) == 1
 
 
-def test_others_stand_beside_ours(ask, here, tmp_path, monkeypatch):
+def test_other_learners_are_compared_with_ours(ask, here, tmp_path, monkeypatch):
     from nearlabel.experiments.others import other_methods
 
     some = {name: other_methods.OTHERS[name] for name in ("KNeighbors",)}
@@ -147,7 +147,7 @@ def test_others_stand_beside_ours(ask, here, tmp_path, monkeypatch):
         assert one["p_value"]["micro_f1"] in (None, 1.0)
 
 
-def test_what_the_blend_reaches(ask, here):
+def test_results_of_the_blend(ask, here):
     words = ("compare", "songs.csv", "--algorithm", "MLkNN", "--best", "--json")
     mine, best = json.loads(ask(*words))["results"]
     assert best["algorithm"] == "AutoNeighbors"
@@ -247,6 +247,6 @@ def test_a_report_does_not_replace_the_input(fail, songs, tmp_path):
         (("--report", "no/x.html"), "--report no/x.html: the folder "),
     ],
 )
-def test_what_beside_refuses(here, capsys, words, message):
+def test_conflicting_options_are_refused(here, capsys, words, message):
     assert run(["compare", "songs.csv", *words]) != 0
     assert message in capsys.readouterr().err

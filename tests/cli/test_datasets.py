@@ -55,7 +55,7 @@ def test_the_public_sets_are_easy_to_find(ask, fail, monkeypatch, tmp_path):
     assert message.endswith("got 'ftp://x'\n")
 
 
-def test_what_a_form_has_no_place_for_is_a_note(here, tmp_path, capsys):
+def test_a_note_lists_what_a_format_cannot_store(here, tmp_path, capsys):
     assert run(["datasets", "convert", "songs.csv", str(tmp_path / "two.arff")]) == 0
     note = capsys.readouterr().err
     assert note.startswith("nearlabel: note: ")

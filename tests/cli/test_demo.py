@@ -13,7 +13,7 @@ from nearlabel.features import GridMoments, picture_embedding
 
 
 def test_songs(ask, songs, tmp_path, monkeypatch):
-    """It reads well in a terminal and in a log file: plain text, 80 columns, no blank at an end."""
+    """It is readable in a terminal and in a log: plain text, 80 columns, no trailing blanks."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     lines = ask("demo", "songs").splitlines()
@@ -25,13 +25,13 @@ def test_songs(ask, songs, tmp_path, monkeypatch):
 
 
 def test_pictures(ask, fail, tmp_path, monkeypatch):
-    """All verbs on a collection run, and what is to be looked at is there."""
+    """All commands on a collection run, and the page is written."""
     pytest.importorskip("PIL")
     monkeypatch.setattr(demo, "TAGGED", 30)
     monkeypatch.setattr(demo, "NEW", 8)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "80")
-    # Moments: a network that was once opened would stay open for the tests that follow.
+    # Moments, because a network once opened would stay open for later tests.
     monkeypatch.setattr(picture_embedding, "best_picture_features", GridMoments)
     lines = ask("demo").splitlines()
     paths = ("indexed: ", "to look at: ")

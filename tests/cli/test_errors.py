@@ -1,4 +1,4 @@
-"""Errors of users: one line that names the option, what was given and what is accepted."""
+"""User errors: one line that names the option, what was given and what is accepted."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_algorithms_are_known_in_any_case(ask, here):
     assert json.loads(ask(*one))["algorithm"] == "BRkNN"
 
 
-def test_one_thing_is_not_several(ask, tmp_path):
+def test_single_values_are_not_lists(ask, tmp_path):
     (tmp_path / "one.csv").write_text("x,tags\n" + "".join(f"{row},a\n" for row in range(9)))
     (tmp_path / "row.csv").write_text("x\n1\n")
     model = tmp_path / "m"
@@ -109,11 +109,11 @@ def test_one_thing_is_not_several(ask, tmp_path):
     assert "(1 row)" in ask("predict", model, tmp_path / "row.csv", "-o", tmp_path / "p.csv")
 
 
-def test_a_message_does_not_control_a_terminal(fail):
+def test_messages_escape_control_characters(fail):
     assert r"\x1b[31mred" in fail("fit", "songs.csv", "-o", "\x1b[31mred/m")
 
 
-def test_what_is_read_is_not_written_to(fail, here, tmp_path):
+def test_input_files_are_not_overwritten(fail, here, tmp_path):
     shutil.copy("songs.csv", tmp_path / "mine.csv")
     before = (tmp_path / "mine.csv").read_bytes()
     mine = tmp_path / "mine.csv"
@@ -166,7 +166,7 @@ def test_an_option_is_named_in_place_of_its_parameter():
     assert about_k("k='x' has none; give tags=") == (OptionError, "--k 'x' has none; give --tags")
     assert refused(ValueError("with k=7 (tags='y', say)"))[1] == "with --k 7 (--tags 'y', say)"
     assert refused(ValueError("k=True: no; tags=True is")) == (OptionError, "--k: no; --tags is")
-    # What is quoted may come from a file, and a file's name stays as it is.
+    # Quoted text may come from a file, and file names are not changed.
     for text in ("column 'k=1'", 'column "k=\'1"', r"column 'it\'s k= 1'", "top_k=3", "x=k=3"):
         assert refused(ValueError(text)) == (ValueError, text)
     assert refused(DataError("the k= of.csv", 3, "give tags="))[1] == (
@@ -179,7 +179,7 @@ def test_an_option_is_named_in_place_of_its_parameter():
 
 
 @pytest.mark.parametrize("error", [KeyError("oops"), TypeError("fit() takes 2 arguments")])
-def test_an_error_of_ours_is_one_line_too(monkeypatch, capsys, error):
+def test_an_internal_error_is_one_line_too(monkeypatch, capsys, error):
     def broken(*_, **__):
         raise error
 

@@ -117,7 +117,7 @@ def test_published_digits(ask, load):
     assert round(metrics["average_precision"], 3) == 0.818
 
 
-def test_counts_other_than_published_are_told(ask, here):
+def test_unpublished_counts_are_reported(ask, here):
     command = ("evaluate", "songs.csv", "--split", "holdout", "--set")
     assert "\nML-kNN, counts even, smoothing 1," in ask(*command, "counts=even")
     assert "\nML-kNN, smoothing 1," in ask(*command, "counts=paper")

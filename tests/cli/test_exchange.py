@@ -13,7 +13,7 @@ from nearlabel.collection.records import content_of
 
 @pytest.fixture
 def photos(tmp_path, monkeypatch):
-    """A collection of two pictures, of which the first is tagged; commands are run beside it."""
+    """A collection of two pictures, the first of which is tagged; commands run in its folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pictures").mkdir()
     with Collection.create(tmp_path / "photos", kind="pictures") as collection:
@@ -56,7 +56,7 @@ def test_json_for_programs(photos, ask):
     assert (told["given"], told["files"]) == (1, 2)
 
 
-def test_a_no_stays_and_that_is_said(photos, answer):
+def test_a_rejection_is_kept_and_reported(photos, answer):
     (photos / "new.csv").write_text("file,tags\na.jpg,sky\nnone.jpg,sea\n", encoding="utf-8")
     code, out, err = answer("import", "photos", "new.csv")
     assert code == 0
@@ -108,7 +108,7 @@ def test_texts_and_folders_out_and_in(photos, ask):
         (["import", "photos", "latin.csv"], "--encoding 'latin-1'"),
     ],
 )
-def test_words_that_make_no_sense(photos, fail, words, message):
+def test_invalid_arguments(photos, fail, words, message):
     (photos / "latin.csv").write_bytes("file,tags\na.jpg,Bäume\n".encode("latin-1"))
     assert message in fail(*words)
 
@@ -118,7 +118,7 @@ def test_sidecars_of_vectors(tmp_path, fail):
     assert "has vectors" in fail("export", str(tmp_path / "songs"), "--sidecars")
 
 
-def test_a_backup_while_somebody_writes(photos, ask, fail):
+def test_a_backup_during_writes(photos, ask, fail):
     with Collection("photos") as collection:
         collection.tag(2, ["land"])
         assert "copy: a copy of photos with 2 items" in ask("backup", "photos", "copy")

@@ -1,4 +1,4 @@
-"""predict and rank: what a model of a file says of items."""
+"""predict and rank: predictions of a model file."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_why(ask, here):
     ]
     assert item["labels"][0]["neighbors"][0]["id"].startswith("song ")
     assert item["n_neighbors"] == explained.n_neighbors == 10
-    for told, one in zip(item["labels"], explained, strict=True):  # all that people are shown
+    for told, one in zip(item["labels"], explained, strict=True):  # everything shown in a terminal
         assert told["terms"] == dict(one.terms)
         assert (told["score"], told["predicted"]) == (one.score, one.predicted)
         assert [(by["id"], by["distance"], by["score_without"]) for by in told["neighbors"]] == [
@@ -70,7 +70,7 @@ def test_why(ask, here):
     printed = ask("rank", "songs.model", "new.csv", "--top", 2, "--why")
     assert max(map(len, printed.splitlines())) <= 80
     first = printed.partition("song 602\n")[0].removeprefix("song 601\n")
-    assert first.split() == str(explained).split()  # one printer, folded to 80 columns
+    assert first.split() == str(explained).split()  # the same text, wrapped to 80 columns
 
 
 def test_columns_are_found_by_name(ask, fail, here, tmp_path):
@@ -91,7 +91,7 @@ def test_columns_are_found_by_name(ask, fail, here, tmp_path):
 
 @pytest.mark.parametrize("made_by", ["fit", "Python"])
 def test_columns_that_are_called_by_numbers(ask, fail, tmp_path, monkeypatch, made_by):
-    """They are found by these names, too, also by a model that knows none; npz has none."""
+    """They are found by these names, also by a model without column names; npz has none."""
     monkeypatch.chdir(tmp_path)
     Path("songs.csv").write_text("0,1,tags\n0,100,x\n1,100,x\n0,0,y\n1,1,y\n")
     if made_by == "fit":
@@ -113,7 +113,7 @@ def test_columns_that_are_called_by_numbers(ask, fail, tmp_path, monkeypatch, ma
 
 
 def test_a_table_of_numbered_columns_with_gaps(ask, fail, tmp_path, monkeypatch):
-    """What fit makes of it knows its columns as that of any other table does."""
+    """The model of such a table knows its columns like any other."""
     monkeypatch.chdir(tmp_path)
     Path("songs.csv").write_text("0,1,tags\n0,100,x\n1,,x\n0,0,y\n1,1,y\n")
     ask("fit", "songs.csv", "-o", "m", "--k", 1, "--impute", "median")
@@ -191,7 +191,7 @@ def test_a_model_of_two_classes(ask, here, tmp_path):
 
 def test_labels_with_every_separator(ask, fail, tmp_path):
     made = nl.datasets.make_local_labels(40, 2, 3, labels_per_sample=1)
-    names = np.array(["a;b", "c", "d"])  # a table that is read again would divide the first
+    names = np.array(["a;b", "c", "d"])  # reading the table again would split the first
     nl.datasets.save(nl.datasets.Dataset(made.X, made.Y, names), tmp_path / "made.npz")
     ask("fit", tmp_path / "made.npz", "-o", tmp_path / "m")
     ask("predict", tmp_path / "m", tmp_path / "made.npz", "-o", tmp_path / "p.jsonl")
@@ -231,7 +231,7 @@ def test_a_part_of_a_table(ask, here, tmp_path):
     assert [item["id"] for item in ranked] == ["song 602", "song 603"]
 
 
-def test_a_graph_is_no_model(fail, here, tmp_path):
+def test_a_graph_is_not_a_model(fail, here, tmp_path):
     nl.neighbor_graph(np.eye(4), 2).save(tmp_path / "graph")
     assert "NeighborGraph" in fail("rank", tmp_path / "graph", "new.csv")
 
@@ -299,8 +299,8 @@ def test_progress_of_answers(there, monkeypatch):
     assert (there / "w.jsonl").read_bytes() == (there / "whole.jsonl").read_bytes()
 
 
-def test_names_do_not_control_a_terminal(ask, tmp_path):
-    """People see escapes; programs get the names as they are."""
+def test_names_are_escaped_in_a_terminal(ask, tmp_path):
+    """Terminals get escapes, programs the original names."""
     made = nl.datasets.make_local_labels(40, 2, 2, labels_per_sample=1)
     evil = "\x1b[31mred\x07\n+ b\x9b2J\u202e"
     rows = np.array([f"{evil}{row}" for row in range(40)])
@@ -318,7 +318,7 @@ def test_names_do_not_control_a_terminal(ask, tmp_path):
 
 
 def test_cells_are_data(ask, tmp_path):
-    """Nothing is put before a cell that a spreadsheet might take for a formula."""
+    """Cells that look like formulas are not changed."""
     made = nl.datasets.make_local_labels(40, 2, 2, labels_per_sample=1)
     names, rows = np.array(["=1+1", "@b"]), np.array([f"-{row}" for row in range(40)])
     data = nl.datasets.Dataset(made.X, made.Y, names, row_names=rows)

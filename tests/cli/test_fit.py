@@ -31,7 +31,7 @@ def test_fit_on_a_part_and_with_few_rows(ask, fail, here, tmp_path, capsys):
 
 
 def test_the_best(ask, fail, tmp_path):
-    """--best is AutoNeighbors: the same answers, and a word on what was chosen."""
+    """--best is AutoNeighbors: the same predictions, and a note on the choices."""
     data = nl.datasets.make_local_labels(90, 3, 4)
     nl.datasets.save(data, tmp_path / "made.npz")
     made, model = tmp_path / "made.npz", tmp_path / "m"

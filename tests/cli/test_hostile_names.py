@@ -1,4 +1,4 @@
-"""Names with markup, line breaks and escapes of terminals, through every command on collections."""
+"""Names with markup, line breaks and terminal escapes, in every command on collections."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ READING = [
 
 
 @pytest.mark.parametrize("words", READING, ids=lambda words: ascii(" ".join(words)))
-def test_what_is_printed(here, capsys, words):
+def test_printed_names(here, capsys, words):
     run(words)
     out, err = capsys.readouterr()
     assert out + err
@@ -129,7 +129,7 @@ def test_json_has_names_as_they_are(here, capsys, words):
     assert not {one for one in CONTROL if one < " "} & set(out)
 
 
-def test_markup_is_shown_and_not_obeyed(here, capsys):
+def test_markup_is_shown_and_not_interpreted(here, capsys):
     assert run(["collection", "c", "--all"]) == 0
     out, _ = capsys.readouterr()
     for tag in ("<script>alert(1)</script>", "[bold red]tag[/bold red]", "{{7*7}}", "=1+1"):
@@ -141,7 +141,7 @@ def test_a_contact_sheet(here, tmp_path):
     for query in ("1", "2", "10"):
         assert run(["retrieve", "c", query, "--html", str(tmp_path / "sheet.html")]) == 0
         text = (tmp_path / "sheet.html").read_text(encoding="utf-8")
-        assert not (CONTROL - {"\u202e"}) & set(text)  # which ends with its element, bdi
+        assert not (CONTROL - {"\u202e"}) & set(text)  # isolated by the bdi element
         page = Page(text)
         assert "script" not in {name for name, _ in page.elements}
         for name, attributes in page.elements:
@@ -152,7 +152,7 @@ def test_a_contact_sheet(here, tmp_path):
 
 
 @pytest.mark.parametrize("copy", [False, True])
-def test_what_is_written_for_others(here, tmp_path, copy, capsys):
+def test_exported_names(here, tmp_path, copy, capsys):
     before = sorted(here.iterdir())
     assert run(["export", "c", "-o", str(tmp_path / "tags.csv")]) == 0
     with (tmp_path / "tags.csv").open(encoding="utf-8", newline="") as file:
@@ -170,7 +170,7 @@ def test_what_is_written_for_others(here, tmp_path, copy, capsys):
     assert (here / "outside").read_text(encoding="utf-8") == "untouched"
 
 
-def test_what_is_written_comes_back(here, tmp_path, capsys):
+def test_exported_names_are_imported_again(here, tmp_path, capsys):
     assert run(["export", "c", "-o", str(tmp_path / "tags.jsonl")]) == 0
     command = ["index", "photos", "-c", str(tmp_path / "other"), "--features", "moments"]
     assert run(command) == 0

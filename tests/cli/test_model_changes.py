@@ -50,7 +50,7 @@ def told(printed):
 
 
 def rows_of(name, *keep):
-    """The rows of a table, without the head; those with the ids that are given, if any are."""
+    """The rows of a table without its header, or only those with given ids."""
     rows = Path(name).read_text().splitlines()[1:]
     return [row for row in rows if not keep or row.split(",")[0] in keep]
 
@@ -141,7 +141,7 @@ def test_relabel_by_files(ask, folder):
     ask("relabel", "all.model", "one.jsonl", "--id", "name")
     assert labels_of("all.model", "song 004") == [set()]
     assert labels_of("all.model", "song 003", "song 006") == before
-    ask("relabel", "all.model", "all.csv", "--compact")  # whose features are not looked at
+    ask("relabel", "all.model", "all.csv", "--compact")  # its features are ignored
     fresh = nl.datasets.load("all.csv")
     names = nl.load("all.model").label_names_
     assert names[:-1].tolist() == fresh.label_names.tolist()
@@ -193,9 +193,9 @@ def test_single_labels_are_added_and_removed(ask, fail, folder):
     assert files() == before
 
 
-def test_items_that_are_there_can_be_left_out(ask, fail, folder):
+def test_existing_items_can_be_skipped(ask, fail, folder):
     head, *rows = Path("all.csv").read_text().splitlines()
-    table("later.csv", [f"{rows[0]};fresh", *rows[1:]])  # a new label of an item that is there
+    table("later.csv", [f"{rows[0]};fresh", *rows[1:]])  # a new label of an existing item
     given = told(ask("add", "old.model", "later.csv", "--skip-known", "--json"))
     assert (given["added"], given["skipped"], given["new_labels"]) == (10, 90, [])
     assert ask("rank", "old.model", "new.csv") == ask("rank", "all.model", "new.csv")
@@ -209,7 +209,7 @@ def test_items_that_are_there_can_be_left_out(ask, fail, folder):
     assert "--skip-known: nameless.csv" in fail("add", "old.model", "nameless.csv", "--skip-known")
 
 
-def test_missing_items_can_be_passed_over(ask, folder):
+def test_missing_items_can_be_skipped(ask, folder):
     words = ("song 001", "song 9999", "song 002", "--ignore-missing")
     printed = ask("forget", "old.model", *words)
     assert printed.startswith("forgot 2 items, 1 id not found: old.model has 88 items")
@@ -236,7 +236,7 @@ def test_verify(answer, ask, fail, folder, monkeypatch):
     assert (code, told(printed)["agrees"]) == (1, False)
 
 
-def test_a_new_model_in_the_place_of_one_with_changes_is_told_of(answer, ask, folder):
+def test_replacing_a_model_with_changes_is_reported(answer, ask, folder):
     ask("add", "old.model", "more.csv")
     code, _, notes = answer("fit", "old.csv", "-o", "old.model")
     assert (code, "old.model.journal" in notes) == (0, True)
@@ -279,7 +279,7 @@ def test_a_file_that_cannot_be_written_after_the_change(ask, fail, folder, monke
         (["--scale", "standard"], "the preprocessing"),
     ],
 )
-def test_compact_says_what_still_comes_from_forgotten_items(ask, folder, fitting, part):
+def test_compact_reports_what_still_depends_on_forgotten_items(ask, folder, fitting, part):
     ask("fit", "old.csv", "-o", "m", *fitting)
     assert "forgotten items" not in " ".join(ask("add", "m", "more.csv", "--compact").split())
     told = " ".join(ask("forget", "m", "song 003", "--compact").split())
@@ -333,7 +333,7 @@ def named(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", ["npz", "arff", "csv", "jsonl", "json", "parquet", "txt"])
 def test_files_of_every_format(ask, named, tmp_path, monkeypatch, kind):
-    """Labels are matched by name; sparse text has names in files beside it."""
+    """Labels are matched by name; sparse text has names in files next to it."""
     pytest.importorskip("polars")
     data, folder = named
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
@@ -424,7 +424,7 @@ def test_json(ask, folder):
     assert (given["relabelled"], given["verified"]) == (1, None)
 
 
-def test_a_model_that_does_not_agree_is_told(answer, folder, monkeypatch):
+def test_a_model_that_differs_is_reported(answer, folder, monkeypatch):
     wrong = Verification(100, ("labels",), ("label 1 is carried by 3 rows, not by 4",))
     monkeypatch.setattr(nl.MLkNN, "verify", lambda *_, **__: wrong)
     code, printed, _ = answer("add", "old.model", "more.csv", "--verify")
@@ -446,7 +446,7 @@ def test_threads_are_those_of_the_command_not_of_the_file(ask, folder, monkeypat
     assert nl.load("old.model").n_jobs == 1
 
 
-def test_methods_that_learn_again_say_how_to_have_it_done_once(ask, answer, folder):
+def test_methods_that_learn_again_explain_how_to_avoid_it(ask, answer, folder):
     ask("fit", "old.csv", "-o", "m", "--thresholds")
     ask("add", "m", "more.csv")
     code, _, notes = answer("rank", "m", "new.csv")
@@ -457,7 +457,7 @@ def test_methods_that_learn_again_say_how_to_have_it_done_once(ask, answer, fold
 
 @pytest.fixture(scope="module")
 def wrong(two_parts, tmp_path_factory):
-    """A folder with files that cannot be changed, and others that nothing can be changed by."""
+    """A folder with files that cannot be changed, and data that cannot be added."""
     folder = tmp_path_factory.mktemp("wrong")
     shutil.copytree(two_parts, folder, dirs_exist_ok=True)
     with chdir(folder):

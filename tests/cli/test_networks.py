@@ -1,4 +1,4 @@
-"""The verbs about networks."""
+"""The commands for networks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_network_is_listed_and_got(ask, made):
     assert told["files"] == [{"file": path, "sha256": network.sha256}]
 
 
-def test_what_cannot_be_got(fail, made, tmp_path):
+def test_networks_that_cannot_be_installed(fail, made, tmp_path):
     message = fail("models", "get", "pplcnet")
     assert message.startswith("nearlabel: NAME must be one of 'pplcnetv2', ")
     assert "did you mean 'pplcnetv2'?" in message

@@ -29,11 +29,11 @@ def test_no_digit_is_lost_at_any_width(capsys, columns):
     assert max(map(len, printed.splitlines())) <= columns
     expected = sorted(cell for numbers in NUMBERS for cell in numbers)
     assert sorted(re.findall(r"\d\.\d{4} ±\d\.\d{4}", printed)) == expected
-    for name in NAMES:  # wrapped where there is too little room
+    for name in NAMES:  # wrapped if there is too little space
         assert name.split()[0] in printed
 
 
-def test_published_numbers_and_ours_fold_too(capsys, columns):
+def test_published_numbers_and_ours_are_wrapped_too(capsys, columns):
     lines = [["yeast", *(["0.1234±0.0123 "] * 6)], ["  ML-kNN k=10", *(["0.1234±0.0123="] * 6)]]
     _say_numbers(["", *(f"metric {place}" for place in range(6))], lines)
     printed = capsys.readouterr().out

@@ -41,7 +41,7 @@ def scenes(painted, tmp_path, monkeypatch):
 
 
 def without_onnxruntime(monkeypatch):
-    """As if it were not installed, and no test before had opened a network."""
+    """As if it were not installed, and no earlier test had opened a network."""
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     monkeypatch.setattr(sessions, "_open", {})
 
@@ -96,7 +96,7 @@ def test_a_picture_set_is_found_by_its_name(ask, scenes, monkeypatch):
 
 
 def test_networks_are_compared_by_cosine_distance_unless_asked_otherwise(ask, scenes, made):
-    ask("models", "get", "pplcnetv2", "--from", made[1])  # which auto takes then
+    ask("models", "get", "pplcnetv2", "--from", made[1])  # the choice of auto
     usual = json.loads(ask("evaluate", "scenes", "--json", "--split", "holdout"))
     assert usual["picture_features"] == "pplcnetv2"
     assert (usual["distance"], usual["scale"]) == ("cosine", "none")
@@ -139,7 +139,7 @@ def test_broken_files_are_named_once_and_left_out(answer, fail, scenes):
     assert "is empty" in fail("predict", "scenes.model", "scenes/pictures/00001.jpg")
 
 
-def test_a_name_that_is_no_text_is_written_with_escapes(ask, scenes):
+def test_undecodable_names_are_escaped(ask, scenes):
     (scenes / "odd").mkdir()
     try:
         shutil.copy("scenes/pictures/00001.jpg", os.fsdecode(b"odd/caf\xe9.jpg"))
@@ -192,7 +192,7 @@ def test_without_a_network_there_are_moments_and_a_note(answer, scenes, monkeypa
     assert note.count("\n") == 1
 
 
-def test_what_is_wrong_with_pictures_and_features_is_one_line(fail, scenes, monkeypatch):
+def test_errors_about_pictures_and_features_are_one_line(fail, scenes, monkeypatch):
     message = fail("evaluate", "scenes", "--features", "efficientnet")
     for known in ("auto", "moments", "efficientnet-lite0", "pplcnetv2", "ONNX"):
         assert known in message

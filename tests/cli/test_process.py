@@ -37,7 +37,7 @@ def nearlabel(*arguments, **options):
     )
 
 
-# Prints a million characters, and loads next to nothing.
+# Prints a million characters with few imports.
 PRINTING = """
 from nearlabel.cli import main
 from nearlabel.cli.app import app
@@ -50,7 +50,7 @@ main(["print"])
 
 @pytest.mark.skipif(os.name == "nt", reason="needs pipes that break")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_reader_that_has_seen_enough(unbuffered):
+def test_a_closed_pipe(unbuffered):
     with subprocess.Popen(
         [sys.executable, "-c", PRINTING],
         stdout=subprocess.PIPE,
@@ -65,7 +65,7 @@ def test_a_reader_that_has_seen_enough(unbuffered):
 
 @pytest.mark.skipif(os.name == "nt", reason="needs pipes that break")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_nobody_reads_the_help(unbuffered):
+def test_help_into_a_closed_pipe(unbuffered):
     with nearlabel("--help", env={**os.environ, "PYTHONUNBUFFERED": unbuffered}) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
@@ -75,7 +75,7 @@ def test_nobody_reads_the_help(unbuffered):
 @pytest.mark.skipif(os.name == "nt", reason="needs limits of files")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output_that_cannot_be_written_is_an_error(unbuffered, tmp_path):
-    """A full disk, say: no part of the output is lost without a word."""
+    """For example on a full disk: no output is lost silently."""
     line = f"ulimit -f 100; exec '{sys.executable}' -c '{PRINTING}' > '{tmp_path / 'out'}'"
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     done = subprocess.run(["bash", "-c", line], capture_output=True, check=False, env=environment)
@@ -120,13 +120,13 @@ def test_an_interrupt_ends_cleanly(tmp_path):
         try:
             out, err = process.communicate(timeout=30)
         finally:
-            process.kill()  # whatever happened: the next tests must not wait for it
+            process.kill()  # in any case, so that later tests do not wait for it
     assert (process.returncode, out, err) == (130, b"", b"nearlabel: interrupted\n")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
-def test_an_interrupt_that_an_import_swallows_is_heard_later():
+def test_an_interrupt_swallowed_by_an_import_takes_effect_later():
     code = """
 import os, signal, time
 import nearlabel.cli.process as process
@@ -149,7 +149,7 @@ process.main([])
 
 
 def printed_by(code, **options):
-    """What a new process prints, by lines."""
+    """The output lines of a new process."""
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, check=True, text=True, **options)
     return done.stdout.splitlines()
@@ -157,7 +157,7 @@ def printed_by(code, **options):
 
 @pytest.fixture(scope="module")
 def loading(songs):
-    """What several commands, one after the other in a new process, have loaded, by lines."""
+    """The modules loaded by several commands in a new process, line by line."""
     return printed_by(
         "import sys; from nearlabel.cli import run; run(['--help']); run(['fit', '--help'])\n"
         "print('heavy:', {'numpy', 'scipy', 'sklearn', 'nearlabel.datasets'} & set(sys.modules))\n"
@@ -183,12 +183,12 @@ def test_a_command_loads_what_it_needs(loading):
 
 
 def test_a_quick_start(loading):
-    """It puts off what is not needed, which is there when something asks for it."""
+    """Imports that are not needed are deferred until they are used."""
     assert "loaded: set()" in loading
     assert loading[-1].split()[:2] == ["0.5", "[1]"]
 
 
-def test_a_scikit_learn_that_asks_for_more_at_once_gets_it(tmp_path):
+def test_a_scikit_learn_that_needs_deferred_modules_gets_them(tmp_path):
     (tmp_path / "sklearn").mkdir()
     for part in ("__init__", "base"):
         (tmp_path / "sklearn" / f"{part}.py").write_text("from scipy.stats import norm\n")

@@ -42,7 +42,7 @@ def data_folder(folder, monkeypatch):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Experiments and figures whose numbers are made up: what is tested is how they are shown."""
+    """Experiments and figures with fake numbers: the tests are about their display."""
 
     def run_experiment(experiment, ready, **_):
         values = np.random.default_rng(len(experiment.dataset)).random((len(METRICS), 3))
@@ -112,7 +112,7 @@ def test_counts_of_the_summary_are_those_of_the_records(ask, kept):
     }
 
 
-def test_a_second_run_reads_what_an_interrupt_left(kept, tmp_path, monkeypatch, capsys):
+def test_a_second_run_continues_after_an_interrupt(kept, tmp_path, monkeypatch, capsys):
     run_experiment, ran = table_reproduction.run_experiment, []
 
     def interrupted(one, *rest, **more):
@@ -152,7 +152,7 @@ def test_the_help_lists_all_papers(ask):
     assert all(paper in printed for paper in papers())
 
 
-def test_what_a_user_can_mend(fail, kept, tmp_path):
+def test_errors_that_users_can_fix(fail, kept, tmp_path):
     for options, message in (
         (("--paper", "2007"), "paper.*zhang-2007, zhang-2005.*'2007'"),
         (("--paper", "zhang-2005", "--table", "3"), "table.*zhang-2005: I, II.*'3'"),
@@ -213,7 +213,7 @@ def test_doubtful_numbers_are_marked(ask, tmp_path, monkeypatch, quick):
     assert "? doubtful: the published number cannot be right, or hardly" in printed
 
 
-def test_claims_against_the_older_method(ask, tmp_path, monkeypatch, quick):
+def test_claims_about_the_older_method(ask, tmp_path, monkeypatch, quick):
     monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
     names = ("emotions", "genbase", "image135", "reuters", "scene", "yeast")
     write_lookalikes(tmp_path, *names)

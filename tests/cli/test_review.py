@@ -1,4 +1,4 @@
-"""nearlabel review: one key an answer."""
+"""nearlabel review: one key per answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[a-zA-Z]|\]8;[^\x1b]*\x1b\\)")
 
 
 class Typed:
-    """A person who types what a text says, and then nothing more."""
+    """A simulated person who types a text."""
 
     def __init__(self, keys, *lines):
         self._keys, self._lines = iter(keys), iter(lines)
@@ -108,7 +108,7 @@ def test_n_rejects_all_that_are_shown_and_enter_does_not(store, capsys):
     assert {is_yes for is_yes, _ in decisions(store, question.item).values()} == {False}
 
 
-def test_typed_tags_are_given_beside_the_marked_ones(store):
+def test_typed_tags_are_given_in_addition_to_the_marked_ones(store):
     question = store.questions(5, "confident")[0]
     truth = question.suggestions[0].tag
     reviewed(store, "t", " boats ;; Places|Rome;boats", strategy="confident", limit=1)
@@ -117,7 +117,7 @@ def test_typed_tags_are_given_beside_the_marked_ones(store):
     assert found[truth] == (True, "suggestion")
 
 
-def test_a_tag_that_cannot_be_one_is_refused_and_asked_again(store, capsys):
+def test_an_invalid_tag_is_refused_and_asked_for_again(store, capsys):
     before = store.changes(1)
     assert reviewed(store, "t", "bo\x07ats").startswith("0 answers")
     assert store.changes(1) == before
@@ -125,7 +125,7 @@ def test_a_tag_that_cannot_be_one_is_refused_and_asked_again(store, capsys):
     assert reviewed(store, "ts", "").startswith("0 answers: 0 tags given, 0 rejected, 1 skipped")
 
 
-def test_undo_takes_an_answer_back_and_asks_again(store):
+def test_undo_reverts_an_answer_and_asks_again(store):
     first, second, *_ = (one.item for one in store.questions(5))
     before = {item: decisions(store, item) for item in (first, second)}
     reviewed(store, "nnu")
@@ -153,13 +153,13 @@ def test_without_suggestions_tags_are_typed(tmp_path, capsys):
         assert [(one.name, one.yes) for one in store.tags()] == [("sea", 1)]
 
 
-def test_nothing_sure_is_said(tmp_path):
+def test_no_suggestion_is_certain(tmp_path):
     with Collection.create(tmp_path / "new", kind="vectors") as store:
         store.add([NewItem(vector_content("a", [1.0]), [1.0], name="a")])
         assert "--strategy learn" in reviewed(store, "\n", strategy="confident")
 
 
-def test_one_tag_is_asked_about_until_it_gets_poor(store, monkeypatch):
+def test_questions_about_one_tag_end_after_many_noes(store, monkeypatch):
     monkeypatch.setattr(review_verb, "_NO_IN_A_ROW", 3)
     truth = {item.id: item.name.split()[0] for item in store.items()}
     asked = []
@@ -184,7 +184,7 @@ def test_one_tag_is_asked_about_until_it_gets_poor(store, monkeypatch):
         assert decisions(store, item)["sea"] == (True, "suggestion")
 
 
-def test_names_that_control_a_terminal_are_shown_as_escapes(tmp_path, capsys):
+def test_control_characters_in_names_are_escaped(tmp_path, capsys):
     with Collection.create(tmp_path / "bad", kind="vectors") as store:
         for number in range(3):
             name, x = f"[red]{number}\x1b[2J", [float(number), 1.0]
@@ -197,7 +197,7 @@ def test_names_that_control_a_terminal_are_shown_as_escapes(tmp_path, capsys):
     assert "[link=x]" in out
 
 
-def test_a_picture_is_two_pixels_a_character():
+def test_a_character_shows_two_pixels():
     images = pytest.importorskip("PIL.Image")
     pixels = np.zeros((40, 60, 3), np.uint8)
     pixels[:20, :, 0] = pixels[20:, :, 2] = 255  # red above blue
@@ -221,7 +221,7 @@ def test_questions_as_json_change_nothing(path, capsys):
     assert {"tag", "probability"} == {*told["questions"][0]["suggestions"][0]}
 
 
-def test_without_a_terminal_it_says_so(path, capsys):
+def test_without_a_terminal_it_fails_clearly(path, capsys):
     assert run(["review", str(path)]) == 2
     assert "terminal" in capsys.readouterr().err
 
@@ -238,7 +238,7 @@ def test_in_a_terminal(path):
     process = subprocess.Popen(command, stdin=other, stdout=other, stderr=other, env=environment)
 
     def typed(*steps):
-        """What the screen showed while each text was typed as soon as another one was seen."""
+        """The screen while each text was typed as soon as an expected one appeared."""
         shown, seen, steps = "", 0, list(steps)
         end = time.monotonic() + 300  # not for ever, if a prompt never comes
         while time.monotonic() < end:
@@ -255,7 +255,7 @@ def test_in_a_terminal(path):
         return ESCAPES.sub("", shown)
 
     shown = typed(
-        ("q end", "\x1b[A"),  # an arrow is no answer
+        ("q end", "\x1b[A"),  # an arrow key is not an answer
         ("q end", "t"),
         ("in between: ", "bläck;sea\r"),
         ("q end", "n"),
@@ -279,7 +279,7 @@ def test_every_strategy_is_offered():
     assert review_verb.Strategy.__args__ == STRATEGIES
 
 
-def test_an_interrupt_says_what_is_kept(path, monkeypatch, capsys):
+def test_an_interrupt_reports_what_is_kept(path, monkeypatch, capsys):
     keys = iter("n")
 
     class Interrupted(Typed):
@@ -297,7 +297,7 @@ def test_an_interrupt_says_what_is_kept(path, monkeypatch, capsys):
         assert store.changes(1)[0].kind == "decide"
 
 
-def test_probabilities_stand_below_each_other(store, capsys):
+def test_probabilities_are_aligned(store, capsys):
     for tag in ("sea", "city"):
         store.rename_tag(tag, f"{tag} 🌊")
     reviewed(store, "q", strategy="confident")

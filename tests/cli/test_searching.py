@@ -12,7 +12,7 @@ import nearlabel as nl
 LEARNING = (("fit", "-o", "m"), ("evaluate",), ("compare",), ("tune",))
 
 
-def test_fit_tells_the_recall_that_was_measured(ask, there):
+def test_fit_reports_the_measured_recall(ask, there):
     command = ("fit", "many.npz", "-o", "lists", "--search", "approximate", "--recall", 0.9)
     told = json.loads(ask(*command, "--json"))
     model = nl.load("lists")
@@ -36,8 +36,8 @@ def test_an_exact_search_has_no_recall(ask, there):
 
 
 @pytest.mark.parametrize("cuts", [(), ("--thresholds",)])
-def test_a_model_searches_as_it_is_asked_to(cuts, ask, there, searches):
-    """A poor search, so that its answers are others than those of an exact one."""
+def test_a_model_uses_the_requested_search(cuts, ask, there, searches):
+    """A poor search, so that its results differ from those of an exact one."""
     ask("fit", "many.npz", "-o", "m", *cuts)
     model, X = nl.load("m"), nl.datasets.load("many.npz").X
     poor = nl.neighbor_graph(X, 10, X, search=nl.InvertedLists(recall=0.5))
@@ -82,7 +82,7 @@ def test_measures_of_an_approximate_search(verb, ask, there):
         ("--jobs", "1.5"),
     ],
 )
-def test_options_that_cannot_be(verb, options, fail, there):
+def test_invalid_options(verb, options, fail, there):
     message = fail(verb[0], "many.npz", *verb[1:], *options)
     assert all(word in message for word in options[-2:])
     assert not (there / "m2").exists()

@@ -27,7 +27,7 @@ PREPARED = ("--text", "title", "body", "--impute", "median")
 
 
 def rows(count, seed):
-    """Songs whose text, tempo and key tell their tags; some cells are missing."""
+    """Songs with tags that depend on text, tempo and key; some cells are missing."""
     rng = np.random.default_rng(seed)
     for number in range(count):
         tags = [tag for tag in WORDS if rng.random() < 0.4] or ["calm"]
@@ -115,7 +115,7 @@ def test_categories_that_pandas_takes_for_numbers(folder, ask):
 
 
 def by_hand():
-    """What prepares the features, literally, by scikit-learn alone."""
+    """The preprocessing written out with scikit-learn only."""
     return ColumnTransformer(
         [
             ("n", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), [0, 1]),
@@ -203,7 +203,7 @@ def test_gaps_among_numbers_alone_need_no_polars(folder, ask, fail, monkeypatch)
         assert "nearlabel[tables]" in fail("fit", "songs.csv", *options, "-o", "m")
 
 
-def test_what_is_refused_offers_options(folder, ask, fail):
+def test_errors_suggest_options(folder, ask, fail):
     message = fail("fit", "songs.csv", "-o", "m")
     assert all(part in message for part in ("line 2", "'key'", "--impute"))
     message = fail("fit", "songs.csv", "--impute", "mean", "-o", "m")  # it begins with 1984
@@ -244,8 +244,8 @@ def test_what_is_refused_offers_options(folder, ask, fail):
     ],
 )
 @pytest.mark.parametrize("verb", ["rank", "predict"])
-def test_no_option_is_offered_that_a_verb_does_not_have(folder, fail, verb, table, told):
-    """A model without names of columns knows no more about a table than its reader does."""
+def test_only_options_of_the_command_are_suggested(folder, fail, verb, table, told):
+    """A model without column names relies on the reader of a table."""
     nl.save(nl.BRkNN(1).fit(np.eye(3), np.eye(3, dtype=int)), "model")
     (folder / "table.csv").write_text(table)
     message = fail(verb, "model", "table.csv")
@@ -338,7 +338,7 @@ def test_steps_that_do_nothing_and_gaps_that_are_filled_later(folder, ask, frame
 
 
 def test_words_in_columns_without_names(folder, fail):
-    """Only Python has them: a reader would make numbers of the words."""
+    """Possible only in Python: a reader would turn words into numbers."""
     words = np.array([["a"], ["b"], ["a"], ["b"]], dtype=object)
     encoder = OneHotEncoder(handle_unknown="ignore")
     model = nl.make_pipeline(encoder, nl.BRkNN(1)).fit(words, ["x", "y", "x", "y"])
@@ -372,21 +372,21 @@ def test_labels_that_were_forgotten(folder, answer):
     assert answer(*fit, "sad", "calm")[2] == ""
 
 
-def test_the_how_to_of_the_documents(folder, ask):
-    """The two commands and the Python beside them give one ranking, and one answers for both."""
+def test_the_example_of_the_documentation(folder, ask):
+    """The two commands and the Python code give the same ranking, and read each other's model."""
     page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
     how_to = page[page.index("## A spreadsheet") : page.index("## Broken")]
     (commands,) = re.findall(r"```sh\n(.*?)```", how_to, re.DOTALL)
     (code,) = re.findall(r"```python\n(.*?)```", how_to, re.DOTALL)
     fit, rank = (line.split()[1:] for line in commands.splitlines())
     ask(*fit)
-    ask(*fit, "--scale", "minmax")  # as the code does; alone, the command may choose another
+    ask(*fit, "--scale", "minmax")  # as in the Python code; by default the command chooses a scale
     ranked = json.loads(ask(*rank, "--json"))
     names = {**globals(), "make_column_transformer": make_column_transformer}
     exec(compile(code, "data.md", "exec"), names)
     assert len(code.splitlines()) <= 10
     assert names["ranked"].names.tolist() == each(ranked, "label")
     np.testing.assert_allclose(names["ranked"].scores, each(ranked, "score"))
-    again = json.loads(ask(*rank, "--json"))  # by the model of the code, which was saved
+    again = json.loads(ask(*rank, "--json"))  # with the model saved by the Python code
     assert each(again, "label") == each(ranked, "label")
     assert ask("predict", "songs.model", "new.csv").count("song ") == 9

@@ -50,7 +50,7 @@ def test_methods_parameters_and_distances(ask, here, tmp_path):
     assert f"{float(best['average_precision']):.4f}" in printed
 
 
-def test_only_the_part_to_learn_from_is_seen(ask, tmp_path):
+def test_only_the_training_part_is_used(ask, tmp_path):
     made = nl.datasets.make_local_labels(120, 4, 5, random_state=0)
     path = tmp_path / "made.npz"
     nl.datasets.save(made, path)
@@ -94,7 +94,7 @@ def test_advice_on_few_rows(answer, tmp_path):
 
 
 def test_the_command_that_fits_the_best(ask, here, tmp_path, monkeypatch):
-    """It is accepted, and makes the model that was the best."""
+    """It is accepted, and fits the best model."""
     path = tmp_path / "my songs.csv"
     path.write_text((here / "songs.csv").read_text().replace("tags", "all moods"))
     monkeypatch.chdir(tmp_path)
@@ -114,7 +114,7 @@ def test_the_command_that_fits_the_best(ask, here, tmp_path, monkeypatch):
     assert fitted["scale"] == "minmax"
 
 
-def test_the_command_keeps_to_the_items_to_learn_from(ask, here, tmp_path):
+def test_the_command_uses_only_the_training_items(ask, here, tmp_path):
     rows = Path("songs.csv").read_text().splitlines()
     parts = [f"{row},train" for row in rows[1:100]] + [f"{row},test" for row in rows[100:150]]
     (tmp_path / "parts.csv").write_text("\n".join([f"{rows[0]},split", *parts]))
@@ -140,7 +140,7 @@ def test_the_command_keeps_to_the_items_to_learn_from(ask, here, tmp_path):
         (("--part", "train"), ["train"]),
     ],
 )
-def test_what_cannot_be(fail, here, options, parts):
+def test_invalid_combinations(fail, here, options, parts):
     message = fail("tune", "songs.csv", *options)
     assert options[0].strip("-") in message
     assert all(part in message for part in parts), message

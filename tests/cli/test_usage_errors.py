@@ -17,7 +17,7 @@ import pytest
             "unknown option --algoritm; did you mean '--algorithm'?",
         ),
         (
-            "evaluate songs.csv --minutes 3",  # nothing like --impute
+            "evaluate songs.csv --minutes 3",  # no similar option
             "unknown option --minutes; 'nearlabel evaluate --help' lists all options",
         ),
         (
@@ -65,6 +65,6 @@ def test_the_closest_name(fail, here, command, meant):
     assert fail(*command.split()).endswith(f"; did you mean '{meant}'?\n")
 
 
-def test_an_option_that_would_do_nothing_is_refused(fail, here):
+def test_an_option_without_effect_is_refused(fail, here):
     message = fail("evaluate", "songs.csv", "--test-size", "0.2")
     assert message == "nearlabel: --test-size: only with --split holdout; the split is cv10\n"

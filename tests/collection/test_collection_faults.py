@@ -1,4 +1,4 @@
-"""Full disks, folders that vanish, clocks that jump: nothing is lost, and one sentence says why."""
+"""Full disks, vanishing folders and jumping clocks: nothing is lost, and errors are clear."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from collection_lives import content_of, orphans, walk
 from nearlabel.collection import Collection, NewItem, change_log
 from nearlabel.collection.records import vector_content
 
-# Each step meets a disk on which files cannot grow beyond some size, and then is large again.
+# In each step, files cannot grow beyond some size; afterwards they can again.
 FULL = """
 import json, random, resource, sys
 from pathlib import Path

@@ -13,7 +13,7 @@ VOID = ("meta", "img")
 
 
 class Page(HTMLParser):
-    """Tags, attributes and text of a page whose elements are closed in order."""
+    """Tags, attributes and text of a page; checks that elements are closed in order."""
 
     def __init__(self, text):
         super().__init__()

@@ -78,7 +78,7 @@ def test_a_folder_that_is_itself_a_link(photos, tmp_path):
     assert len(scan_folder(tmp_path / "link", PICTURES).files) == 3
 
 
-def test_what_is_no_file(photos):
+def test_special_files(photos):
     os.mkfifo(photos / "pipe.jpg")
     os.mkfifo(photos / "pipe")
     found = scan_folder(photos, PICTURES)
@@ -128,8 +128,8 @@ def test_content(tmp_path):
     assert read == (b"abc", hashlib.sha256(b"abc").digest(), FileStamp(3, LONG_AGO))
 
 
-def test_a_file_that_was_just_written_has_no_time(tmp_path):
-    """It may be written again within the same tick of the clock."""
+def test_a_file_that_was_just_written_has_no_usable_time(tmp_path):
+    """It may be written again in the same clock tick."""
     now, second = time.time_ns(), 10**9
     whole = now // second * second
     for moment, is_kept in (

@@ -1,8 +1,8 @@
-"""What was forgotten: its bytes are nowhere in the folder of a collection.
+"""Forgotten items: none of their bytes remain in the folder of a collection.
 
-Everything that is ever told to a collection here can be recognized: names, tags and texts are
-random letters, vectors random numbers. After `forget`, a copy of the folder is asked what it still
-has, and what any `undo` would bring back. All else must not be in any of its files.
+All content of these collections can be recognized: names, tags and texts are
+random letters, vectors random numbers. After `forget`, a copy of the folder is opened to find what
+it still has, and what `undo` could restore. Nothing else may be in any of its files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WIDTH = 8
 
 
 def marked(kind: str, number: int) -> str:
-    """A name that is found wherever it is kept, and that nothing else has."""
+    """A unique name that can be found in any file."""
     return kind + hashlib.sha256(f"{kind} {number}".encode()).hexdigest()[:20]
 
 
@@ -59,7 +59,7 @@ PATHS = [
 
 
 def traces_of_vector(vector: np.ndarray) -> Iterator[bytes]:
-    """Bytes by which a vector would be recognized: pairs of its numbers, as they are or scaled."""
+    """Bytes that identify a vector: pairs of its numbers, unchanged or scaled."""
     wide = vector.astype(np.float64)
     for values in (vector, (wide / np.linalg.norm(wide)).astype(np.float32), wide):
         for start in range(WIDTH - 1):
@@ -70,11 +70,11 @@ def traces_of_vector(vector: np.ndarray) -> Iterator[bytes]:
 def traces_of_text(text: str) -> Iterator[bytes]:
     for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
         yield text.encode(encoding)
-    yield text.encode().hex().encode()  # as the log has paths
+    yield text.encode().hex().encode()  # in the form of paths in the log
 
 
 def traces() -> dict[tuple[str, Any], list[bytes]]:
-    """All that is ever told to a collection, and how that would look in a file."""
+    """All content given to a collection, and its form in a file."""
     texts = {part for path in PATHS for part in path.removesuffix(".png").split("/")}
     known: dict[tuple[str, Any], list[bytes]] = {}
     for text in (*texts, *TAGS, *TEXTS, *ROOTS):
@@ -89,7 +89,7 @@ TRACES = traces()
 
 
 def all_bytes(folder: Path) -> dict[str, bytes]:
-    """All files of a folder, with their names, which may tell something, too."""
+    """All files of a folder, with their names, which could reveal something, too."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
         for path in folder.rglob("*")
@@ -97,7 +97,7 @@ def all_bytes(folder: Path) -> dict[str, bytes]:
 
 
 def told_by(collection: Collection) -> set[tuple[str, Any]]:
-    """All that a collection says of itself."""
+    """The whole content of a collection."""
     told: set[tuple[str, Any]] = set()
     items = collection.items()
     texts = [tag.name for tag in collection.tags()]
@@ -113,7 +113,7 @@ def told_by(collection: Collection) -> set[tuple[str, Any]]:
 
 
 def still_known(folder: Path) -> set[tuple[str, Any]]:
-    """What a collection tells, now or after any number of steps back."""
+    """The content of a collection, now or after any number of undos."""
     with tempfile.TemporaryDirectory() as other:
         shutil.copytree(folder, Path(other) / "c")
         with Collection(Path(other) / "c") as copy:
@@ -124,7 +124,7 @@ def still_known(folder: Path) -> set[tuple[str, Any]]:
 
 
 def found_in(folder: Path) -> dict[tuple[str, Any], str]:
-    """What is in files, and in which of them."""
+    """The content found in files, and in which of them."""
     files = all_bytes(folder)
     return {
         trace: name
@@ -135,7 +135,7 @@ def found_in(folder: Path) -> dict[tuple[str, Any], str]:
 
 
 def assert_nothing_else(folder: Path) -> set[tuple[str, Any]]:
-    """Check that files have nothing but what is still known, which is returned."""
+    """Check that files contain only what is still known, and return it."""
     known = still_known(folder)
     found = found_in(folder)
     assert {trace: name for trace, name in found.items() if trace not in known} == {}
@@ -145,7 +145,7 @@ def assert_nothing_else(folder: Path) -> set[tuple[str, Any]]:
 
 
 class Home:
-    """A collection, and pictures beside it."""
+    """A collection, and pictures next to it."""
 
     def __init__(self, folder: Path, **chosen: Any) -> None:
         self.top, self.folder = folder, folder / "c"
@@ -197,7 +197,7 @@ STEPS = st.one_of(
 
 
 def walk(home: Home, step: tuple[Any, ...]) -> None:
-    """Make one step; one that makes no sense is refused, and that is all."""
+    """Make one step; invalid steps are refused without effect."""
     name, *given = step
     collection = home.collection
     ids = collection.ids()
@@ -242,7 +242,7 @@ def walk(home: Home, step: tuple[Any, ...]) -> None:
     more=st.lists(STEPS, max_size=3),
     has_reader=st.booleans(),
 )
-def test_nothing_is_left_of_what_is_forgotten(steps, more, has_reader):
+def test_nothing_is_left_of_forgotten_items(steps, more, has_reader):
     with home() as place, ExitStack() as stack:
         start = [("add", n, n % len(PATHS), n % 2) for n in range(4)]
         start += [("decide", n, TAGS[n], True) for n in range(3)]
@@ -273,7 +273,7 @@ def test_a_tag_that_others_had_goes_with_the_last_of_them():
         photos.undo()
         assert photos.tags() == []
         photos.tag(2, TAGS[1])
-        photos.rename_tag(TAGS[1], TAGS[0])  # which nobody has
+        photos.rename_tag(TAGS[1], TAGS[0])  # unused
         photos.tag(3, TAGS[2])
         photos.forget(2)
         assert_nothing_else(place.folder)
@@ -309,7 +309,7 @@ def test_a_content_that_another_item_once_had():
         assert photos.items() == []
 
 
-def test_one_who_reads_for_long_keeps_no_log(monkeypatch):
+def test_a_long_reader_does_not_keep_the_log(monkeypatch):
     monkeypatch.setattr(database, "_PATIENCE", 0.05)
     with home() as place:
         place.reopen()  # its connections are those of the patience above

@@ -1,4 +1,4 @@
-"""Collections from anybody, altered at random: refused or repaired in one sentence.
+"""Untrusted collections, altered at random: refused with one sentence or repaired.
 
 `test_store_hostile.py` has what is known to be dangerous; here a seeded generator alters bytes,
 rows and kinds of files. Nothing outside of the folder may change, nothing may be executed, and no
@@ -69,7 +69,7 @@ def made(tmp_path_factory):
 
 
 def use(folder: Path, readonly: bool, deep: bool) -> None:
-    """Read and change everything, as far as it goes; with `deep`, ask and erase, which is slow."""
+    """Read and change everything possible; with `deep`, also query and erase, which is slow."""
     with Collection(folder, readonly=readonly) as collection:
         collection.counts(), collection.tags(), collection.changes(100)
         items = collection.items()
@@ -96,7 +96,7 @@ def use(folder: Path, readonly: bool, deep: bool) -> None:
 
 
 def told(folder: Path, readonly: bool, deep: bool) -> str | None:
-    """The one sentence that says why a folder cannot be used; None where it can."""
+    """The reason why a folder cannot be used, one sentence; None if it can."""
     try:
         use(folder, readonly, deep)
     except (CollectionError, OSError) as error:
@@ -187,7 +187,7 @@ WAYS = (altered_bytes, altered_bytes, altered_rows, altered_rows, altered_files)
 
 
 def campaign(made: Made, top: Path, numbers: range, share_deep: float = 1) -> Counter[str]:
-    """Alter and use collections; how many could be used, and how many were refused."""
+    """Alter and use collections; return how many could be used, and how many were refused."""
     outside = top / "outside"
     outside.mkdir()
     (outside / "file").write_bytes(b"untouched")
@@ -230,13 +230,13 @@ def test_an_order_that_no_model_can_have(made, tmp_path, number):
     assert "order" in (told(tmp_path / "c", readonly=True, deep=True) or "")
 
 
-def test_alterations(made, tmp_path):
+def test_altered_collections(made, tmp_path):
     counts = campaign(made, tmp_path, range(80), share_deep=0.1)
     assert min(counts["refused"], counts["used"]) > 10
 
 
 @pytest.mark.slow
-def test_20_000_alterations(made, tmp_path, capsys):
+def test_20_000_altered_collections(made, tmp_path, capsys):
     counts = campaign(made, tmp_path, range(20_000))
     with capsys.disabled():
         print(f"\n{counts['used']:,} used, {counts['refused']:,} refused")  # noqa: T201

@@ -25,7 +25,7 @@ def picture(seed):
 
 
 class Folder:
-    """Pictures in a folder, all written long ago unless they are changed later."""
+    """Pictures in a folder, with old modification times."""
 
     def __init__(self, path):
         self.path = path
@@ -62,7 +62,7 @@ def features_of(store):
 
 
 def index(store, folder, n_jobs=None, progress=None):
-    """Index a folder; new, changed, known, unchanged and gone files."""
+    """Index a folder; return its new, changed, known, unchanged and deleted files."""
     features = features_of(store)
     plan = plan_index(store, folder, features.files)
     report = run_index(store, plan, features, n_jobs=n_jobs, progress=progress)
@@ -124,7 +124,7 @@ def test_a_changed_file_keeps_its_tags(store, photos):
 
 
 def test_a_file_in_the_place_of_one_that_was_moved(store, photos):
-    """What was moved keeps its tags, in whatever order paths are looked at."""
+    """Moved files keep their tags, whatever the order of paths."""
     index(store, photos.path)
     store.tag([1, 2, 3, 4], "sea")
     (photos.path / "0.png").rename(photos.path / "zz.png")
@@ -309,14 +309,14 @@ def test_a_folder_above_one_that_was_indexed(store, photos):
     assert paths(store, 1) == ["10.png"]
 
 
-def test_one_path_that_two_roots_have(store, photos):
+def test_a_path_in_two_roots(store, photos):
     index(store, photos.path)
     old, new = store.files(photos.path)[:2]
     above = photos.path.parent
     store.set_files(above, [new._replace(path=f"photos/{old.path}")])
     store.join_roots(above, store.roots()[:1])
     assert sorted(paths(store, new.item)) == [f"photos/{one.path}" for one in (old, new)]
-    assert store.item(old.item).is_missing  # what is at its path was seen later
+    assert store.item(old.item).is_missing  # the file at its path was seen later
 
 
 def test_an_empty_folder_within_may_be_a_disk_that_is_not_mounted(store, photos):
@@ -332,7 +332,7 @@ def test_an_empty_folder_within_may_be_a_disk_that_is_not_mounted(store, photos)
 
 @pytest.mark.parametrize("kind", ["pictures", "texts"])
 @pytest.mark.parametrize("is_missing", [False, True])
-def test_damaged_vectors_are_made_again(tmp_path, photos, kind, is_missing):
+def test_damaged_vectors_are_recomputed(tmp_path, photos, kind, is_missing):
     for seed in range(3):
         photos.put(f"{seed}.txt", f"the words of {seed} and sea {'sun ' * seed}".encode())
     features = chosen_features(kind, {"pictures": "moments", "texts": "words"}[kind])
@@ -368,7 +368,7 @@ def test_damaged_vectors_are_made_again(tmp_path, photos, kind, is_missing):
         assert (store.notes, store.item(3).yes) == ([], [])
 
 
-def test_a_single_vector_that_is_damaged_is_made_again_when_its_file_is_read(store, photos):
+def test_a_single_damaged_vector_is_recomputed_when_its_file_is_read(store, photos):
     index(store, photos.path)
     right = store.vectors([3])
     with (store.path / "vectors-000001.bin").open("r+b") as file:
@@ -382,7 +382,7 @@ def test_a_single_vector_that_is_damaged_is_made_again_when_its_file_is_read(sto
     assert store.verify()
 
 
-def test_damaged_vectors_that_were_given_stay_so(tmp_path):
+def test_damaged_vectors_given_by_the_user_remain_damaged(tmp_path):
     with Collection.create(tmp_path / "c", kind="vectors") as store:
         store.add([NewItem(content_of(b"a"), [1, 2], name="a")])
     (tmp_path / "c" / "vectors-000001.bin").unlink()

@@ -1,4 +1,4 @@
-"""Vectors of items depend on the items alone."""
+"""Vectors depend only on their own items."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_words_are_hashed_alone_and_together_alike() -> None:
     assert similar[0, 2] == 0
 
 
-def test_what_is_no_text_is_left_out() -> None:
+def test_invalid_texts_are_left_out() -> None:
     given = Skipping([b"a text", b"\xff\xfe", b"\0"])
     rows = item_features("texts", chosen_features("texts", "words")).vectors(given)
     assert rows.shape[0] == 1
@@ -48,7 +48,7 @@ def test_what_is_no_text_is_left_out() -> None:
     ]
 
 
-def test_moments_have_the_same_scale_whatever_else_there_is() -> None:
+def test_the_scale_of_moments_does_not_depend_on_other_pictures() -> None:
     pytest.importorskip("PIL.Image")
     assert chosen_features("pictures", "moments") == {"name": "moments"}
     made = item_features("pictures", {"name": "moments"})
@@ -58,7 +58,7 @@ def test_moments_have_the_same_scale_whatever_else_there_is() -> None:
     assert rows.shape == (3, 294)
     assert rows.dtype == np.float32
     bands = rows.reshape(3, 3, 2, 7, 7)
-    assert np.abs(bands[0]).max() < 0.001  # grey is about the zero of all
+    assert np.abs(bands[0]).max() < 0.001  # grey is near zero in all features
     assert bands[1, 0, 0] == pytest.approx(0.5, abs=1e-3)
     assert bands[2, 0, 1, :, 0] == pytest.approx([0, 0, 0, 1, 0, 0, 0])  # half black, half white
     assert np.array_equal(made.vectors([half])[0], rows[2])
@@ -96,7 +96,7 @@ def test_features_of_another_kind_are_refused(kind: str, name: str) -> None:
         ("texts", {"name": "minilm", "more": 1}),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(kind: str, features: Any) -> None:
+def test_invalid_settings_are_refused(kind: str, features: Any) -> None:
     with pytest.raises(ValueError, match="are not valid|columns|must be strings"):
         item_features(kind, features)
 

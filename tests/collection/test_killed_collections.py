@@ -1,4 +1,4 @@
-"""Collections whose process is killed: every acknowledged change is there, and no other trace."""
+"""Collections of killed processes: all acknowledged changes are there, and no other trace."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ for line in sys.stdin:  # each time another process, without the time to start o
 
 
 class EnoughError(Exception):
-    """The life that is not killed has come as far as the other one."""
+    """The collection without kills has caught up with the other one."""
 
 
 class Stopping(Told):
-    """A collection that stops after so many changes."""
+    """A collection that stops after a number of changes."""
 
     target = 0
 
@@ -95,7 +95,7 @@ def killed(server, top, step, changes, seconds):
         changes is not None and int(said.get("done", said["ready"])) < int(said["ready"]) + changes
     ):
         said.update([server.stdout.readline().split()])
-        assert "killed" not in said  # it has failed by itself
+        assert "killed" not in said  # it failed without a kill
     time.sleep(seconds)
     os.kill(int(said["process"]), signal.SIGKILL)
     while "killed" not in said:
@@ -104,7 +104,7 @@ def killed(server, top, step, changes, seconds):
 
 
 class Lives:
-    """A collection whose processes are killed, and the same one without that."""
+    """A collection with killed processes, and the same one without kills."""
 
     def __init__(self, folder):
         self.killed, self.whole = folder / "killed", folder / "whole"
@@ -115,7 +115,7 @@ class Lives:
         self.step = self.changes = 0
 
     def follow(self, last, changes):
-        """Have the one that is not killed come as far as the other one."""
+        """Let the collection without kills catch up."""
         self.reference.target = changes
         try:
             for number in range(self.step, last + 1):
@@ -125,7 +125,7 @@ class Lives:
             pass
         if (
             last >= 0 and step_of(last) == "index"
-        ):  # all of the files are there, if not all are in the collection
+        ):  # all files exist, though perhaps not all are in the collection
             for top in (self.killed, self.whole):
                 put_files(top / "photos", last)
         self.step, self.changes = last + 1, changes
@@ -152,7 +152,7 @@ class Lives:
 
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 @pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.slow)])
-def test_what_was_acknowledged_survives_a_kill(tmp_path, kills):
+def test_acknowledged_changes_survive_a_kill(tmp_path, kills):
     lives, chance = Lives(tmp_path), random.Random(kills)
     (tmp_path / "warm").mkdir()
     command = [sys.executable, "-c", WRITER, str(tmp_path / "warm")]
@@ -170,7 +170,7 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path, kills):
             assert int(said.get("done", lives.changes)) <= now
             assert (
                 now <= int(said.get("done", lives.changes)) + 1
-            )  # what was in flight may be there
+            )  # unacknowledged changes may be there
             lives.follow(int(said.get("step", lives.step - 1)), now)
             lives.check()
     assert lives.changes > 3 * kills

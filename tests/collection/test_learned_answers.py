@@ -1,4 +1,4 @@
-"""What a collection has learned, from one opening to the next."""
+"""What a collection has learned is kept between openings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nearlabel.methods import retrieval
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A closed collection of forty items, thirty with tags, and what was learned of them."""
+    """A closed collection of forty items, thirty with tags, and its predictions."""
     X = np.random.default_rng(0).integers(-3, 4, (40, 5)).astype(np.float32)
     with Collection.create(tmp_path / "c", kind="vectors") as store:
         named = [(str(i), x) for i, x in enumerate(X)]
@@ -38,7 +38,7 @@ def answers(store: Collection) -> list[object]:
 
 
 def test_forgetting_keeps_what_was_learned_of_the_others(folder: Path) -> None:
-    """Also where nobody has asked in this process: to learn again would take long."""
+    """Also without a query in this process: learning again would take long."""
     before = indexes(folder)
     with Collection(folder) as store:
         store.forget(3)
@@ -85,10 +85,10 @@ def test_readers_see_a_tag_in_their_next_answer(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("other_method", [False, True])
-def test_nobody_waits_for_a_file_that_is_written(
+def test_queries_do_not_wait_while_a_file_is_written(
     folder: Path, monkeypatch: pytest.MonkeyPatch, other_method: bool
 ) -> None:
-    """Others ask and change meanwhile, and the file is that of the state before."""
+    """Other threads query and change meanwhile, and the file has the earlier state."""
     begun, go_on, write_index = threading.Event(), threading.Event(), learner.write_index
 
     def write_slowly(*what: Any) -> str:
@@ -118,7 +118,7 @@ def test_nobody_waits_for_a_file_that_is_written(
         assert store.notes == []
 
 
-def test_rows_that_are_gone_leave_the_memory_when_a_file_is_written(folder: Path) -> None:
+def test_removed_rows_leave_memory_when_a_file_is_written(folder: Path) -> None:
     with Collection(folder) as store:
         store.tag(31, "all")
         store.suggest(35)
@@ -129,7 +129,7 @@ def test_rows_that_are_gone_leave_the_memory_when_a_file_is_written(folder: Path
         assert len(store._folder.learned._learner) == 30
 
 
-def test_items_with_a_tag_are_the_same_however_they_are_searched(
+def test_items_with_a_tag_do_not_depend_on_the_search(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Collection(folder, readonly=True) as store:

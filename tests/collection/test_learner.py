@@ -1,4 +1,4 @@
-"""The learner against fresh fits of the same content."""
+"""The learner compared with new fits of the same content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def opened(store: Store, folder: Path, **method: Any) -> Learner:
 
 
 def same_answers(learner: Learner, store: Store, folder: Path, **method: Any) -> None:
-    """All answers are, to the bit, those of a learner that sees the content for the first time."""
+    """Check that all answers equal those of a new learner, bit for bit."""
     fresh = opened(store, folder, **method)
     assert len(learner) == len(fresh)
     for item in [*store.values][:: max(1, len(store.values) // 4)]:
@@ -42,7 +42,7 @@ def same_answers(learner: Learner, store: Store, folder: Path, **method: Any) ->
         ({"name": "MLCWkNN", "metric": "euclidean"}, False),
     ],
 )
-def test_any_changes_equal_a_fresh_fit(tmp_path: Path, method: Any, is_sparse: bool) -> None:
+def test_changes_equal_a_new_fit(tmp_path: Path, method: Any, is_sparse: bool) -> None:
     random, store = np.random.default_rng(1), filled(24, is_sparse=is_sparse)
     learner = opened(store, tmp_path, **method)
     digest, saved, since = learner.save(1), 1, set()
@@ -61,7 +61,7 @@ def test_any_changes_equal_a_fresh_fit(tmp_path: Path, method: Any, is_sparse: b
         since.update(touched)
         if step % 4:
             learner.follow(touched)
-        else:  # as the next process would find it
+        else:  # as a new process would load it
             learner = Learner(tmp_path, settings(**method), store)
             assert learner.opened(saved, digest) == []
             learner.follow(since)
@@ -75,7 +75,7 @@ def test_any_changes_equal_a_fresh_fit(tmp_path: Path, method: Any, is_sparse: b
     assert learner.verify()
 
 
-def test_few_rows_have_few_neighbors_and_more_of_them_as_they_become_more(tmp_path: Path) -> None:
+def test_the_number_of_neighbors_grows_with_the_rows(tmp_path: Path) -> None:
     store, x = Store(), np.ones(WIDTH)
     learner, found = opened(store, tmp_path), {}
     for item in range(1, 161):
@@ -127,7 +127,7 @@ def test_what_is_left_out_of_suggestions(tmp_path: Path) -> None:
     store.decide(5, [1])
     learner = opened(store, tmp_path)
     assert sorted(one.tag for one in learner.suggest(np.ones(WIDTH))) == [1, 11, 12, 13, 14]
-    assert [one.tag for one in learner.suggest(2)] == [1, 13, 11, 14]  # 12: nobody but itself
+    assert [one.tag for one in learner.suggest(2)] == [1, 13, 11, 14]  # 12: only itself
     assert [one.tag for one in learner.suggest(2, without=[1, 13, 99])] == [11, 14]
     assert [one.tag for one in learner.suggest(2, 2, without=[1])] == [13, 11]
     assert [group.tag for group in learner.retrieve(2, without=[1])] == [13, 11, 14]
@@ -153,7 +153,7 @@ def test_a_row_is_answered_as_if_it_were_new(tmp_path: Path) -> None:
         assert [voter.id for voter in suggestion.voters] == carriers
 
 
-def test_a_suggestion_says_what_each_voter_adds(tmp_path: Path) -> None:
+def test_a_suggestion_shows_what_each_voter_adds(tmp_path: Path) -> None:
     store = filled(30)
     learner = opened(store, tmp_path, n_neighbors=5)
     suggestion = next(one for one in learner.suggest(np.ones(WIDTH)) if one.voters)
@@ -166,7 +166,7 @@ def test_a_suggestion_says_what_each_voter_adds(tmp_path: Path) -> None:
     )
 
 
-def test_without_two_rows_there_is_nothing_to_say(tmp_path: Path) -> None:
+def test_there_are_no_suggestions_with_fewer_than_two_rows(tmp_path: Path) -> None:
     store = Store()
     learner = opened(store, tmp_path)
     for item in (1, 2, 3):
@@ -200,7 +200,7 @@ def test_only_a_no_makes_an_item_an_example_without_tags(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "bit", "link", "other", "folder"])
-def test_a_damaged_index_is_made_again_with_a_sentence(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_index_is_rebuilt_and_reported(tmp_path: Path, damage: str) -> None:
     store = filled(20)
     digest = opened(store, tmp_path).save(3)
     path = tmp_path / "index-3.model"
@@ -226,7 +226,7 @@ def test_a_damaged_index_is_made_again_with_a_sentence(tmp_path: Path, damage: s
     same_answers(learner, store, tmp_path)
 
 
-def test_an_index_of_another_method_is_not_taken(tmp_path: Path) -> None:
+def test_an_index_of_a_different_method_is_not_used(tmp_path: Path) -> None:
     store = filled(90)
     digest = opened(store, tmp_path).save(3)
     for method in ({"name": "BRkNN"}, {"n_neighbors": 2}, {"smoothing": 2.0}):
@@ -244,7 +244,7 @@ def test_an_index_holds_no_vectors(tmp_path: Path) -> None:
     assert not any(row.tobytes() in content for row in rows)
 
 
-def test_a_change_that_fails_half_way_is_made_by_the_next(
+def test_a_failed_change_is_made_by_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = filled(40)
@@ -258,13 +258,13 @@ def test_a_change_that_fails_half_way_is_made_by_the_next(
         patched.setattr(MLkNN, "forget", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             learner.follow([gone, new])
-    assert learner.suggest(np.ones(WIDTH)) == before  # nobody sees half of it
+    assert learner.suggest(np.ones(WIDTH)) == before  # no reader sees half of it
     learner.follow([])
     same_answers(learner, store, tmp_path)
 
 
-def test_replay_of_what_an_item_was_does_not_count(tmp_path: Path) -> None:
-    """An item that was cleared and decided again stands behind those that came meanwhile."""
+def test_replayed_states_of_an_item_do_not_count(tmp_path: Path) -> None:
+    """An item that was cleared and decided again comes after those decided meanwhile."""
     store = filled(20)
     learner = opened(store, tmp_path)
     digest = learner.save(1)
@@ -284,7 +284,7 @@ def test_replay_of_what_an_item_was_does_not_count(tmp_path: Path) -> None:
     same_answers(again, store, tmp_path)
 
 
-def test_it_says_when_a_new_file_is_worth_while(tmp_path: Path) -> None:
+def test_it_reports_when_a_new_file_is_worthwhile(tmp_path: Path) -> None:
     store = filled(300)
     learner = opened(store, tmp_path)
     learner.save(0)
@@ -306,7 +306,7 @@ def test_it_says_when_a_new_file_is_worth_while(tmp_path: Path) -> None:
     assert not learner.is_worth_saving(closing=True)
 
 
-def test_many_ask_while_one_changes(tmp_path: Path) -> None:
+def test_queries_during_changes(tmp_path: Path) -> None:
     store = filled(60)
     learner = opened(store, tmp_path)
     seen: list[Any] = [learner.suggest(np.ones(WIDTH))]
@@ -349,7 +349,7 @@ def test_verify_compares_with_the_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", [{"name": "IBLR"}, {"name": "MLkNN", "k": 3}, {"smoothing": -1}])
-def test_methods_that_cannot_be(tmp_path: Path, method: Any) -> None:
+def test_invalid_methods(tmp_path: Path, method: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="method|smoothing|'k'"):
         Learner(tmp_path, settings(**method), Store())
 
@@ -365,7 +365,7 @@ def test_a_store_that_breaks_the_order_is_learned_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tag", [-1, 2**24])
-def test_numbers_of_tags_that_cannot_be(tmp_path: Path, tag: int) -> None:
+def test_invalid_numbers_of_tags(tmp_path: Path, tag: int) -> None:
     store = filled(20)
     store.decide(1, [tag])
     with pytest.raises(FileError, match="tag numbers"):

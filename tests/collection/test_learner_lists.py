@@ -1,4 +1,4 @@
-"""The learner of so many rows that they are searched by lists; here that begins with fewer."""
+"""The learner with so many rows that it uses lists; here the limit is lower."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A collection that learns by another method from now on."""
+"""Changing the method of a collection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METHODS = (
 
 
 def filled(path, method=None):
-    """Sixty items, of which fifty have tags."""
+    """Sixty items, fifty of them with tags."""
     collection = Collection.create(path, kind="vectors", method=method)
     named = [(str(at), x) for at, x in enumerate(X)]
     collection.add([NewItem(vector_content(name, x), x, name=name) for name, x in named])
@@ -41,7 +41,7 @@ def songs(tmp_path):
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    """One that is not to be changed."""
+    """A collection that tests do not change."""
     with filled(tmp_path_factory.mktemp("songs") / "songs") as collection:
         collection.save_index()
         yield collection
@@ -110,7 +110,7 @@ def test_readers_follow(songs):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_readers_in_other_processes_follow(songs):
-    """One asks before and after; the other process changes the method in between."""
+    """One process queries before and after; another changes the method in between."""
     songs.save_index()
     path = songs.path
     songs.close()
@@ -152,7 +152,7 @@ def test_readers_in_other_processes_follow(songs):
         (nl.IBLR(), r"method must be one of .*; got 'IBLR'"),
     ],
 )
-def test_what_is_refused_changes_nothing(kept, method, error):
+def test_refused_requests_change_nothing(kept, method, error):
     before = kept.suggest(3), indexes(kept), kept.last_change()
     with pytest.raises((ValueError, TypeError), match=error):
         kept.set_method(method)
@@ -171,7 +171,7 @@ def test_readers_cannot_change_it(kept):
     assert {path.name: path.stat() for path in kept.path.glob("index-*")} == files
 
 
-def test_undo_passes_over_it(songs):
+def test_undo_skips_it(songs):
     change, run = songs.last_change(), songs.next_undo()
     songs.set_method(METHODS[0])
     assert (songs.last_change(), songs.next_undo()) == (change, run)

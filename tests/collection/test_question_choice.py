@@ -1,4 +1,4 @@
-"""Which items are asked about: compared with the definitions, written out."""
+"""The choice of questions, compared with literal definitions."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def test_questions_that_teach_are_those_of_facility_location(has_model, seed):
     assert found == [row for row, _ in literally_telling(X, model, 6)]
 
 
-def test_what_was_chosen_before_is_stood_for():
+def test_earlier_choices_cover_their_neighbors():
     groups = np.repeat([[0, 0], [9, 0], [0, 9], [9, 9]], [40, 20, 10, 5], axis=0)
     X = groups + np.random.default_rng(0).normal(scale=0.1, size=groups.shape)
     chosen = telling(X, None, 4, "euclidean")
     assert len({tuple(groups[row]) for row in chosen}) == 4
 
 
-def test_a_question_is_about_what_is_unlike_anything_tagged():
+def test_questions_prefer_items_unlike_tagged_ones():
     X = np.vstack([np.zeros((20, 2)), np.full((20, 2), 9.0)])
     X += np.random.default_rng(0).normal(scale=0.1, size=X.shape)
     Y = np.array([[1, 0]] * 5 + [[1, 1]] * 5)  # unsure of the second tag everywhere
@@ -101,7 +101,7 @@ def test_no_or_one_item_to_ask_about(count):
         assert len(mixed(X, seen, 5)[0]) == count
 
 
-def test_doubt_is_the_entropy_of_all_tags(monkeypatch):
+def test_uncertainty_is_the_entropy_of_all_tags(monkeypatch):
     model, rng = fitted()
     X = rng.normal(size=(17, 3))
     monkeypatch.setattr("nearlabel.collection.question_choice._CELLS_AT_ONCE", 20)  # by blocks
@@ -111,7 +111,7 @@ def test_doubt_is_the_entropy_of_all_tags(monkeypatch):
     np.testing.assert_array_equal(seen.nearest, model.kneighbors(X, 1)[0][:, 0])
 
 
-def test_sure_questions_have_a_tag_and_the_least_doubt_first():
+def test_confident_questions_have_a_tag_and_the_least_uncertainty_first():
     model, rng = fitted(q=2)
     X = rng.normal(size=(60, 3))
     doubts, has_tag = doubts_of(model, X), (model.predict_proba(X) >= 0.5).any(axis=1)
@@ -123,7 +123,7 @@ def test_sure_questions_have_a_tag_and_the_least_doubt_first():
     assert len(certain(None, 3)) == 0
 
 
-def test_every_fourth_mixed_question_is_a_sure_one():
+def test_every_fourth_mixed_question_is_a_confident_one():
     model, rng = fitted(q=2)
     X = rng.normal(size=(60, 3))
     rows, is_quick = mixed(X, seen_by(model, X), 9, "euclidean")
@@ -167,5 +167,5 @@ def test_a_tag_of_learned_items_is_judged_as_if_they_were_new():
     assert tag_probabilities(model, X, 99, [None] * 5).tolist() == [0] * 5
 
 
-def test_fewer_items_are_looked_at_where_more_are_learned():
+def test_fewer_candidates_with_more_learned_items():
     assert [looked_at(n) for n in (0, 1000, 4000, 8000, 10**6)] == [1000, 1000, 1000, 500, 100]

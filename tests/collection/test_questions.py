@@ -31,7 +31,7 @@ def asked(questions):
     return [question.item for question in questions]
 
 
-def test_the_first_questions_of_an_untagged_collection_stand_for_others(songs):
+def test_the_first_questions_of_an_untagged_collection_are_representative(songs):
     collection, truth = songs
     found = collection.questions(3)
     assert {truth[item] for item in asked(found)} == {*CENTERS}
@@ -59,7 +59,7 @@ def test_only_items_without_decisions_are_asked_about(songs, strategy):
         assert question.suggestions == collection.suggest(question.item)
 
 
-def test_sure_questions_are_right(songs):
+def test_confident_questions_are_right(songs):
     collection, truth = songs
     for item in [*truth][:30]:
         collection.tag(item, truth[item])
@@ -71,7 +71,7 @@ def test_sure_questions_are_right(songs):
         assert "is sure" in question.why
 
 
-def test_one_state_has_the_same_questions_and_skipped_items_are_left_out(songs):
+def test_questions_depend_only_on_the_state_and_leave_out_skipped_items(songs):
     collection, truth = songs
     for item in [*truth][:10]:
         collection.tag(item, truth[item])
@@ -85,7 +85,7 @@ def test_one_state_has_the_same_questions_and_skipped_items_are_left_out(songs):
     assert collection.questions(4) == first
 
 
-def test_of_many_items_some_are_looked_at_and_others_next_time(songs, monkeypatch):
+def test_candidates_are_drawn_anew_each_time(songs, monkeypatch):
     collection, _ = songs
     monkeypatch.setattr("nearlabel.collection.question_choice.LOOKED_AT", 5)
     seen = set()
@@ -127,7 +127,7 @@ def test_a_tag_that_one_item_has_asks_about_those_like_it(songs):
     assert collection.questions(5, tag="city") == []
 
 
-def test_what_is_not_accepted_is_named(songs):
+def test_invalid_arguments_are_named(songs):
     collection, _ = songs
     with pytest.raises(ValueError, match=r"strategy.*mixed.*'fast'"):
         collection.questions(3, "fast")

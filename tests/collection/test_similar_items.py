@@ -49,7 +49,7 @@ def far(x, y, metric):
 
 
 def nearest(collection, query, n):
-    """What `similar` should give."""
+    """The expected result of `similar`."""
     ids, metric = collection.ids(), collection.settings.method["metric"]
     vectors = collection.vectors(ids)
     rows = vectors.toarray() if sparse.issparse(vectors) else vectors
@@ -82,7 +82,7 @@ def tag_in_turns(collection, ids):
 @pytest.mark.parametrize("decided", [0, 1, 20, 40])
 def test_the_nearest_of_all_items(made, metric, is_sparse, decided):
     X = grid(40)
-    if metric == "cosine":  # which has no exact ties but those of equal rows
+    if metric == "cosine":  # the only exact ties are those of equal rows
         X = np.random.default_rng(0).normal(size=X.shape) * (X != 1)
         X[[7, 31, 38]] = X[[3, 3, 0]]
     collection = made(sparse.csr_array(X) if is_sparse else X, metric=metric)
@@ -103,7 +103,7 @@ def test_equal_items_are_in_the_order_of_their_ids(made):
 
 @pytest.mark.parametrize(("touched", "kept"), [(256, 2**31), (3, 2**31), (3, 0)])
 def test_any_changes(made, monkeypatch, touched, kept):
-    """Also where the index is made again often, and where there is none."""
+    """Also if the index is rebuilt often, and without an index."""
     monkeypatch.setattr(similar_items, "_MOST_TOUCHED", touched)
     monkeypatch.setattr(similar_items, "_MOST_KEPT", kept)
     monkeypatch.setattr(similar_items, "_ROWS_AT_ONCE", 7)
@@ -147,7 +147,7 @@ def test_few_changes_do_not_index_all_items_again(made, monkeypatch):
     assert indexed == [27, 1]
 
 
-def test_all_that_was_near_is_gone(made):
+def test_all_near_items_were_removed(made):
     collection = made(np.arange(80).reshape(20, WIDTH))
     assert_nearest(collection, [0, 0, 0, 0], n=3)
     collection.set_vectors({item: np.full(WIDTH, 1000) for item in range(1, 5)})
@@ -156,7 +156,7 @@ def test_all_that_was_near_is_gone(made):
 
 
 def test_a_content_that_was_forgotten_since(tmp_path):
-    """The log knows nothing of it any more, but the item that once had it was touched."""
+    """The log has lost it, but the item that once had it was changed."""
 
     def added(content, path):
         x = np.random.default_rng(ord(content)).normal(size=3)
@@ -226,7 +226,7 @@ def test_an_empty_collection_has_no_similar_items(made, tmp_path):
 
 
 @pytest.mark.parametrize("decided", [[], [1, 2, 3]])
-def test_what_is_not_accepted_is_named(made, decided):
+def test_invalid_arguments_are_named(made, decided):
     collection = made(grid(5))
     collection.tag(decided, "a")
     with pytest.raises(ValueError, match="query must have 4 features; got 3"):

@@ -1,4 +1,4 @@
-"""One state of a collection, whatever others change meanwhile."""
+"""Snapshots: one state of a collection during changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def songs(tmp_path):
 
 
 def seen(collection):
-    """All that a collection says, but for its derived files."""
+    """The content of a collection without its derived files."""
     ids = collection.ids()
     return {
         "settings": collection.settings,
@@ -52,7 +52,7 @@ def seen(collection):
 
 
 def elsewhere(work):
-    """What a function gives in another thread."""
+    """The result of a function in another thread."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(work).result()
 
@@ -118,7 +118,7 @@ def test_snapshots_nest(songs, outer, inner):
     assert "new" in [one.tag for one in songs.suggest(36)]
 
 
-def test_what_others_have_learned_since_is_not_told(songs):
+def test_later_learning_is_not_visible(songs):
     """With `learned=False` the state may be older than the only one that was learned."""
     with songs.snapshot(learned=False):
         elsewhere(lambda: (songs.tag([35, *range(1, 31, 2)], "new"), songs.suggest(36)))
@@ -133,7 +133,7 @@ def test_what_others_have_learned_since_is_not_told(songs):
     assert songs.verify()
 
 
-def test_nobody_sees_half_of_a_change(songs):
+def test_no_reader_sees_half_of_a_change(songs):
     items, tags, done = [*range(1, 8)], ("day", "night"), threading.Event()
     told, of_change = [], {}
 
@@ -191,7 +191,7 @@ def test_nothing_can_be_changed_inside(songs, learned):
         with songs.snapshot(learned=learned):
             with pytest.raises(RuntimeError, match="cannot be changed while this thread reads it"):
                 write(songs)
-            elsewhere(songs.last_change)  # nothing is held
+            elsewhere(songs.last_change)  # no lock is held
     assert (seen(songs), files_of(songs.path)) == (before, files)
     for write in WRITING:
         write(songs)
@@ -213,7 +213,7 @@ def test_reading_alone_learns_nothing(songs, monkeypatch):
         pass
 
 
-def test_what_is_forgotten_is_erased_when_nobody_reads_it(songs):
+def test_forgotten_items_are_erased_when_no_reader_is_left(songs):
     songs.similar(35)
     with ThreadPoolExecutor(1) as pool:
         with songs.snapshot():
@@ -229,7 +229,7 @@ def test_what_is_forgotten_is_erased_when_nobody_reads_it(songs):
     assert songs.verify()
 
 
-def test_the_file_of_vectors_is_replaced_when_nobody_reads_it(songs):
+def test_the_vector_file_is_replaced_when_no_reader_is_left(songs):
     def file_in_use():
         with songs._database.reading() as connection:
             return connection.execute("SELECT vectors_file FROM state").fetchone()

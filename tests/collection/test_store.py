@@ -1,4 +1,4 @@
-"""Items, files, tags and decisions of a collection, and what undoes them."""
+"""Items, files, tags and decisions of a collection, and undo."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_file_with_another_content_is_the_same_item(photos):
     assert photos.item(1).content == content_of(b"edited")
     np.testing.assert_array_equal(photos.vectors([1]), np.float32([vector("edited")]))
     rows = photos._folder.source.rows()
-    assert rows.ids.tolist() == [2, 1]  # learned again, as the last one
+    assert rows.ids.tolist() == [2, 1]  # learned again, and now the last
     assert rows.learned.tolist() == [before[1], before[1] + 1]
     photos.undo()
     np.testing.assert_array_equal(photos.vectors([1]), np.float32([vector("a")]))
@@ -207,10 +207,10 @@ def test_each_decision_may_have_an_author_of_its_own(photos):
     assert photos.item(2).tags["sky"][:2] == (False, "person")
     photos.decide([(1, "dog", True), (1, "cat", False, "person")], by="suggestion")
     assert [one.by for one in photos.item(1).tags.values()][2:] == ["suggestion", "person"]
-    assert photos.decide([(1, "sky", True, "person")]) is None  # it was said already
+    assert photos.decide([(1, "sky", True, "person")]) is None  # it is already decided
     assert photos.item(1).tags["sky"].by == "suggestion"
     photos.decide([(1, "sky", None, "person"), (1, "sky", False, "suggestion")])
-    assert photos.item(1).tags["sky"][:2] == (False, "suggestion")  # of two the last one counts
+    assert photos.item(1).tags["sky"][:2] == (False, "suggestion")  # the last one counts
     for by in ("robot", None, 1):
         with pytest.raises(ValueError, match="by must be one of 'person', 'suggestion'; got"):
             photos.decide([(1, "new", True), (2, "new", True, by)])
@@ -218,7 +218,7 @@ def test_each_decision_may_have_an_author_of_its_own(photos):
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a|", "|a", "a||b", "a\nb", "a\x1b[31mb", "\ud800"])
-def test_names_that_no_tag_has(photos, name):
+def test_invalid_names_of_tags(photos, name):
     photos.add([new("a")])
     with pytest.raises(ValueError, match="tags: the tag"):
         photos.tag(1, name)
@@ -247,7 +247,7 @@ def test_unknown_ids_and_tags(photos):
     assert photos.suggest(1) == []
 
 
-def test_what_is_not_there_and_what_is_taken_have_errors_of_their_own(photos):
+def test_unknown_and_existing_names_have_separate_errors(photos):
     photos.add([new("a")])
     photos.tag(1, ["sea", "sky"])
     for ask in (
@@ -372,8 +372,8 @@ def test_a_run_that_is_undone_next(photos):
     assert photos.last_change() == 5
 
 
-def test_a_change_of_which_nothing_is_left_is_not_undone_next(photos):
-    """Of the first tag the log has its name alone, until the second is taken back."""
+def test_an_empty_change_is_not_the_next_undo(photos):
+    """The log only has the name of the first tag, until the second change is undone."""
     photos.add([new("a"), new("b")])
     photos.tag(1, "sea")
     photos.tag(2, "sea")
@@ -390,7 +390,7 @@ def test_a_change_of_which_nothing_is_left_is_not_undone_next(photos):
         ("tag", 1, "tagged 1 item"),
         ("reject", 0, "took tags away from 0 items"),
         ("vectors", 12, "computed the vectors of 12 items again"),
-        ("{1} {0.x}", 2, "{1} {0.x} 2 items"),  # of a database that others have altered
+        ("{1} {0.x}", 2, "{1} {0.x} 2 items"),  # of a manipulated database
     ],
 )
 def test_changes_in_words(kind, items, said):
@@ -433,7 +433,7 @@ def test_items_by_a_part_of_their_name(photos):
     assert ids("CA") == [2, 4]
     assert ids("") == ids(None) == [1, 2, 3, 4]
     assert ids("img 1") == ids("\0") == ids("/photos") == ids("\u00e9") == []
-    assert ids("\ud83d") == ids("?") == [2, 4]  # names have it for half of a character
+    assert ids("\ud83d") == ids("?") == [2, 4]  # an escape for half of a character
     photos.tag([1, 2], "sea")
     assert ids("img_1", tag="sea") == [1]
     assert ids("img_1", state="untagged") == [3]
@@ -455,7 +455,7 @@ def test_several_items_by_their_ids(photos):
         photos.items_of([1, 0])
 
 
-def test_the_content_of_a_file_that_is_as_it_was(photos, tmp_path):
+def test_the_content_of_an_unchanged_file(photos, tmp_path):
     for name in ("a", "copy"):
         (tmp_path / name).write_bytes(b"content")
     photos.add([new("content", "a", "copy", root=str(tmp_path)), new("other")])
@@ -484,7 +484,7 @@ def test_items_are_called_by_where_their_files_are(photos):
     assert called(missing=["b.jpg"]) == "a.jpg"
     assert called(["2024/new.jpg"], ["a.jpg"]) == "2024/new.jpg"
     assert called([os.fsdecode(b"caf\xe9.jpg")], ["2024/new.jpg"]) == r"caf\xe9.jpg"
-    assert called(missing=[os.fsdecode(b"caf\xe9.jpg")]) == "a.jpg"  # nowhere any more
+    assert called(missing=[os.fsdecode(b"caf\xe9.jpg")]) == "a.jpg"  # no file left
     assert called(["a.jpg"]) == "a.jpg"
 
 
@@ -501,7 +501,7 @@ def test_files_that_a_program_has_named_do_not_name_their_items(photos):
     assert photos.item(1).shown_name == "holiday.jpg"
 
 
-def test_found_by_what_people_say(photos, monkeypatch, tmp_path):
+def test_items_are_found_by_id_name_and_path(photos, monkeypatch, tmp_path):
     (tmp_path / "in").mkdir()
     root = str(tmp_path / "in")
     photos.add([new("a", "x/one.jpg", root=root), new("b", "y/one.jpg", root=root)])
@@ -525,7 +525,7 @@ def test_found_by_what_people_say(photos, monkeypatch, tmp_path):
         photos.find("tow.jpg")
 
 
-def test_names_that_are_no_texts(photos):
+def test_undecodable_names(photos):
     name = os.fsdecode(b"caf\xe9\n.jpg")
     photos.add([new("a", name)])
     assert paths(photos.item(1)) == [name]
@@ -620,13 +620,13 @@ def test_the_child_of_a_fork_leaves_it_alone(photos):
     assert photos.item(1).yes == ["parent"]
 
 
-def test_what_a_vector_is_known_by():
+def test_the_identity_of_a_vector():
     assert vector_content("a", [1, 2]) == vector_content("a", np.array([1.0, 2.0]))
     assert len({vector_content(n, v) for n, v in (("a", [1]), ("b", [1]), ("a", [2]))}) == 3
 
 
 def test_two_examples_are_enough(photos):
-    """Each has one neighbor, without which nobody votes."""
+    """Each has one neighbor; without it there are no votes."""
     photos.add([new("a"), new("b")])
     photos.tag(1, "sea")
     assert photos.suggest(1) == photos.suggest(2) == []

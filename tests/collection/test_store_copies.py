@@ -1,4 +1,4 @@
-"""Backups, recovery, full disks, migrations, and what is left of a forgotten item."""
+"""Backups, recovery, full disks, migrations, and traces of forgotten items."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_backup_is_the_collection(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "copy"]
 
 
-def test_what_a_killed_backup_has_left_is_removed_by_the_next(tmp_path):
+def test_leftovers_of_a_killed_backup_are_removed_by_the_next(tmp_path):
     left, others = tmp_path / ".copy.00aa11bb.part", tmp_path / ".copy.mine.part"
     for folder in (left, others):
         folder.mkdir()
@@ -76,7 +76,7 @@ def test_what_a_killed_backup_has_left_is_removed_by_the_next(tmp_path):
 
 
 def test_backups_while_it_is_changed(tmp_path):
-    """Every copy is a state that there was: as many items as tags, whole vectors."""
+    """Every copy is an actual state: as many items as tags, complete vectors."""
     is_over = threading.Event()
     with (
         filled(tmp_path / "c", 2) as collection,
@@ -106,7 +106,7 @@ def test_backups_while_it_is_changed(tmp_path):
             assert copy.verify(), str(copy.verify())
 
 
-def test_a_torn_end_of_the_vectors_is_cut_off(tmp_path):
+def test_a_torn_end_of_the_vectors_is_truncated(tmp_path):
     filled(tmp_path / "c").close()
     vectors = tmp_path / "c" / "vectors-000001.bin"
     whole = vectors.read_bytes()
@@ -122,7 +122,7 @@ def test_a_torn_end_of_the_vectors_is_cut_off(tmp_path):
     assert names == ["collection.sqlite", "lock", "vectors-000001.bin"]
 
 
-def test_a_process_that_dies_loses_what_was_not_acknowledged_and_nothing_else(tmp_path):
+def test_a_killed_process_loses_only_unacknowledged_changes(tmp_path):
     filled(tmp_path / "c").close()
     code = f"""
 import os
@@ -163,7 +163,7 @@ def test_nothing_is_left_of_a_forgotten_item(tmp_path, is_sparse):
         collection.add([NewItem(content_of(b"x"), vector(50), (file,), "x")])
         collection.add([NewItem(content_of(b"y"), vector(51), (file,), "secret name")])
         assert collection.counts()["items"] == 7
-        collection.undo()  # the second content of item 7 is known to nobody but its file
+        collection.undo()  # only its file has the second content of item 7
         collection.add([NewItem(content_of(b"z"), vector(52), (file,), "secret name")])
         collection.tag([1, 2, 7], ["shared"])
         collection.tag(7, ["secret tag", "secret other"])
@@ -240,7 +240,7 @@ def test_forgetting_while_somebody_reads(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="files have no limits")
 def test_a_full_disk_changes_nothing(tmp_path):
-    """Files that may not grow, in another process: whatever fails, all is as before."""
+    """In another process with a file size limit: after an error nothing has changed."""
     filled(tmp_path / "c").close()
     code = f"""
 import resource, signal

@@ -1,4 +1,4 @@
-"""Folders from anybody: what is damaged or made to harm is refused in one sentence, or repaired."""
+"""Untrusted folders: damaged or malicious ones are refused with one sentence, or repaired."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nearlabel.collection import Collection, CollectionError, FileState, NewItem
 from nearlabel.collection.records import content_of
 
 N = 8
-BOTH = [False, pytest.param(True, marks=pytest.mark.slow)]  # whether it is only read
+BOTH = [False, pytest.param(True, marks=pytest.mark.slow)]  # whether it is readonly
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def folder(made, tmp_path):
 
 
 def use(folder: Path, readonly: bool = False) -> None:
-    """Read, ask and change everything, as far as it goes."""
+    """Read, query and change everything possible."""
     with Collection(folder, readonly=readonly) as collection:
         collection.counts()
         for item in collection.items():
@@ -65,7 +65,7 @@ def use(folder: Path, readonly: bool = False) -> None:
 
 
 def told(folder: Path, readonly: bool) -> str | None:
-    """The one sentence that says why a folder cannot be used; None where it can."""
+    """The reason why a folder cannot be used, one sentence; None if it can."""
     try:
         use(folder, readonly)
     except (CollectionError, OSError) as error:
@@ -96,7 +96,7 @@ def test_the_folder_as_it_is_made_is_fine(folder):
     "name",
     ["collection.sqlite", "collection.sqlite-wal", "vectors-000001.bin", "lock", "index-1.model"],
 )
-def test_files_that_are_none(folder, tmp_path, name, kind, readonly):
+def test_special_files_in_a_collection(folder, tmp_path, name, kind, readonly):
     outside = tmp_path / "outside"
     outside.write_bytes(b"untouched")
     (folder / name).unlink(missing_ok=True)
@@ -215,7 +215,7 @@ def test_another_schema(folder, statement, readonly):
     ],
 )
 @pytest.mark.parametrize("readonly", BOTH)
-def test_values_that_make_no_sense(folder, statement, readonly):
+def test_invalid_values(folder, statement, readonly):
     execute(folder, statement)
     told(folder, readonly)
 
@@ -238,7 +238,7 @@ def mutated(content: bytes, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["collection.sqlite", "vectors-000001.bin", "index"])
-def test_bytes_that_are_altered(made, tmp_path, name):
+def test_altered_bytes(made, tmp_path, name):
     rng = random.Random(name)
     for at in range(int(os.environ.get("NEARLABEL_MUTATIONS", 8))):
         folder = Path(shutil.copytree(made, tmp_path / str(at)))
@@ -249,7 +249,7 @@ def test_bytes_that_are_altered(made, tmp_path, name):
         shutil.rmtree(folder)
 
 
-def test_vectors_that_are_no_numbers(folder):
+def test_vectors_that_are_not_finite(folder):
     """With the right checksum, too."""
     path = folder / "vectors-000001.bin"
     content = bytearray(path.read_bytes())
@@ -272,7 +272,7 @@ def test_vectors_of_another_item(folder):
         assert not collection.verify()
 
 
-def test_a_missing_or_damaged_index_is_made_again(folder):
+def test_a_missing_or_damaged_index_is_rebuilt(folder):
     (index,) = folder.glob("index-*.model")
     with Collection(folder) as collection:
         wanted = collection.suggest(1)

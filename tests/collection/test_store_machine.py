@@ -43,7 +43,7 @@ def far(x: np.ndarray, y: np.ndarray) -> float:
 
 
 class Content:
-    """What is in a collection: contents, files and decisions of items."""
+    """The content of a collection: contents, files and decisions of items."""
 
     def __init__(self) -> None:
         self.items: dict[int, str] = {}
@@ -78,9 +78,9 @@ class Content:
 
 
 def forget_contents(states: list[Content], gone: set[str]) -> None:
-    """Have other items that once had a forgotten content have had the one that came after it.
+    """Replace a forgotten content in the past of other items by the one that followed it.
 
-    Where two would then have had one content at a time, that of the other is forgotten, too.
+    If two items would then have had the same content at a time, the other one loses it, too.
     """
     while True:
         altered = False
@@ -112,7 +112,7 @@ class Machine(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
     def became(self, after: Content) -> bool:
-        """Take a change to the model; whether it was one."""
+        """Apply a change to the model; return whether it had an effect."""
         if after == self.now:
             return False
         self.before.append(self.now)
@@ -215,7 +215,7 @@ class Machine(RuleBasedStateMachine):
         )
         after = copy.deepcopy(self.now)
         given = {(item, tag): False for tag in no} | {(item, tag): True for tag in yes}
-        for key, answer in given.items():  # of two answers of one file the first counts
+        for key, answer in given.items():  # the first file with a path counts
             if overrule or key not in after.decisions:
                 after.decisions[key] = answer
         report = import_files(self.collection, [file], overrule=overrule)
@@ -236,9 +236,9 @@ class Machine(RuleBasedStateMachine):
         owners = {path: item for path, (item, _) in self.now.files.items()}
         found = {}
         for file in table_of(path).read(path):
-            taken = re.fullmatch(r".* \(item (\d+)\)", file.file)  # its path is that of another
+            taken = re.fullmatch(r".* \(item (\d+)\)", file.file)  # another item has its path
             item = int(taken[1]) if taken else owners.get(file.file)
-            if item is None:  # it has no file any more, and is called as before
+            if item is None:  # without a file it keeps its name
                 continue
             found[self.now.items[item]] = set(file.yes)
             assert file.content in (None, content_of(self.now.items[item].encode()))

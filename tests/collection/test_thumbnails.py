@@ -15,7 +15,7 @@ images = pytest.importorskip("PIL.Image")
 
 
 def picture(path: Path, width: int = 640, height: int = 480) -> bytes:
-    """Write a photo with a place in its notes; its content as a collection knows it."""
+    """Write a photo with GPS metadata; return its content hash."""
     pixels = np.random.default_rng(0).integers(0, 255, (height, width, 3), np.uint8)
     exif = images.Exif()
     exif[0x010F] = "Secret camera"
@@ -29,7 +29,7 @@ def size_of(jpeg: bytes) -> tuple[int, int]:
     return size
 
 
-def test_made_once_upright_and_without_notes(tmp_path: Path) -> None:
+def test_thumbnails_are_made_once_upright_and_without_metadata(tmp_path: Path) -> None:
     path = tmp_path / "a.jpg"
     content = picture(path)
     made = thumbnail(tmp_path, content, [tmp_path / "gone.jpg", path])
@@ -58,7 +58,7 @@ def test_a_file_that_has_changed_is_not_shown(tmp_path: Path) -> None:
         thumbnail(tmp_path, content, [path])
 
 
-def test_a_torn_one_is_made_again(tmp_path: Path) -> None:
+def test_a_damaged_thumbnail_is_made_again(tmp_path: Path) -> None:
     path = tmp_path / "a.jpg"
     content = picture(path)
     made = thumbnail(tmp_path, content, [path])

@@ -1,4 +1,4 @@
-"""Records of vectors, of which nothing can change unnoticed."""
+"""Records of vectors, in which every change is detected."""
 
 from __future__ import annotations
 

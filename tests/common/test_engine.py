@@ -14,7 +14,7 @@ from nearlabel.common import engine
 
 @pytest.fixture
 def choose(monkeypatch):
-    """Choose an engine anew, with something else in the place of the compiled core."""
+    """Choose the engine again, with a replacement for the compiled core."""
 
     def choosing(setting=None, module=None):
         def found(name):
@@ -45,14 +45,14 @@ def made(version=engine.CORE_VERSION):
 
 
 @pytest.mark.parametrize("setting", [None, "", "auto", "compiled"])
-def test_the_compiled_core_is_taken_where_it_is(choose, setting):
+def test_the_compiled_core_is_used_if_available(choose, setting):
     module = made()
     choose(setting, module)
     assert engine.core() is module
     assert engine.engine_name() == "compiled (plain, made)"
 
 
-def test_numpy_on_request_without_a_word(choose):
+def test_numpy_on_request_without_a_warning(choose):
     choose("numpy", made())
     assert engine.core() is None
     assert engine.engine_name() == "numpy"
@@ -107,7 +107,7 @@ def test_the_core_is_of_this_version(core):
 
 
 def test_search_without_the_core(choose):
-    """What the two engines answer is compared in tests/search; here, that one alone is enough."""
+    """tests/search compares the engines; here, NumPy alone must be enough."""
     X = np.random.default_rng(0).normal(size=(50, 4))
     expected = nl.neighbor_graph(X, 3)
     choose("numpy")

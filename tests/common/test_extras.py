@@ -17,7 +17,7 @@ def test_what_is_missing(monkeypatch):
         extra_module("json", "x needs JSON", "y")
 
 
-def test_what_is_broken(monkeypatch, tmp_path):
+def test_broken_archives(monkeypatch, tmp_path):
     (tmp_path / "broken_for_a_test.py").write_text("raise ImportError('no libfoo')")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ImportError, match=r"needs it \(no libfoo\): pip install"):

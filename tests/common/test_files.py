@@ -1,4 +1,4 @@
-"""The file format: what is written comes back, and nothing else is taken for it."""
+"""The file format: files are read back as written, and anything else is refused."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def same(one, other):
 
 
 @given(tree=st.dictionaries(st.text("abc"), trees, max_size=3), mmap=st.booleans())
-def test_there_and_back(tmp_path_factory, tree, mmap):
+def test_round_trip(tmp_path_factory, tree, mmap):
     path = tmp_path_factory.mktemp("tree") / "file"
     write_tree(path, tree)
     again, version = read_tree(path, mmap=mmap)
@@ -76,13 +76,13 @@ def file(tmp_path):
 
 
 def flip(file, whole, place):
-    """Write a file with one bit changed, in place: what is emptied first goes to the disk."""
+    """Write a file with one bit changed, in place: truncating it first would be slow."""
     with file.open("r+b") as out:
         out.write(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
 
 
 def test_every_bit_counts(file):
-    """A change of any byte, and any cut, is noticed, in the arrays and around them."""
+    """Any changed byte and any truncation is detected, in the arrays and around them."""
     whole = file.read_bytes()
     for place in range(len(whole)):
         flip(file, whole, place)
@@ -124,7 +124,7 @@ def test_mapped_arrays_are_read_only_and_not_copied(mapped):
 
 
 def test_every_bit_of_a_mapped_file_counts(mapped):
-    """What is not noticed when the file is read is noticed by whoever first touches its block."""
+    """What is not detected at load is detected on first access to its block."""
     whole, late = mapped.read_bytes(), []
     start = whole.index(np.arange(54.0).tobytes())
     for place in range(len(whole)):
@@ -200,7 +200,7 @@ def test_a_block_is_checked_once(mapped, monkeypatch):
     assert sorted(blocks) == list(range(7))
 
 
-def test_threads_check_side_by_side(mapped):
+def test_threads_check_in_parallel(mapped):
     whole = mapped.read_bytes()
     expected = np.arange(54.0).reshape(18, 3)
     for is_right in (True, False):
@@ -237,7 +237,7 @@ def test_a_part_without_checksums_says_so(mapped):
 
 
 def test_private_arrays_can_be_changed(mapped):
-    """A change is the array's own: neither the file nor another array sees it."""
+    """A change is private: neither the file nor another array changes."""
     whole = mapped.read_bytes()
     numbers = read_tree(mapped, mmap=True)[0]["numbers"]
     private = numbers.private()
@@ -352,7 +352,7 @@ def test_newer_files_and_foreign_ones(file, tmp_path):
         b'{"tree": {}}',
     ],
 )
-def test_headers_that_make_no_sense(file, header):
+def test_invalid_headers(file, header):
     file.write_bytes(resealed(file.read_bytes(), header))
     with pytest.raises(FileError, match="file .*(header|truncated)"):
         read_tree(file)
@@ -382,8 +382,8 @@ def test_as_many_checksums_as_blocks(file):
             read_tree(file)
 
 
-def test_truth_values_that_are_none(file, monkeypatch):
-    """Other bytes than 0 and 1 would be a third truth value to numpy."""
+def test_invalid_booleans(file, monkeypatch):
+    """Bytes other than 0 and 1 would be a third truth value in NumPy."""
     write_tree(file, {"x": np.array([True, False])})
     whole = file.read_bytes()
     size = struct.unpack("<14sHQQ", whole[:32])[2]
@@ -401,7 +401,7 @@ def test_truth_values_that_are_none(file, monkeypatch):
         checked(truths)
 
 
-def test_what_cannot_be_written(tmp_path):
+def test_values_that_cannot_be_written(tmp_path):
     path = tmp_path / "file"
     for value in (np.array(["a"]), np.array([{}], dtype=object), np.array([1j])):
         with pytest.raises(TypeError, match=f"arrays.*{re.escape(str(value.dtype))}"):
@@ -456,7 +456,7 @@ def test_links_devices_and_modes(tmp_path):
     assert (tmp_path / "shared").stat().st_mode & 0o777 == 0o640
 
 
-def test_what_a_killed_process_left_is_removed_a_day_later(tmp_path):
+def test_leftovers_of_a_killed_process_are_removed_after_a_day(tmp_path):
     target = tmp_path / "model [1]"
     orphan, recent = tmp_path / ".model [1].0badcafe.part", tmp_path / ".model [1].5eed.part"
     other = tmp_path / ".another.0badcafe.part"

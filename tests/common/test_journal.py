@@ -1,4 +1,4 @@
-"""Journals: what was acknowledged is there, whatever happened; damage is told from a torn write."""
+"""Journals: acknowledged changes survive, and damage is distinguished from a torn write."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def model(tmp_path):
 
 
 def put(path, content):
-    """Write a file in place; one that is first emptied is written to the disk each time."""
+    """Write a file in place; truncating it first would be slow."""
     with path.open("r+b") as file:
         file.write(content)
         file.truncate()
@@ -79,7 +79,7 @@ def test_changes_come_back(written):
         journal.append({"number": 3}, {"number": 4})
         journal.append()
         assert numbers(journal.records()) == [0, 1, 2, 3, 4]
-        assert read(model) == [0, 1, 2, 3, 4]  # while somebody writes
+        assert read(model) == [0, 1, 2, 3, 4]  # during a write
     changes = read_changes(model, digest_of(model))
     np.testing.assert_array_equal(changes[1]["rows"], CHANGES[1]["rows"])
     assert changes[2] == CHANGES[2]
@@ -93,7 +93,7 @@ def test_a_journal_has_the_mode_of_its_model(model):
 
 
 def test_a_journal_torn_at_any_byte(written, monkeypatch):
-    """All whole records are read; what is left of another is dropped, told, and cut off."""
+    """Complete records are read; the rest is dropped with a warning, and truncated."""
     monkeypatch.setattr(os, "fsync", lambda _: None)  # takes most of the time
     model, ends = written
     path = journal_path(model)
@@ -139,13 +139,13 @@ def test_pages_that_never_arrived(model):
         assert numbers(read_changes(model, digest)) == [0]
     put(path, bytes(HEAD))  # its head did not arrive
     assert read_changes(model, digest) == []
-    put(path, bytes(HEAD) + whole[HEAD:])  # that is no crash: there were records
+    put(path, bytes(HEAD) + whole[HEAD:])  # not a crash: there were records
     with pytest.raises(FileError, match="not a nearlabel journal"):
         read_changes(model, digest)
 
 
 def test_every_bit_of_a_journal_counts(written):
-    """Damage is told from a torn write, in the last record, too."""
+    """Damage is distinguished from a torn write, also in the last record."""
     model, _ = written
     path, digest = journal_path(model), digest_of(model)
     whole = path.read_bytes()
@@ -162,8 +162,8 @@ def test_every_bit_of_a_journal_counts(written):
         st.tuples(st.floats(0, 1), st.integers(0, 200), st.binary(max_size=80)), max_size=4
     )
 )
-def test_whatever_happens_to_a_journal(tmp_path_factory, edits):
-    """The first records as they were written, or an error: nothing else comes out of it."""
+def test_random_damage_to_a_journal(tmp_path_factory, edits):
+    """The result is the first records as written, or an error."""
     model = tmp_path_factory.mktemp("any") / "model"
     write_tree(model, {"x": 1})
     with opened(model) as journal:
@@ -231,7 +231,7 @@ def test_one_writer_at_a_time(model):
 
 
 def test_a_reader_does_not_see_what_is_being_written(written):
-    """A record of which only a part is there is no reason to warn while somebody writes."""
+    """An incomplete record does not cause a warning during a write."""
     model, ends = written
     path = journal_path(model)
     whole = path.read_bytes()
@@ -253,13 +253,13 @@ def test_a_record_that_is_completed_while_it_is_read(written, monkeypatch):
 
     def complete(_):
         put(path, whole)
-        return False  # the writer has gone
+        return False  # the writer has exited
 
     monkeypatch.setattr(journal_records, "_has_writer", complete)
     assert read(model) == [0, 1, 2]
 
 
-def test_saving_makes_an_end_of_the_journal(written):
+def test_saving_empties_the_journal(written):
     model, _ = written
     before = digest_of(model)
     with opened(model) as journal:
@@ -271,7 +271,7 @@ def test_saving_makes_an_end_of_the_journal(written):
         save_tree(model.with_name("elsewhere"), {"x": 2}, journal)
         assert read_stored(model.with_name("elsewhere")).tree == {"x": 2}
         assert read(model) == [7]
-    save_tree(model, {"x": 3}, journal)  # closed: nobody goes on writing
+    save_tree(model, {"x": 3}, journal)  # closed: no more writes
     assert not journal_path(model).exists()
     assert read_stored(model).tree["x"] == 3
     save_tree(model, {"x": 4})
@@ -316,7 +316,7 @@ def test_a_file_that_is_no_journal_is_left_alone(model):
     assert read_stored(model).tree == {"x": 1}
 
 
-def test_a_journal_that_is_gone_takes_no_changes(model):
+def test_a_deleted_journal_accepts_no_changes(model):
     with opened(model) as journal:
         journal.path.rename(model.with_name("aside"))
         for _ in range(2):
@@ -374,7 +374,7 @@ def test_an_error_leaves_the_journal_as_it_was(written, monkeypatch, error, plac
     assert read(model) == [0, 1, 2, 4]
 
 
-def test_what_cannot_be_mended_is_not_written_to(written, monkeypatch):
+def test_a_journal_that_cannot_be_repaired_is_not_written_to(written, monkeypatch):
     model, _ = written
 
     def fail(_):
@@ -409,7 +409,7 @@ journal.append({"number": -1})
 
 @pytest.mark.skipif(os.name == "nt", reason="needs limits of files")
 def test_a_full_disk(model):
-    """The change that has no room is not there; a smaller one that has is."""
+    """The change without space is not there; a smaller one that fits is."""
     room = 2**15
     done = subprocess.run(
         [sys.executable, "-c", FULL_DISK, str(model), str(room)],
@@ -489,7 +489,7 @@ def known_after(model):
 
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 @pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.slow)])
-def test_what_was_acknowledged_survives_a_kill(tmp_path, kills):
+def test_acknowledged_changes_survive_a_kill(tmp_path, kills):
     model = tmp_path / "model"
     write_tree(model, {"known": 0})
     chance, known = random.Random(kills), 0
@@ -500,12 +500,12 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path, kills):
             first, done = killed_while_editing(server, model, chance.uniform(0, 0.03))
             assert first == known
             known = known_after(model)
-            # What was in flight may be there: two changes in one record, or a file written anew.
+            # Unacknowledged changes may be there: two changes in one record, or a new file.
             assert done <= known <= done + 2
     assert known > kills
 
 
-def test_what_is_forgotten_is_not_in_an_emptied_journal(model):
+def test_forgotten_items_are_not_in_an_emptied_journal(model):
     secret = np.random.default_rng(0).bytes(64)
     with opened(model) as journal:
         journal.append({"number": 0, "rows": np.frombuffer(secret, np.uint8)})

@@ -1,4 +1,4 @@
-"""Progress over works that are done one after the other."""
+"""Progress over several stages."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def test_stages_add_up():
     assert {done for done, _ in told} == {*range(9), 10, 12}
 
 
-def test_nobody_asks():
+def test_no_callback():
     assert Stages(None, 3).next(3) is None
 
 
-def test_work_of_no_rows():
+def test_work_without_rows():
     told = []
     Stages(lambda done, total: told.append((done, total)), 3).next(3)(0, 0)
     assert told == [(0, 3)]

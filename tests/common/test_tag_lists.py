@@ -1,4 +1,4 @@
-"""What is a table of tags, what is refused, and answers in the same form."""
+"""Accepted forms of tags, invalid ones, and predictions in the same form."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_forms_of_tags(y, form):
         None,
     ],
 )
-def test_what_is_no_table_of_tags(y):
+def test_not_a_table_of_tags(y):
     assert read_tags(y) is None
 
 
@@ -112,12 +112,12 @@ def test_what_is_no_table_of_tags(y):
         (['["a", "b"]', "", '["a"]'], ",", "converted to strings.*literal_eval"),
     ],
 )
-def test_what_can_be_read_in_two_ways_or_not_at_all_is_refused(y, separator, message):
+def test_ambiguous_and_unreadable_forms_are_refused(y, separator, message):
     with pytest.raises(ValueError, match=message):
         read_tags(y, separator)
 
 
-def test_a_separator_makes_tags_of_any_texts():
+def test_a_separator_splits_any_texts_into_tags():
     assert read_tags(["a", "b", "a"], "/").rows == [["a"], ["b"], ["a"]]
     assert read_tags(["a / b", "b;c/", "/ /"], "/").rows == [["a", "b"], ["b;c"], []]
 
@@ -129,7 +129,7 @@ def test_tags_are_plain_whatever_they_are_given_as():
     assert all(type(tag) in (str, int) for row in rows for tag in row)
 
 
-def test_an_empty_text_is_no_tag():
+def test_an_empty_text_is_not_a_tag():
     assert read_tags([["a", ""], [""], ["b"]]).rows == [["a"], [], ["b"]]
     assert read_tags(np.array([["a", ""], ["b", "c"]])).rows == [["a"], ["b", "c"]]
 
@@ -149,17 +149,17 @@ def test_a_column_of_rows_of_a_matrix(y):
 
 
 @pytest.mark.parametrize("tag", ["\ud800", 2**5000])
-def test_tags_that_no_file_could_hold(tag):
+def test_tags_that_cannot_be_stored(tag):
     with pytest.raises(ValueError, match=r"y contains a tag"):
         read_tags([["a"], [tag, "b"]]).names()
 
 
-def test_integers_stand_before_texts_in_the_order_of_labels():
+def test_integers_come_before_texts_in_the_order_of_labels():
     names = read_tags([["b", 10], [9, "a"], ["9"]]).names()
     assert names.tolist() == [9, 10, "9", "a", "b"]
 
 
-def test_arrays_hold_tags_as_they_are():
+def test_arrays_contain_tags_unchanged():
     assert tag_array(["a", "bc"]).dtype.kind == "U"
     for tags in (["a", "b\0"], [1, "a"], ["a" * 2**20] + ["b"] * 100):
         assert tag_array(tags).tolist() == tags
@@ -176,7 +176,7 @@ def test_arrays_hold_tags_as_they_are():
         ["str", True, 7],
     ],
 )
-def test_forms_of_files_that_make_no_sense(tree):
+def test_invalid_forms_in_files(tree):
     with pytest.raises(ValueError, match=r"form|separator"):
         TagForm.of_tree(tree)
 
@@ -186,8 +186,8 @@ def test_forms_of_files_that_make_no_sense(tree):
     rows=st.lists(st.lists(st.text(min_size=1, max_size=3) | st.integers(2, 5)), min_size=1),
     kind=st.sampled_from([list, tuple, set, frozenset]),
 )
-def test_any_tags_come_back(rows, kind):
-    rows = [*rows, ["sea"]]  # so that they can be nothing else
+def test_random_tags_round_trip(rows, kind):
+    rows = [*rows, ["sea"]]  # so that they are unambiguous
     tags = read_tags([kind(row) for row in rows])
     matrix, unknown = tags.matrix_of(tags.names())
     assert not unknown

@@ -1,4 +1,4 @@
-"""Work in runs of rows: all of it once, and an end at the next step after a failure."""
+"""Work in runs of rows: each run once, and a stop at the next step after a failure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_failure_ends_the_others_at_their_next_step():
     assert 0 < len(steps) < 5000
 
 
-def test_an_interrupt_while_blas_is_asked_to_hold_does_not_hold_it_for_ever(monkeypatch):
+def test_an_interrupt_does_not_leave_blas_limited_forever(monkeypatch):
     class Interrupted(threading.Event):
         """An event whose first waiter hears Ctrl-C instead."""
 
@@ -95,7 +95,7 @@ def busy_in_another_thread(work, entered, leave):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
-def test_a_child_can_work_though_another_thread_was_just_asking_blas_to_hold(monkeypatch):
+def test_a_forked_child_can_work_while_another_thread_limits_blas(monkeypatch):
     import threadpoolctl
 
     parent, entered, leave = os.getpid(), threading.Event(), threading.Event()
@@ -118,7 +118,7 @@ def test_a_child_can_work_though_another_thread_was_just_asking_blas_to_hold(mon
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
-def test_a_search_that_was_the_parents_ends_well_in_the_child():
+def test_a_search_of_the_parent_works_in_a_forked_child():
     with one_blas_thread:
 
         def work():
@@ -130,7 +130,7 @@ def test_a_search_that_was_the_parents_ends_well_in_the_child():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
-def test_a_lock_that_another_thread_holds_is_free_in_a_child():
+def test_a_lock_held_by_another_thread_is_free_in_a_forked_child():
     lock, entered, leave = ForkSafeLock(), threading.Event(), threading.Event()
 
     def work():

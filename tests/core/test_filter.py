@@ -1,4 +1,4 @@
-"""core/filter.h: every form finds what the plain one does, here and on aarch64 under QEMU."""
+"""core/filter.h: all variants agree with the plain one, also on aarch64 under QEMU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def required(program: str) -> str:
 
 
 def reported(tmp_path, command: list[str], emulator: list[str]) -> dict[str, str]:
-    """What the program says of each form that the machine has."""
+    """The program's output for each variant that the machine supports."""
     program = tmp_path / "filter"
     options = ["-std=c++17", "-O2", f"-I{ROOT / 'core'}", "-o", str(program)]
     subprocess.run([*command, *options, *SOURCES], check=True)
@@ -35,7 +35,7 @@ def reported(tmp_path, command: list[str], emulator: list[str]) -> dict[str, str
     return dict(line.split() for line in said.splitlines())
 
 
-def test_the_forms_of_this_machine(tmp_path):
+def test_the_variants_of_this_machine(tmp_path):
     forms = reported(tmp_path, [required(os.environ.get("CXX", "c++"))], [])
     assert "baseline" in forms
     assert set(forms.values()) == {"same"}

@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture
 def put(tmp_path, request):
-    """Write a text to a file, by default to the one that the module names."""
+    """Write a text to a file, by default to the one named by the module."""
 
     def write(text, name=None):
         path = tmp_path / (name or request.module.FILE)
@@ -17,5 +17,5 @@ def put(tmp_path, request):
 
 @pytest.fixture
 def own_parquet_files(monkeypatch):
-    """All Parquet files of a test are good: no child process needs to read them first."""
+    """Skip the child process that checks Parquet files: those of the tests are good."""
     monkeypatch.setattr("nearlabel.datasets.parquet._try_to_read", lambda path: None)

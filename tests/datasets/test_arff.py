@@ -215,7 +215,7 @@ def test_two_words_for_yes_are_two_values(put):
     assert data.X.tolist() == [[1, 0], [0, 1]]
 
 
-def test_labels_that_are_not_wanted_are_no_features(put):
+def test_unwanted_labels_are_not_features(put):
     put(XML, "toy.xml")
     data = nl.datasets.load(put(DENSE), labels=())
     assert data.X.shape == (3, 5)

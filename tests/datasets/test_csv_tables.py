@@ -29,7 +29,7 @@ def test_a_table_with_tags(put):
     assert data.row_names.tolist() == ["one", "two", "three"]
 
 
-def test_a_table_with_a_column_a_label(put):
+def test_a_table_with_one_column_per_label(put):
     text = "x,calm,sad,split\n1,1,yes,train\n2,0,no,test\n"
     data = nl.datasets.load(put(text), labels=["sad", "calm"])
     assert data.label_names.tolist() == ["calm", "sad"]
@@ -56,7 +56,7 @@ def test_excels_first_line_without_a_delimiter(put, first):
 
 
 def test_a_long_cell_is_read(put):
-    """Here csv's own limit, of 131,072 characters for all of the process, is another one."""
+    """The csv module has its own limit of 131,072 characters, for the whole process."""
     before = csv.field_size_limit()
     text = "note,x,tags\n" + f'"{"long " * 40_000}",1,a\nshort,2,b\n'
     data = nl.datasets.load(put(text), ignore=["note"])
@@ -67,8 +67,8 @@ def test_a_long_cell_is_read(put):
     assert csv.field_size_limit() == before
 
 
-def test_a_quote_that_does_not_end(put, monkeypatch):
-    """It is told by the line of its row, before all of a large file is taken for one cell."""
+def test_an_unclosed_quote(put, monkeypatch):
+    """The error names the line of its row, before a large file is read as one cell."""
     rows = "".join(f"some text,{row},a\n" for row in range(40_000))
     path = put(f'note,x,tags\ntext,1,a\n"text,2,b\n{rows}')
     with pytest.raises(DataError, match=r"line 3: .*end"):
@@ -215,14 +215,14 @@ def test_the_features_of_a_model(put):
     text = "title,live,mode,tempo\nA,no,minor,1\nB,yes,dorian,2\n"
     with pytest.warns(UserWarning, match="'mode': 'dorian'.*model"):
         data = nl.datasets.load(put(text), features=wanted, labels=())
-    assert data.X.tolist() == [[0, 1, 0, 1], [1, 0, 0, 2]]  # an unknown value is no value
+    assert data.X.tolist() == [[0, 1, 0, 1], [1, 0, 0, 2]]  # an unknown value counts as none
     assert data.Y.shape == (2, 0)
     with pytest.raises(DataError, match="toy.csv.*feature.*'loud', 'key'$"):
         nl.datasets.load(put(text), features=["loud", "live", "key"], labels=())
 
 
 def test_labels_without_features(put):
-    """What is read for a model need not have a label in any row."""
+    """Data read for a model need not have labels."""
     data = nl.datasets.load(put("title,x,tags,id\nA,word,b;a,1\nB,,,2\n"), features=())
     assert (data.X.shape, data.row_names.tolist()) == ((2, 0), ["1", "2"])
     assert (data.Y.toarray().tolist(), data.label_names.tolist()) == ([[1, 1], [0, 0]], ["a", "b"])
@@ -235,7 +235,7 @@ def test_labels_without_features(put):
 
 
 @pytest.mark.parametrize("missing", ["", "NA", "n/a", "?", "NaN", "null", "#N/A", "inf", "1e400"])
-def test_a_missing_value_in_the_first_row_makes_no_column_of_words(put, missing):
+def test_a_missing_value_in_the_first_row_does_not_make_a_column_of_words(put, missing):
     text = f"x,tags\n{missing},a\n" + "".join(f"{row},a\n" for row in range(9))
     with pytest.raises(DataError, match="line 2: .*'x'"):
         nl.datasets.load(put(text))
@@ -243,7 +243,7 @@ def test_a_missing_value_in_the_first_row_makes_no_column_of_words(put, missing)
 
 @pytest.mark.parametrize("cell", ["inf", "-INF", "+inf", "Infinity", "1e400"])
 @pytest.mark.parametrize("gaps", [True, ["x"]])
-def test_an_infinite_number_is_no_gap(put, cell, gaps):
+def test_an_infinite_number_is_not_a_missing_value(put, cell, gaps):
     for text in (f"x,tags\n{cell},a\n1,b\n", f"x,tags\n,a\n{cell},b\n", f"x,tags\n1,a\n{cell},b\n"):
         with pytest.raises(DataError, match="'x': expected a finite number") as told:
             nl.datasets.load(put(text), gaps=gaps)
@@ -269,7 +269,7 @@ def test_columns_that_features_come_from():
     assert source_columns(features, there) == {"color", "color=a", "x", "", "a=="}
 
 
-def test_columns_that_look_like_labels_are_no_features(put):
+def test_columns_that_look_like_labels_are_not_features(put):
     for text, options in (
         ("a,label:x,tags\n1,0,b\n", {}),
         ("a,labels,tags\n1,b,c\n", {}),
@@ -287,14 +287,14 @@ def test_a_first_column_without_a_name_names_the_rows(put):
     assert data.feature_names.tolist() == ["x"]
 
 
-def test_delimiters_that_are_none(put):
+def test_invalid_delimiters(put):
     path = put("x\ttags\n1\ta\n")
     assert nl.datasets.load(path, delimiter="\\t").X.tolist() == [[1]]
     with pytest.raises(ValueError, match="delimiter.*'::'"):
         nl.datasets.load(path, delimiter="::")
 
 
-def test_labels_that_are_not_wanted_are_no_features(put):
+def test_unwanted_labels_are_not_features(put):
     assert nl.datasets.load(put(SONGS), labels=()).feature_names.tolist() == [
         *("tempo", "mode=major", "mode=minor", "live"),
     ]
@@ -315,13 +315,13 @@ def test_a_wide_header_is_refused_at_once(put):
         nl.datasets.load(put(",".join(f"c{column}" for column in range(40_000)) + ",c39999\n"))
 
 
-def test_a_name_that_would_blow_up_all_others(put):
+def test_a_very_long_name(put):
     text = "id,x,tags\n" + "y" * 130_000 + ",1,a\n" + "".join(f"{row},1,a\n" for row in range(999))
     with pytest.raises(DataError, match="130000.*name"):
         nl.datasets.load(put(text))
 
 
-def test_names_that_mean_something_else_survive(tmp_path):
+def test_reserved_names_survive_a_round_trip(tmp_path):
     features = np.array(["id", "tags", "label:x", "feature:y", " z ", "split", "a,b", "Labels"])
     data = nl.datasets.Dataset(
         np.arange(16.0).reshape(2, 8),
@@ -337,7 +337,7 @@ def test_names_that_mean_something_else_survive(tmp_path):
         assert (again.X != data.X).sum() == 0
 
 
-def test_the_index_that_pandas_writes_is_no_feature(put):
+def test_the_index_that_pandas_writes_is_not_a_feature(put):
     for first in ("", "Unnamed: 0"):
         alone = nl.datasets.load(put(f"{first},x,tags\n7,1,a\n8,2,b\n"))
         assert alone.row_names.tolist() == ["7", "8"]
@@ -348,7 +348,7 @@ def test_the_index_that_pandas_writes_is_no_feature(put):
     assert asked.X.tolist() == [[7], [8]]
 
 
-def test_lists_of_tags_that_were_written_out(put):
+def test_lists_of_tags_written_as_strings(put):
     cells = ["['calm', \"o'er\"]", '["sad"]', "[]", "('calm',)", "{'sad', 'calm'}", "calm"]
     quoted = [cell.replace('"', '""') for cell in cells]
     data = nl.datasets.load(put("x,tags\n" + "".join(f'1,"{cell}"\n' for cell in quoted)))

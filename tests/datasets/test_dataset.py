@@ -18,7 +18,7 @@ def test_describe():
     assert (told.sparse, told.dtype) == (False, "float64")
 
 
-def test_data_sets_as_users_make_them(tmp_path):
+def test_data_sets_created_by_users(tmp_path):
     Y = sparse.csr_array(([1, 0, 1], [0, 1, 1], [0, 2, 3]), shape=(2, 2))  # a zero is stored
     data = Dataset(np.eye(2), Y, ["a", "b"], row_names=["x", "y"])
     nl.datasets.save(data, tmp_path / "toy.npz")

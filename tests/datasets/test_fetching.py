@@ -34,7 +34,7 @@ SHAPE = (6, 2, 2)
 
 
 class Server(ThreadingHTTPServer):
-    """Serves files well, unless a path has other plans for its next answers."""
+    """Serves files, unless other responses are planned for a path."""
 
     daemon_threads = False  # so that closing waits for all of them
 
@@ -112,7 +112,7 @@ def hanging_up(handler, _):
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch):
-    """No proxy of this machine, no pauses, and one more public data set."""
+    """No proxy, no pauses, and one more public data set."""
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
@@ -169,13 +169,13 @@ def check_toy(path, folder):
 
 
 def check_nothing(folder, *left):
-    """Nothing came that could be taken for a whole file."""
+    """Nothing that looks like a complete file was received."""
     assert not (folder / "toy.npz").exists()
     assert content_of(folder) == sorted(left)
 
 
 def check_refusal(server, folder, match, *left, error=FetchError):
-    """The call is refused, leaves only `left`, and the next one goes well."""
+    """Check that a call fails and leaves only `left`, and that the next one succeeds."""
     with pytest.raises(error, match=match) as caught:
         fetch("toy", mirror=server.address)
     assert "\n" not in str(caught.value)
@@ -243,7 +243,7 @@ def test_a_file_that_breaks_off_is_fetched_again_within_the_call(server, folder)
     assert server.names() == ["toy-train.arff"] * 2 + list(TOY)
 
 
-def test_what_came_whole_is_kept_for_the_next_call(server, folder):
+def test_complete_files_are_kept_for_the_next_call(server, folder):
     server.plans["/toy/toy-test.arff"] = [breaking_off(10)] * 3
     match = rf"^toy .*{server.address}/toy/toy-test.arff: .*10 bytes read"
     check_refusal(server, folder, match, "toy/toy-train.arff")
@@ -281,7 +281,7 @@ def test_no_server(folder):
     check_nothing(folder)
 
 
-# Answers that are no file
+# Responses without a file
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_no_server(folder):
         (answering(200, XML, Content_Encoding="gzip"), "toy.xml: .*'gzip'"),
     ],
 )
-def test_answers_that_are_refused(server, folder, plan, match):
+def test_invalid_responses(server, folder, plan, match):
     server.plans["/toy/toy.xml"] = [plan]
     check_refusal(server, folder, match, "toy/toy-test.arff", "toy/toy-train.arff")
     assert server.names() == [*TOY, "toy.xml"]
@@ -326,7 +326,7 @@ def test_a_redirection_is_followed_but_not_for_ever(server, folder):
 
 
 def test_a_file_that_was_cut_off_unnoticed():
-    """As by versions of urllib3 that do not compare what came with what was announced."""
+    """As with versions of urllib3 that do not check the announced length."""
     response = requests.Response()
     response.status_code, response.headers["Content-Length"] = 200, "10"
     part = downloads._Part(io.BytesIO(), None)
@@ -417,7 +417,7 @@ def test_a_file_that_changed_is_refused(server, folder):
     assert records_of(folder)["toy/toy-test.arff"]["sha256"] == new
 
 
-def test_a_known_checksum_is_held_the_first_time(server, folder):
+def test_a_known_checksum_is_verified_the_first_time(server, folder):
     known = {file: hashlib.sha256(content).hexdigest() for file, content in TOY.items()}
     wrong = known | {"toy.xml": "0" * 64}
     with pytest.raises(ChecksumError, match=f"toy.xml.*{known['toy.xml']}.*{'0' * 64}"):
@@ -474,7 +474,7 @@ def test_names_that_are_not_known(folder, name):
     assert not folder.exists()
 
 
-def test_sets_without_a_home(folder):
+def test_sets_without_a_source(folder):
     match = f"yahoo_arts .* LAMDA .*{re.escape(str(folder))}.*yahoo_"
     with pytest.raises(FetchError, match=match):
         fetch("yahoo_arts")
@@ -528,7 +528,7 @@ ROWS = "0.5,2,FALSE,TRUE\n1.5,0,TRUE,TRUE\n2.5,4,FALSE,FALSE\n3.5,5,TRUE,FALSE\n
 
 
 def tell(server, rows, values="FALSE,TRUE"):
-    """Say what openml.org says of a data set, as far as scikit-learn asks."""
+    """Mock the answers of openml.org that scikit-learn needs."""
     head = HEAD.replace("0,1", values)
     arff = (head + rows).encode()
     description = {
@@ -620,7 +620,7 @@ def test_a_set_of_openml_that_changed_is_refused(openml, folder, old, new):
     fetch("open")
 
 
-def test_what_openml_may_say_wrongly(openml, folder):
+def test_wrong_answers_of_openml(openml, folder):
     def check(match):
         match = f"^open .*https://www.openml.org/d/1: {match}"
         with pytest.raises(FetchError, match=match) as caught:
@@ -651,12 +651,12 @@ def two_homes(openml, monkeypatch):
     return openml
 
 
-def test_the_first_home_that_has_it(two_homes, folder):
+def test_the_first_available_source(two_homes, folder):
     check_toy(fetch("toy"), folder)
     assert two_homes.names() == list(TOY)
 
 
-def test_a_later_home_is_told_with_the_reason(two_homes, folder):
+def test_a_later_source_is_reported_with_the_reason(two_homes, folder):
     two_homes.plans["/toy/toy-test.arff"] = [answering(404)]
     match = "^toy .*OpenML.*split.*/toy-test.arff: HTTP 404 "
     with pytest.warns(UserWarning, match=match):
@@ -667,7 +667,7 @@ def test_a_later_home_is_told_with_the_reason(two_homes, folder):
     assert list(records_of(folder)) == ["toy/openml-1"]
 
 
-def test_when_all_homes_fail_each_reason_is_told(two_homes, folder):
+def test_when_all_sources_fail_each_reason_is_reported(two_homes, folder):
     two_homes.plans["/toy/toy-test.arff"] = [answering(404)]
     two_homes.plans["/api/v1/json/data/1"] = [answering(412)]
     match = "^toy .*http://.*/toy/toy-test.arff: HTTP 404 Not Found"
@@ -684,7 +684,7 @@ def test_a_mirror_takes_the_place_of_the_files_only(two_homes, folder):
     assert nl.datasets.load("toy").train is None
 
 
-def test_a_known_checksum_keeps_from_other_homes(two_homes, folder):
+def test_a_known_checksum_excludes_other_sources(two_homes, folder):
     two_homes.plans["/toy/toy-test.arff"] = [answering(404)]
     with pytest.raises(FetchError, match="toy-test.arff: HTTP 404 Not Found$"):
         fetch("toy", sha256={"toy.xml": hashlib.sha256(XML).hexdigest()})
@@ -693,7 +693,7 @@ def test_a_known_checksum_keeps_from_other_homes(two_homes, folder):
     assert not (folder / "toy.npz").exists()
 
 
-def test_a_changed_file_is_no_reason_for_another_home(two_homes, folder):
+def test_a_changed_file_does_not_lead_to_another_source(two_homes, folder):
     fetch("toy").unlink()
     (folder / "downloads" / "toy" / "toy.xml").unlink()
     two_homes.files["/toy/toy.xml"] = XML + b"\n"

@@ -44,7 +44,7 @@ def test_columns_stay_as_they_are(data):
     assert (len(part), part.X["key"].to_list(), part.text) == (2, [None, "7"], ("title",))
 
 
-def test_what_a_column_holds_is_told_by_its_first_cell_that_is_no_gap(put):
+def test_the_type_of_a_column_is_that_of_its_first_known_cell(put):
     text = "a,b,c,tags\n,NA,,p\n1,w,,q\n?,null,,p\n"
     X = nl.datasets.load(put(text), gaps=True).X
     assert str(X["a"].to_list()) == "[nan, 1.0, nan]"
@@ -82,7 +82,7 @@ def test_a_frame_can_be_asked_for(put):
 
 
 def test_the_columns_of_a_model_in_another_format(tmp_path):
-    """What a model takes by name can stand in any format."""
+    """A model finds its columns by name in any format."""
     made = nl.datasets.make_local_labels(20, 3, 4)
     for suffix in (".npz", ".arff", ".txt"):
         nl.datasets.save(made, tmp_path / f"toy{suffix}")
@@ -139,7 +139,7 @@ def test_patterns_of_columns(put):
         nl.datasets.load(put(TABLE), categories=["z*"])
 
 
-def test_too_many_words_may_be_a_text(put):
+def test_many_distinct_words_suggest_a_text_column(put):
     rows = "".join(f"word{row} here,p\n" for row in range(30))
     with pytest.raises(DataError, match=r"'t' has 30 .*text=.*ignore=.*id="):
         nl.datasets.load(put(f"t,tags\n{rows}"))
@@ -148,7 +148,7 @@ def test_too_many_words_may_be_a_text(put):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_there_and_back(data, tmp_path, name):
+def test_round_trip(data, tmp_path, name):
     path = tmp_path / f"again{FORMATS[name].suffixes[0]}"
     if "frames" not in FORMATS[name].keeps:
         with pytest.raises(ValueError, match=f"format must be one of csv, .*got '{name}'"):

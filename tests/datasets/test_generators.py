@@ -13,7 +13,7 @@ def data():
     return make_local_labels(4000, 16, 200, labels_per_sample=4, n_clusters=10)
 
 
-def test_form(data):
+def test_shape_and_types(data):
     assert data.X.shape == (4000, 16)
     assert data.X.dtype == np.float32
     assert isinstance(data.Y, sparse.csr_array)

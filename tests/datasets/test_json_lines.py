@@ -39,7 +39,7 @@ def test_options_and_features_of_nested_json_lines(put):
     data = nl.datasets.load(put(text), tags="moods", id="title")
     assert (data.label_names.tolist(), data.row_names.tolist()) == (["x"], ["T"])
     known = nl.datasets.load(put(text), features=["a", "b"], labels=())
-    assert known.X.toarray().tolist() == [[0, 2]]  # what is not there is 0, what is unknown nothing
+    assert known.X.toarray().tolist() == [[0, 2]]  # missing: 0, unknown: ignored
     listed = put('{"features": [1, 2]}\n')
     assert nl.datasets.load(listed, features=["a", "b"], labels=()).X.tolist() == [[1, 2]]
     for options in ({"ignore": ["b"]}, {"labels": ["b"]}):
@@ -84,7 +84,7 @@ def test_json_lines_that_are_refused(put, text, message):
 
 
 @pytest.mark.parametrize("cell", ["1e999", "-1e999"])
-def test_an_infinite_number_is_no_gap(put, cell):
+def test_an_infinite_number_is_not_a_missing_value(put, cell):
     text = f'{{"x": null, "tags": "a"}}\n{{"x": {cell}, "tags": "b"}}\n'
     with pytest.raises(DataError, match="line 2: .*'x'.*finite"):
         nl.datasets.load(put(text), gaps=True)

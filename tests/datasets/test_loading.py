@@ -1,4 +1,4 @@
-"""Data sets by name and path, and every form there and back."""
+"""Data sets by name and path, and round trips in every format."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def datasets(draw):
 
 
 @given(data=datasets())
-def test_there_and_back(tmp_path_factory, data):
+def test_round_trip(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("data")
     for suffix in SUFFIXES:
         path = folder / f"{suffix[1:]}{suffix}"
@@ -82,13 +82,13 @@ def test_there_and_back(tmp_path_factory, data):
 
 def test_from_format_to_format(tmp_path, made):
     data = made
-    for suffix in (*SUFFIXES, *reversed(SUFFIXES)):  # each after each of its neighbors
+    for suffix in (*SUFFIXES, *reversed(SUFFIXES)):  # every pair of formats
         nl.datasets.save(data, tmp_path / f"one{suffix}")
         data = nl.datasets.load(tmp_path / f"one{suffix}")
         assert_same(data, made)
 
 
-def test_what_a_format_has_no_place_for_is_told(tmp_path, made):
+def test_a_warning_lists_what_a_format_cannot_store(tmp_path, made):
     data = Dataset(made.X, made.Y, extra={"bag": np.arange(30)})
     nl.datasets.save(data, tmp_path / "one.npz")
     assert nl.datasets.load(tmp_path / "one.npz").extra["bag"].tolist() == list(range(30))
@@ -96,7 +96,7 @@ def test_what_a_format_has_no_place_for_is_told(tmp_path, made):
         nl.datasets.save(data, tmp_path / "one.csv")
 
 
-def test_a_failed_save_leaves_what_was_there(tmp_path, made):
+def test_a_failed_save_leaves_the_old_file(tmp_path, made):
     path = tmp_path / "one.jsonl"
     nl.datasets.save(made, path)
     before = path.read_bytes()
@@ -194,7 +194,7 @@ def test_two_tables_of_a_split_with_other_tags(tmp_path):
     assert data.train.tolist() == [True, True, False]
 
 
-def test_a_zip_archive_is_read_where_it_lies(tmp_path, made):
+def test_a_zip_archive_is_read_in_place(tmp_path, made):
     nl.datasets.save(made, tmp_path / "toy.arff")
     path = tmp_path / "toy.zip"
     with zipfile.ZipFile(path, "w") as archive:
@@ -276,7 +276,7 @@ WIDE = ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be", 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "arff", "txt"])
 @pytest.mark.parametrize("encoding", WIDE)
 def test_wide_encodings(tmp_path, made, suffix, encoding, zipped):
-    """Lines are told apart in texts, not in bytes, among which b"\\n" may be half of a letter."""
+    """Lines are split in text, not in bytes, where b"\\n" may be half of a letter."""
     path = tmp_path / f"toy.{suffix}"
     names = np.array([f"\u010a\u0a0d {label}" for label in range(made.Y.shape[1])])
     nl.datasets.save(replace(made, label_names=names), path)
@@ -292,7 +292,7 @@ def test_wide_encodings(tmp_path, made, suffix, encoding, zipped):
         assert_same(data, expected)
 
 
-def test_wide_text_that_is_none(tmp_path, monkeypatch):
+def test_invalid_wide_text(tmp_path, monkeypatch):
     path = tmp_path / "toy.csv"
     path.write_bytes("x,tags\n".encode("utf-16-le") + b"\x00\xd8\x31\x00")
     with pytest.raises(DataError, match=r"line \d: not utf-16-le text"):
@@ -314,7 +314,7 @@ def test_standard_input_with_a_mark(monkeypatch, encoding):
     assert not stream.buffer.closed
 
 
-def test_a_format_is_looked_for(tmp_path, monkeypatch, made):
+def test_formats_are_detected(tmp_path, monkeypatch, made):
     monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
     nl.datasets.save(made, tmp_path / "toy.npz")
     nl.datasets.save(made.rows(np.arange(7)), tmp_path / "toy.csv")
@@ -325,14 +325,14 @@ def test_a_format_is_looked_for(tmp_path, monkeypatch, made):
         nl.datasets.load("toy", format="arff")
 
 
-def test_texts_beside_sparse_text_are_no_data_sets(tmp_path, monkeypatch, made):
+def test_texts_next_to_sparse_text_are_not_data_sets(tmp_path, monkeypatch, made):
     monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
     nl.datasets.save(made, tmp_path / "toy.txt")
     (tmp_path / "README.txt").write_text("hello")
     assert list(nl.datasets.available()) == ["toy"]
 
 
-def test_sparse_text_does_not_take_or_remove_what_is_not_its_own(tmp_path, made):
+def test_sparse_text_neither_reads_nor_removes_other_files(tmp_path, made):
     (tmp_path / "toy.features.txt").write_text("my notes\n")
     bare = Dataset(made.X, made.Y)
     with pytest.raises(ValueError, match="toy.features.txt"):
@@ -452,7 +452,7 @@ def declaring(count):
 @pytest.mark.parametrize(
     ("name", "where"), [("toy.txt", "line 1"), ("toy.jsonl", "line 1"), ("toy.npz", "not a data")]
 )
-def test_more_declared_labels_than_a_model_of_them_would_fit(tmp_path, monkeypatch, name, where):
+def test_more_declared_labels_than_fit_into_memory(tmp_path, monkeypatch, name, where):
     monkeypatch.setattr("nearlabel.datasets.dataset.physical_memory", lambda: 2**32)
     path = tmp_path / name
     path.write_bytes(declaring(2**24)[name])
@@ -496,7 +496,7 @@ def test_progress(tmp_path, made):
 
 
 @pytest.mark.parametrize("content", [b" " * 2**20, b"x," * 2**20, b"\x1f\x8b" + b"0" * 99])
-def test_a_line_without_end_takes_bounded_memory(tmp_path, monkeypatch, content):
+def test_an_endless_line_takes_bounded_memory(tmp_path, monkeypatch, content):
     monkeypatch.setattr("nearlabel.datasets.text_lines.LONGEST_LINE", 2**16)
     for suffix in (".csv", ".arff", ".txt", ".jsonl"):
         path = tmp_path / f"toy{suffix}"
@@ -512,8 +512,8 @@ def test_a_line_without_end_takes_bounded_memory(tmp_path, monkeypatch, content)
         *((".csv", False), (".txt", True)),  # always dense, always sparse
     ],
 )
-def test_reading_takes_memory_like_the_result(tmp_path, suffix, is_sparse):
-    """Whatever a line weighs as Python objects, only few are there at a time."""
+def test_reading_takes_little_more_memory_than_the_result(tmp_path, suffix, is_sparse):
+    """Only few lines are Python objects at the same time."""
     X = np.random.default_rng(0).random((3000, 40)).round(4)
     X = sparse.csr_array(X * (X > 0.8)) if is_sparse else X
     Y = sparse.csr_array(np.arange(3000)[:, None] % 7 == np.arange(7))

@@ -1,4 +1,4 @@
-"""A made collection has the properties for which it is made."""
+"""Generated collections have the intended properties."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def same(one, other):
     )
 
 
-def test_form(made):
+def test_shape_and_types(made):
     for part, complete, n in (
         (made.data, made.complete, N),
         (made.queries, made.queries_complete, 500),
@@ -59,11 +59,11 @@ def test_the_dataset_is_one_that_can_be_saved(made, tmp_path):
     np.testing.assert_array_equal(again.extra["scene"], made.queries.extra["scene"])
 
 
-def test_lists_show_a_part_of_what_is_true(made):
+def test_lists_contain_part_of_the_true_labels(made):
     assert made.data.Y.nnz / N == pytest.approx(8, rel=0.05)
     assert made.complete.nnz / N == pytest.approx(8 / 0.7, rel=0.05)
     for part, complete in ((made.data, made.complete), (made.queries, made.queries_complete)):
-        assert part.Y.multiply(complete).sum() == part.Y.nnz  # nothing that is not true
+        assert part.Y.multiply(complete).sum() == part.Y.nnz  # only true labels
         assert part.Y.nnz / complete.nnz == pytest.approx(0.7, abs=0.02)
     whole = make_collection(500, 4, 60, completeness=1)
     assert (whole.complete != whole.data.Y).nnz == 0
@@ -151,8 +151,8 @@ def test_the_size_of_the_blocks_changes_nothing(monkeypatch, rows_at_once):
     assert same(whole, make_collection(1000, 24, 60))
 
 
-def test_no_order_of_additions_shows(monkeypatch):
-    """A BLAS that adds up in another order gives the same vectors, however far places lie."""
+def test_the_order_of_additions_does_not_matter(monkeypatch):
+    """A BLAS with a different order of additions gives the same vectors."""
     made = make_collection(300, 100, 20, overlap=0.01)
     laid_out, rng = module._laid_out, np.random.default_rng(0)
 
@@ -170,7 +170,7 @@ def test_no_order_of_additions_shows(monkeypatch):
     assert same(made, make_collection(300, 100, 20, overlap=0.01))
 
 
-def test_more_queries_are_beside_the_items():
+def test_more_queries_do_not_change_the_items():
     assert len(make_collection(400, 4, 60).queries) == 4
     none = make_collection(400, 4, 60, n_queries=0)
     assert len(none.data) == 400

@@ -45,7 +45,7 @@ def test_load(folder, is_sparse):
     assert data.feature_names is None
 
 
-def test_what_is_broken(folder):
+def test_broken_archives(folder):
     np.savez(folder / "toy.npz", X=np.eye(2))
     with pytest.raises(DataError, match=r"toy.npz: .*'Y_.*missing"):
         nl.datasets.load("toy")
@@ -112,7 +112,7 @@ def test_a_damaged_file_is_refused_with_its_name(folder, damage):
         nl.datasets.load("toy")
 
 
-def test_files_that_are_no_archive(folder):
+def test_files_that_are_not_archives(folder):
     np.savez(folder / "whole.npz", **GOOD)
     whole = (folder / "whole.npz").read_bytes()
     assert nl.datasets.load("whole").Y.nnz == 6
@@ -149,7 +149,7 @@ LABELS = {
     "Y_shape": np.array([N, 50]),
 }
 NAMED = {"row_names": np.array([f"row {row}" for row in range(N)])}
-BACKWARDS = {  # features in descending order, which are sorted
+BACKWARDS = {  # features in descending order have to be sorted
     "X_data": np.ones(4 * N),
     "X_indices": np.tile([9, 7, 3, 0], N),
     "X_indptr": np.arange(0, 4 * N + 1, 4),

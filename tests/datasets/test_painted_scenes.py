@@ -49,7 +49,7 @@ def test_labels(scenes):
     assert repr(scenes).startswith("PictureSet(420 pictures, 5 labels, 1.29 ")
 
 
-def test_structure_tells_the_labels_and_color_does_not(scenes):
+def test_labels_depend_on_structure_rather_than_color(scenes):
     pixels = scenes.pictures.astype(float)
     colors = pixels.mean(axis=(1, 2))
     rows, columns = np.array_split(np.arange(64), 7), np.array_split(np.arange(96), 7)
@@ -67,7 +67,7 @@ def test_structure_tells_the_labels_and_color_does_not(scenes):
 
 
 @pytest.mark.slow  # 1,000 pictures go through a network
-def test_features_tell_the_labels_and_color_does_not():
+def test_features_predict_the_labels_and_color_does_not():
     pytest.importorskip("PIL")
     pytest.importorskip("onnxruntime")
     scenes = nl.datasets.paint_scenes(1000, seed=0)
@@ -95,7 +95,7 @@ def test_features_tell_the_labels_and_color_does_not():
         ({"n": 10**12}, ["pictures", "1,000,000,000,000", "size"]),
     ],
 )
-def test_senseless_arguments(arguments, words):
+def test_invalid_arguments(arguments, words):
     with pytest.raises((TypeError, ValueError, MemoryError)) as error:
         nl.datasets.paint_scenes(**arguments)
     assert all(word in str(error.value) for word in words)

@@ -128,7 +128,7 @@ def test_files_that_are_not_parquet(tmp_path, content):
 
 
 def test_a_file_that_would_end_the_process(tmp_path, monkeypatch, write):
-    """The child process has the trouble."""
+    """Only the child process crashes."""
     monkeypatch.setattr(parquet, "_TRIAL", "import os; os.abort()")
     path = write(FRAME.select("count", "tags"))
     with pytest.raises(DataError, match="toy.parquet.*damaged or too large"):

@@ -52,21 +52,21 @@ def test_by_name_in_the_data_folders(folder, monkeypatch, tmp_path):
         ("image\n1\n", ("1.jpg",), ["label"]),
     ],
 )
-def test_tables_that_make_no_sense(folder, table, files, words):
+def test_invalid_tables(folder, table, files, words):
     with pytest.raises(nl.datasets.DataError) as error:
         nl.datasets.load_pictures(folder(table, files))
     assert "labels.csv" in str(error.value)
     assert all(word in str(error.value) for word in words)
 
 
-def test_folders_that_are_none(tmp_path):
+def test_invalid_folders(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"labels\.csv and pictures/"):
         nl.datasets.load_pictures(tmp_path)
     with pytest.raises(TypeError, match="source"):
         nl.datasets.load_pictures(3)
 
 
-def test_painted_scenes_on_the_disk(tmp_path):
+def test_painted_scenes_on_disk(tmp_path):
     images = pytest.importorskip("PIL.Image")
     scenes = nl.datasets.paint_scenes(6, size=(48, 32))
     scenes.save(tmp_path / "a" / "scenes")
@@ -107,7 +107,7 @@ def test_nothing_is_overwritten_unless_asked(tmp_path):
         (["b.jpg"], "one entry per picture, 2; got 1"),
     ],
 )
-def test_save_writes_files_of_its_folder_alone(names, said, tmp_path):
+def test_save_writes_only_to_its_folder(names, said, tmp_path):
     scenes = replace(nl.datasets.paint_scenes(2, size=(16, 16)), names=names)
     with pytest.raises(ValueError, match=f"names .*{said}"):
         scenes.save(tmp_path / "folder")

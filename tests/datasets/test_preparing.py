@@ -1,4 +1,4 @@
-"""Features by rank: the definition read literally, sparse rows, and what is awkward."""
+"""Features by rank: the literal definition, sparse rows, and awkward features."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_ranks_are_those_of_the_definition(seen, asked):
     X, new = (np.array(cells, float)[:, None] for cells in (seen, asked))
     ranks = scaler("rank", X).fit(X).transform(np.vstack([X, new]))
     for rank, value in zip(ranks.ravel(), (*seen, *asked), strict=True):
-        # Of tied quantiles, scikit-learn may round the first or the last to just beside the others.
+        # scikit-learn may round the first or the last of tied quantiles differently.
         tied = 0.5 / (len(seen) - 1) if seen.count(value) > 1 and len(seen) > 1 else 0.0
         assert abs(rank - place(value, seen)) <= tied + 1e-12
     assert np.all(ranks[X.argmin()] == 0)
@@ -88,7 +88,7 @@ def test_the_chosen_scale_may_be_that_of_ranks():
     rng = np.random.default_rng(0)
     place = rng.random((150, 2))
     Y = sparse.csr_array(np.eye(6, dtype=np.int8)[(6 * place[:, 0]).astype(int)])
-    X = np.exp(40 * place)  # any other scale lets a few of the rows decide
+    X = np.exp(40 * place)  # with other scales a few rows dominate
     assert Preparing("auto").chosen(X, Y).scale == "rank"
 
 
@@ -111,7 +111,7 @@ def test_a_scale_can_be_chosen_where_numbers_are_missing():
 @pytest.mark.parametrize(
     ("name", "plain", "ranked"), [("emotions", 0.783, 0.821), ("scene", 0.849, 0.872)]
 )
-def test_what_ranks_gain(load, name, plain, ranked):
+def test_gain_of_ranks(load, name, plain, ranked):
     data = load(name)
     train, test = data.train, data.test
     for scale, expected in (("minmax", plain), ("rank", ranked)):

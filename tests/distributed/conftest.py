@@ -9,7 +9,7 @@ import nearlabel as nl
 
 distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
 
-# What the cluster's own threads and sockets leave behind is not ours.
+# Warnings about the cluster's own threads and sockets are ignored.
 QUIET = [
     "ignore::ResourceWarning",
     "ignore::pytest.PytestUnraisableExceptionWarning",
@@ -38,7 +38,7 @@ def client():
 
 @pytest.fixture
 def resized(client):
-    """Give the cluster another number of workers."""
+    """Change the number of workers."""
 
     def resize(count):
         client.cluster.scale(count)
@@ -53,13 +53,13 @@ def resized(client):
 
 @pytest.fixture(scope="session")
 def items():
-    """Rows in local clusters, with labels that follow these."""
+    """Rows in local clusters, with labels that depend on them."""
     return nl.datasets.make_local_labels(700, 6, 9, random_state=0)
 
 
 @pytest.fixture
 def folder_of(tmp_path):
-    """Write rows as a folder of blocks of uneven sizes, of which one is a single row."""
+    """Write rows as a folder of blocks of uneven sizes; one has a single row."""
 
     def write(rows, cuts=(1, 130, 420), name="X"):
         folder = tmp_path / name

@@ -1,4 +1,4 @@
-"""Answers by blocks are those of one process, and metrics are sums over blocks."""
+"""Predictions by blocks equal those of one process, and metrics are sums over blocks."""
 
 from __future__ import annotations
 

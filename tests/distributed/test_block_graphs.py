@@ -1,4 +1,4 @@
-"""Graphs by blocks are those of one process, to the last bit."""
+"""Graphs by blocks equal those of one process, bit for bit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ def assert_same(found, expected):
 
 
 @pytest.mark.parametrize("count", range(1, 9))
-def test_each_two_blocks_meet_once_and_not_two_at_a_time(count):
+def test_each_pair_of_blocks_is_compared_once_and_never_concurrently_with_another_of_its_blocks(
+    count,
+):
     pairs = _rounds(count)
     assert sorted(pairs) == [(a, b) for a in range(count) for b in range(a + 1, count)]
     for start in range(0, len(pairs), count // 2 or 1):
@@ -48,7 +50,7 @@ def test_queries_and_a_dask_array_in_columns(client, items):
     assert_same(found.load(), nl.neighbor_graph(items.X, 9, queries, metric="cosine"))
 
 
-def test_a_second_run_finds_what_the_first_has_written(client, items, folder_of, tmp_path):
+def test_a_second_run_reuses_the_files_of_the_first(client, items, folder_of, tmp_path):
     rows, work = folder_of(items.X), tmp_path / "work"
     first = nl.distributed.neighbor_graph(rows, 4, client, folder=work)
     before = {path: path.stat().st_mtime_ns for path in work.rglob("*.npy")}
@@ -69,7 +71,7 @@ def test_bad_arguments_are_refused(client, items, tmp_path):
             graph(items.X, k, client)
     with pytest.raises(ValueError, match="queries must have as many features as X: 6; got 5"):
         graph(items.X, 3, client, queries=items.X[:, :5])
-    with pytest.raises(ValueError, match="'precomputed': a cluster measures distances by itself"):
+    with pytest.raises(ValueError, match="metric must not be 'precomputed' on a cluster"):
         graph(items.X, 3, client, metric="precomputed")
     with pytest.raises(ValueError, match="search must be 'auto', 'exact', 'approximate' or Inver"):
         graph(items.X, 3, client, search=lambda X, queries, k: None)

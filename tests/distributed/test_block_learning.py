@@ -1,4 +1,4 @@
-"""A fit by blocks is a fit: the same tables, and the same answers to the last bit."""
+"""A fit by blocks equals a fit: the same tables, and the same predictions bit for bit."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_labels_in_blocks_and_a_temporary_folder(client, items, folder_of, tmp_p
     found = nl.distributed.fit(nl.MLkNN(5), folder_of(items.X), labels, client, ids=range(1, 701))
     assert_same(found, nl.MLkNN(5).fit(items.X, items.Y), items.X[:20])
     assert found.ids_[0] == 1
-    found.forget([1])  # an ordinary model, which can change
+    found.forget([1])  # an ordinary model, which can be updated
     assert_same(found, nl.MLkNN(5).fit(items.X[1:], items.Y[1:]), items.X[:20])
 
 
@@ -74,14 +74,14 @@ def test_parquet_files(client, items, tmp_path):
         nl.distributed.fit(nl.MLkNN(5), tmp_path / "X", tmp_path / "Y", client)
 
 
-def test_what_cannot_be_fitted_is_refused(client, items, folder_of):
+def test_estimators_without_a_graph_are_refused(client, items, folder_of):
     with pytest.raises(TypeError, match="such as MLkNN.*; got BalancedkNN, which cannot be fitted"):
         nl.distributed.fit(nl.BalancedkNN(), items.X, items.Y, client)
     with pytest.raises(ValueError, match="X has 700, y has 699"):
         nl.distributed.fit(nl.MLkNN(), items.X, items.Y[1:], client)
     X = items.X.copy()
     X[200, 3] = np.nan
-    with pytest.raises(ValueError, match="X holds NaN or infinity, in .*block 2.npy"):
+    with pytest.raises(ValueError, match="X contains NaN or infinity in .*block 2.npy"):
         nl.distributed.fit(nl.MLkNN(), folder_of(X), items.Y, client)
 
 

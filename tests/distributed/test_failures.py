@@ -1,4 +1,4 @@
-"""Workers die and runs are stopped: the result is that of a run in which nothing happened."""
+"""Dead workers and interrupted runs: the result is that of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_worker_killed_in_the_middle(client, items, folder_of, tmp_path):
     client.wait_for_workers(2)
 
 
-def test_a_run_that_was_stopped_goes_on(client, items, folder_of, tmp_path):
+def test_an_interrupted_run_continues(client, items, folder_of, tmp_path):
     class StoppedError(Exception):
         pass
 
@@ -59,12 +59,12 @@ def test_a_run_that_was_stopped_goes_on(client, items, folder_of, tmp_path):
     found = nl.distributed.neighbor_graph(
         rows, 6, client, folder=work, progress=lambda *of: told.append(of)
     )
-    assert len(told) < 4 + 6  # of four blocks and their six pairs some were done
+    assert len(told) < 4 + 6  # some of the four blocks and six pairs were done
     assert_same(found, items.X, 6)
 
 
-def test_a_call_that_comes_too_late_is_made_up_for(client, items, folder_of, tmp_path):
-    """Older lists in the place of newer ones, as a worker leaves them that was thought dead."""
+def test_work_lost_to_a_late_call_is_repeated(client, items, folder_of, tmp_path):
+    """Older lists replace newer ones, as by a worker that was thought dead."""
     older = {}
 
     def replace(done, of):
@@ -81,7 +81,7 @@ def test_a_call_that_comes_too_late_is_made_up_for(client, items, folder_of, tmp
     assert_same(found, items.X, 6)
 
 
-def test_lists_are_replaced_as_a_whole(tmp_path):
+def test_lists_are_replaced_atomically(tmp_path):
     path = tmp_path / "lists"
     lists = Lists(np.ones(3, bool), np.zeros((2, 1), np.int32), np.ones((2, 1)))
     write_array(path, lists.seen, lists.rows, lists.distances)

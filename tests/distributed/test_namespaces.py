@@ -1,4 +1,4 @@
-"""Scheduler and workers in network namespaces of their own, joined by a bridge: no loopback."""
+"""Scheduler and workers in separate network namespaces, joined by a bridge, not by loopback."""
 
 from __future__ import annotations
 

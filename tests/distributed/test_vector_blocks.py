@@ -1,4 +1,4 @@
-"""Folders of blocks: what is read of them, and what is refused."""
+"""Reading folders of blocks, and invalid folders."""
 
 from __future__ import annotations
 
@@ -28,25 +28,27 @@ def test_blocks_of_several_types_and_orders(tmp_path):
     assert blocks.dtype == np.float64
 
 
-def test_what_is_no_folder_of_blocks_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="X: there is no folder .*nowhere"):
+def test_invalid_folders_of_blocks_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="X: no such folder: .*nowhere"):
         files_in(tmp_path / "nowhere", "X")
-    with pytest.raises(ValueError, match="holds no blocks; wanted: .npy or .parquet files"):
+    with pytest.raises(ValueError, match="contains no blocks; expected .npy or .parquet files"):
         files_in(tmp_path, "X")
     np.save(tmp_path / "0.npy", np.ones((3, 2)))
     np.save(tmp_path / "1.npy", np.ones((3, 5)))
-    with pytest.raises(ValueError, match="1.npy has 5 columns, and the blocks before it 2"):
+    with pytest.raises(ValueError, match="1.npy has 5 columns, but the blocks before it have 2"):
         blocks_in(files_in(tmp_path, "X")[0], "X")
-    with pytest.raises(FileNotFoundError, match="X: there is no file .*2.npy"):
+    with pytest.raises(FileNotFoundError, match="X: no such file: .*2.npy"):
         blocks_in([tmp_path / "2.npy"], "X")
     (tmp_path / "1.npy").write_bytes(b"nothing")
     with pytest.raises(ValueError, match="1.npy is not a .npy file of numbers"):
         blocks_in(files_in(tmp_path, "X")[0], "X")
     np.save(tmp_path / "1.npy", np.array([["a", "b"]]))
-    with pytest.raises(ValueError, match="1.npy must hold a matrix of numbers; got <U1 of shape"):
+    with pytest.raises(
+        ValueError, match="1.npy must contain a matrix of numbers; got <U1 of shape"
+    ):
         blocks_in(files_in(tmp_path, "X")[0], "X")
     (tmp_path / "1.parquet").touch()
-    with pytest.raises(ValueError, match="files of several kinds, .npy, .parquet; wanted"):
+    with pytest.raises(ValueError, match="files of several types, .npy, .parquet; expected"):
         files_in(tmp_path, "X")
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a cluster is said in one sentence, before work begins."""
+"""Problems of a cluster are reported in one sentence before work begins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import nearlabel as nl
 from nearlabel.distributed import workers
 
 
-def test_results_come_in_the_order_of_calls(client):
+def test_results_are_in_the_order_of_calls(client):
     told = []
     calls, uses = [(number,) for number in range(9)], [(number % 2,) for number in range(9)]
     found = workers.run_calls(
@@ -24,10 +24,10 @@ def test_results_come_in_the_order_of_calls(client):
         workers.run_calls(client, operator.neg, [(1,), (None,)])
 
 
-def test_workers_with_another_version_or_none(client, monkeypatch, tmp_path):
+def test_workers_with_a_different_version_or_none(client, monkeypatch, tmp_path):
     monkeypatch.setattr(workers, "__version__", "0.0.9")
     with pytest.raises(
-        workers.ClusterError, match=r"worker tcp://\S+ has nearlabel .*this process 0.0.9"
+        workers.ClusterError, match=r"worker tcp://\S+ has nearlabel .*this process has 0.0.9"
     ):
         workers.check_workers(client, tmp_path)
     told = {"tcp://a:1": ModuleNotFoundError("No module named 'nearlabel'")}
@@ -47,7 +47,7 @@ def test_a_folder_or_a_file_that_workers_do_not_see(client, tmp_path):
         workers.check_files(client, [str(tmp_path / "missing.npy")], "X")
 
 
-def test_no_client_at_all(items):
+def test_no_scheduler_and_no_valid_client(items):
     with pytest.raises(workers.ClusterError, match="no Dask scheduler answers at 127.0.0.1:9"):
         nl.distributed.neighbor_graph(items.X, 3, "127.0.0.1:9")
     with pytest.raises(TypeError, match="client must be a dask.distributed.Client, .*; got int"):

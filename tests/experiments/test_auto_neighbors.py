@@ -1,4 +1,4 @@
-"""AutoNeighbors: what it chooses, what it answers, and files."""
+"""AutoNeighbors: its choices, predictions and files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_given_scale_is_kept():
 
 
 def test_counts_of_words_are_weighted():
-    """Each label has words of its own; all rows are full of words that say nothing."""
+    """Each label has its own words; all rows have many uninformative words."""
     random = np.random.default_rng(0)
     Y = random.random((150, 4)) < 0.4
     own = random.poisson(np.repeat(Y, 3, axis=1) * 0.8)

@@ -27,7 +27,7 @@ def made():
         pytest.param("cv3", "none", marks=pytest.mark.slow),
     ],
 )
-def test_the_best_on_the_rows_to_learn_from_is_tried_on_the_others(made, kind, scale):
+def test_the_best_candidate_on_training_rows_is_measured_on_test_rows(made, kind, scale):
     parts = splits(made, kind)
     candidates = {
         name: usual_candidates(name, 90, [2, 6, 12], random_state=0)
@@ -41,7 +41,7 @@ def test_the_best_on_the_rows_to_learn_from_is_tried_on_the_others(made, kind, s
             if scale == "minmax":
                 scaling = MinMaxScaler().fit(X)
                 X, new = scaling.transform(X), scaling.transform(new)
-            # By hand: each candidate is fitted to the rows to learn from, and scored without each.
+            # By hand: each candidate is scored by leave-one-out on the training rows.
             values = []
             for model in candidates[name]:
                 fitted = clone(model).fit(X, Y)
@@ -59,7 +59,7 @@ def test_the_best_on_the_rows_to_learn_from_is_tried_on_the_others(made, kind, s
             assert selection.metrics == expected
 
 
-def test_the_rows_to_be_tried_on_have_no_say(made):
+def test_test_rows_do_not_affect_the_choice(made):
     [part] = splits(made, "official")
     other = made.Y.toarray()
     other[part.test] = 1 - other[part.test]
@@ -73,7 +73,7 @@ def test_the_rows_to_be_tried_on_have_no_say(made):
     assert before.metrics != after.metrics
 
 
-def test_one_graph_a_metric_for_all_methods_and_parts(made, monkeypatch):
+def test_one_graph_per_metric_for_all_methods_and_parts(made, monkeypatch):
     searched = []
     search = folds.neighbor_graph
 
@@ -128,7 +128,7 @@ def test_a_method_that_refuses_is_noted(made, monkeypatch):
 
 
 def test_ties_go_to_the_fewer_neighbors():
-    # Two far clusters with one label each: every k up to 9 is without a fault.
+    # Two far clusters with one label each: every k up to 9 is perfect.
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.random((40, 2)), 50 + rng.random((40, 2))])
     data = nl.datasets.Dataset(X, np.repeat([[1, 0], [0, 1]], 40, axis=0))

@@ -67,7 +67,7 @@ def test_leave_one_out(made, name):
 
 
 def test_as_many_parts_as_rows_hide_each_row_from_all(made):
-    # Leave-one-out to the letter. Methods that learn nothing from neighbors see no difference.
+    # Literal leave-one-out. It makes no difference for methods that learn nothing from neighbors.
     few = made.rows(np.arange(40))
     parts = splits(few, "cv40", seed=0)
     assert sorted(int(part.test[0]) for part in parts) == list(range(40))
@@ -100,7 +100,7 @@ def test_models_that_share_a_search_object_share_its_graph(made, searches):
 
 
 def test_short_rows_are_searched_again_among_the_rows_that_are_left(searches):
-    # The held-out half is a cluster: hiding it leaves its rows with no neighbor at all.
+    # The held-out half is a cluster: hiding it removes all neighbors of its rows.
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.random((30, 3)), 100 + rng.random((30, 3))])
     data = nl.datasets.Dataset(X, sparse.csr_array(rng.integers(0, 2, (60, 4))))
@@ -113,7 +113,7 @@ def test_short_rows_are_searched_again_among_the_rows_that_are_left(searches):
         assert result.metrics == nl.metrics.evaluate(data.Y[part.test], *answers)
 
 
-def test_rows_that_no_part_names_are_hidden_too(made):
+def test_rows_in_no_part_are_hidden_too(made):
     parts = [Part(np.arange(0, 60), np.arange(60, 90)), Part(np.arange(50, 110), np.arange(5))]
     each = folds(PreparedParts(made.X), parts, 4, Searching.of(nl.MLkNN()))
     for part, fold in zip(parts, each, strict=True):
@@ -186,7 +186,7 @@ def test_repeats_begin_with_the_single_run(made):
         assert sorted(rows) == list(range(150))
 
 
-def test_parts_that_cannot_be(made):
+def test_impossible_parts(made):
     whole, some = np.arange(150), np.arange(40)
     for parts, message in (
         ([Part(some[::-1], np.arange(40, 60))], "train .*rising order"),

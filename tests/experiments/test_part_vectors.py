@@ -55,7 +55,7 @@ def test_leave_one_out_is_scaled_once(made, fits):
     assert fits == [90]
 
 
-def test_the_scale_is_chosen_once_a_metric(made):
+def test_the_scale_is_chosen_once_per_metric(made):
     chosen = Counter()
     scores = preparing.scale_scores
 
@@ -71,7 +71,7 @@ def test_the_scale_is_chosen_once_a_metric(made):
     assert chosen == {"euclidean": 2, "cosine": 2}
 
 
-def test_metrics_whose_best_scales_differ_have_vectors_of_their_own(made):
+def test_metrics_with_different_best_scales_have_separate_vectors(made):
     [part] = splits(made, "holdout")
     best = {"euclidean": "minmax", "cosine": "standard"}
 

@@ -32,7 +32,7 @@ def test_splits(made):
     assert len(splits(nl.datasets.Dataset(made.X, made.Y))) == 10
 
 
-def test_splits_that_cannot_be(made):
+def test_impossible_splits(made):
     bare = nl.datasets.Dataset(made.X, made.Y)
     for arguments, message in (
         ((bare, "official"), "split='official'.*data set"),

@@ -119,7 +119,7 @@ def test_a_sweep_over_k_is_one_model_after_the_other(made):
 
 
 def test_ties_go_to_the_smaller_k():
-    # Two far clusters with one label each: every k up to 9 is without a fault.
+    # Two far clusters with one label each: every k up to 9 is perfect.
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.random((20, 2)), 50 + rng.random((20, 2))])
     y = np.repeat([[1, 0], [0, 1]], 20, axis=0)
@@ -166,7 +166,7 @@ def test_holdouts_that_overlap_in_no_row(made):
     for place, (train, test) in enumerate(splitter.split(made.X)):
         model = nl.MLkNN(n_neighbors=4).fit(made.X[train], made.Y[train])
         expected = scorer("ranking_loss")(model, made.X[test], made.Y[test])
-        # The rows of a part are put in order, which may move the last digit of a mean.
+        # The rows of a part are sorted, which may change the last digit of a mean.
         found = search.cv_results_[f"split{place}_test_score"][0]
         assert found == pytest.approx(expected, rel=1e-14)
 
@@ -264,9 +264,9 @@ def test_before_fit(made):
         nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [3]}).predict(made.X)
 
 
-def test_a_search_of_the_users_is_asked_once(made):
+def test_a_custom_search_is_called_once(made):
     class Counting:
-        """Equal to itself alone, as most objects are."""
+        """Equal only to itself, like most objects."""
 
         built = 0
 
@@ -285,8 +285,8 @@ def test_a_search_of_the_users_is_asked_once(made):
     assert results[key][0] == results[key][1]
 
 
-def test_leave_one_out_tells_nothing_of_labels_drawn_at_random():
-    """Up to a quarter of the rows; beyond that it gives them away, and says so."""
+def test_leave_one_out_is_unbiased_for_random_labels():
+    """Up to a quarter of the rows; beyond that it is biased, with a warning."""
     rng = np.random.default_rng(0)
     X, y = rng.random((400, 4)), rng.integers(0, 2, (400, 5))
     with warnings.catch_warnings():
@@ -328,8 +328,8 @@ def test_the_models_of_a_grid_stay_as_they_were(made):
     assert not hasattr(model, "classes_")
 
 
-def test_folds_on_which_a_metric_is_not_defined_do_not_count(made):
-    """Of single rows those without labels, or with all of them, have no ranking loss."""
+def test_folds_with_an_undefined_metric_do_not_count(made):
+    """Single rows without labels, or with all labels, have no ranking loss."""
     y = made.Y.toarray()[:40]
     y[3], y[7] = 0, 1
     search = nl.GraphSearchCV(nl.BRkNN(), {"n_neighbors": [2, 5]}, cv=40).fit(made.X[:40], y)

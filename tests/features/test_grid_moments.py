@@ -109,7 +109,7 @@ def test_flat_colors_do_not_vary():
 
 
 def test_small_pictures():
-    """With fewer pixels than blocks a side, a block is the pixel where it begins."""
+    """With fewer pixels than blocks per side, a block is the pixel where it begins."""
     small = RNG.integers(0, 256, (3, 10, 3), dtype=np.uint8)
     tall = small[np.arange(7) * 3 // 7]
     np.testing.assert_array_equal(*GridMoments().transform([small, tall]))
@@ -220,7 +220,7 @@ def test_copies_and_files(tmp_path):
     )
 
 
-def test_nonsense_in_files():
+def test_invalid_values_in_files():
     tree = GridMoments()._tree()
     assert json.loads(json.dumps(tree)) == tree
     for name, value in (

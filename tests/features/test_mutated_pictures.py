@@ -1,4 +1,4 @@
-"""Whatever a picture file holds: pixels or a reason, in bounded time and memory."""
+"""Damaged picture files: pixels or an error, in bounded time and memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def campaign(runs, seed):
 
 def test_mutations():
     counts = campaign(400, seed=1)
-    assert min(counts.values()) > 40  # mutations are neither too rough nor too tame
+    assert min(counts.values()) > 40  # mutations are neither too strong nor too weak
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""ONNX files that we write, against NumPy, and files of others that we look through."""
+"""ONNX files that we write, compared with NumPy, and files of others that we check."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_graph_is_computed():
     np.testing.assert_allclose(session.run("features", {"x": x}), expected, atol=1e-6)
 
 
-def test_what_onnxruntime_refuses_is_one_sentence():
+def test_errors_of_onnxruntime_are_one_sentence():
     pytest.importorskip("onnxruntime")
     for content in (b"", b"no model", scaled()[:-40], OnnxGraph("empty").model([3], "y", 1)):
         with pytest.raises(NetworkError, match="own.onnx cannot be used") as caught:
@@ -84,10 +84,10 @@ def test_graphs_that_are_too_deep_are_refused():
 
 
 @pytest.mark.parametrize("count", [500, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_mutations_are_looked_through_or_refused(count):
+def test_mutations_are_checked_or_refused(count):
     source = random.Random(0)
     for _ in range(count):
-        with suppress(ValueError):  # anything else is a defect
+        with suppress(ValueError):  # any other error is a bug
             refuse_other_files(mutated_bytes(scaled(), b"", source))
 
 
@@ -95,7 +95,7 @@ VALUES = st.one_of(st.integers(-(2**63), 2**63 - 1), st.binary(max_size=200))
 
 
 @given(st.lists(st.tuples(st.integers(1, 2**20), VALUES)))
-def test_fields_come_back(written):
+def test_fields_round_trip(written):
     message = b"".join(field(number, value) for number, value in written)
     read = [
         (number, signed(value) if isinstance(value, int) else bytes(value))
@@ -104,7 +104,7 @@ def test_fields_come_back(written):
     assert read == written
 
 
-def test_floats_come_back():
+def test_floats_round_trip():
     assert list(fields(float_field(2, 0.5))) == [(2, 0.5)]
     assert list(fields(b"\x09" + np.array(0.25).tobytes())) == [(1, 0.25)]
 

@@ -14,7 +14,7 @@ pytest.importorskip("pi_heif")
 
 
 def test_a_photo_that_crashes_its_decoder():
-    """Versions of pi-heif do with a certain byte of this file: nobody but the process notices."""
+    """Some versions of pi-heif crash on a certain byte of this file, in their own process."""
     whole = TURNED_HEIC.read_bytes()
     broken = bytearray(whole)
     broken[179] = 252

@@ -83,7 +83,7 @@ def test_pictures_in_any_order(form, tmp_path):
         np.testing.assert_array_equal(upright_rgb(pictures[name]), upright_rgb(FILES[name]))
 
 
-def test_encrypted_files_are_said_to_be(tmp_path):
+def test_encrypted_files_are_reported_as_such(tmp_path):
     path = tmp_path / "a.zip"
     zipped(path, {"a.png": FILES["b/sea.png"], "notes.txt": b"secret", "b.png": FILES["b/sea.png"]})
     content = path.read_bytes()
@@ -119,7 +119,7 @@ def test_bombs_in_zip(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["bomb.bmp", "bomb.bin"])
 def test_bombs_in_tar(name, tmp_path, monkeypatch):
-    """What comes before it is read; the archive is named as what cannot be."""
+    """Earlier files are read; the archive itself is reported."""
     path = tmp_path / "a.tgz"
     tarred(
         path, {"fine.png": FILES["b/sea.png"], name: b"BM" + bytes(2**22), "after.png": b""}, "w:gz"
@@ -133,7 +133,7 @@ def test_bombs_in_tar(name, tmp_path, monkeypatch):
     )
 
 
-def test_a_header_that_claims_much(tmp_path):
+def test_a_header_with_a_huge_size(tmp_path):
     """A name of a gibibyte is not unpacked."""
     entry = tarfile.TarInfo("././@LongLink")
     entry.type, entry.size = tarfile.GNUTYPE_LONGNAME, 2**40
@@ -146,7 +146,7 @@ def test_a_header_that_claims_much(tmp_path):
 
 @pytest.mark.parametrize("form", ["zip", "tar", "tar.gz"])
 def test_damaged_archives(form, tmp_path):
-    """Wherever it is cut or changed: what is whole is read, and the rest is said."""
+    """Wherever it is damaged, intact files are read, and the rest is reported."""
     path = tmp_path / "whole"
     zipped(path) if form == "zip" else tarred(path, mode=f"w:{form.partition('.')[2]}")
     whole = path.read_bytes()
@@ -174,7 +174,7 @@ def test_too_many_entries(tmp_path, monkeypatch):
     assert found.skipped == [("a.zip", "cannot be unpacked: it has more than 3 files")]
 
 
-def test_too_many_entries_that_are_no_pictures(tmp_path, monkeypatch):
+def test_too_many_entries_that_are_not_pictures(tmp_path, monkeypatch):
     monkeypatch.setattr(picture_archives, "_MOST_ENTRIES", 3)
     files = dict.fromkeys(("1.txt", "2.txt", "3.txt", "4.txt"), b"no picture")
     zipped(tmp_path / "many.zip", files)
@@ -186,7 +186,7 @@ def test_too_many_entries_that_are_no_pictures(tmp_path, monkeypatch):
 
 
 def sparse_entry(name, size):
-    """A header of GNU tar and one block of content, which stand for `size` bytes."""
+    """A sparse GNU tar entry: one block of content that represents `size` bytes."""
     entry = tarfile.TarInfo(name)
     entry.type, entry.size = tarfile.GNUTYPE_SPARSE, 512
     header = bytearray(entry.tobuf(tarfile.GNU_FORMAT))
@@ -229,7 +229,7 @@ def test_pictures_larger_than_what_is_read_at_once(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_forked_processes_have_places_of_their_own(tmp_path):
+def test_forked_processes_have_separate_temporary_files(tmp_path):
     content = bytes(range(256)) * 400
     (tmp_path / "file").write_bytes(content)
     with picture_archives._opened(tmp_path / "file") as file:

@@ -124,7 +124,7 @@ def test_a_stored_pipeline_has_no_weights_and_refuses_another_network(here, tmp_
         ({"input": {"size": 10, "mean": 0, "std": 0}}, "std"),
     ],
 )
-def test_files_that_make_no_sense_are_refused(here, tmp_path, change, message):
+def test_invalid_files_are_refused(here, tmp_path, change, message):
     nl.save(PictureEmbedding().fit(None), tmp_path / "stored.model")
     tree, _ = read_tree(tmp_path / "stored.model")
     target = tree if set(change) <= set(tree) else tree["used"]
@@ -164,7 +164,7 @@ def test_a_function_as_a_network(tmp_path):
         lambda images: np.zeros((len(images), 2, 2)),
     ],
 )
-def test_a_function_that_gives_no_rows(function):
+def test_a_function_that_returns_no_rows(function):
     with pytest.raises(NetworkError, match="must return a row of numbers for each of 1 pictures"):
         PictureEmbedding(function).fit(None)
 
@@ -176,7 +176,7 @@ def test_a_function_whose_rows_change_their_length():
 
 
 def own_model(folder, *, layout="NCHW", size=(6, 4), settings=""):
-    """A file of a user that gives the mean of each color, and its settings beside it."""
+    """A user's network file that returns the mean of each color, and its settings."""
     width, height = size
     graph = OnnxGraph("own")
     axes = [2, 3] if layout == "NCHW" else [1, 2]
@@ -255,7 +255,7 @@ def test_pictures_are_stretched_or_cropped(tmp_path):
         ("size = " + "[" * 30_000, "own.toml"),
     ],
 )
-def test_settings_that_make_no_sense(tmp_path, settings, message):
+def test_invalid_network_settings(tmp_path, settings, message):
     path = own_model(tmp_path)
     (tmp_path / "own.toml").write_text(settings)
     with pytest.raises(ValueError, match=f"own.toml: .*{message}|{message}"):
@@ -263,7 +263,7 @@ def test_settings_that_make_no_sense(tmp_path, settings, message):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-def test_settings_that_nobody_writes_are_not_waited_for(tmp_path):
+def test_a_settings_file_that_is_a_pipe_does_not_block(tmp_path):
     path = own_model(tmp_path)
     (tmp_path / "own.toml").unlink()
     os.mkfifo(tmp_path / "own.toml")

@@ -41,7 +41,7 @@ def names_in(folder):
     return [os.path.relpath(path, folder) for path in find_pictures(folder)]
 
 
-def test_what_lies_in_a_folder(tmp_path):
+def test_files_of_a_folder(tmp_path):
     """By suffix or by content, in order, hidden ones left out."""
     wanted = ["a.JPG", "b/c/d.heic", "b/c.png", "b/e", "z/a.tiff", "z.notes"]
     for name in wanted:
@@ -74,7 +74,7 @@ def test_links(tmp_path):
 
 
 def broken_files(folder):
-    """Write 300 files that are no pictures, or strange ones; the names of all and of good ones."""
+    """Write 300 broken or strange files; return the names of all and of the readable ones."""
     whole = files()
     good, bad = [], []
     strange = [
@@ -201,7 +201,7 @@ def test_a_pipeline_and_a_list():
     assert found.X.shape == (2, 294)
 
 
-def test_nothing_but_broken_files(tmp_path):
+def test_only_broken_files(tmp_path):
     write(tmp_path / "a.png", b"")
     found = picture_vectors(tmp_path, GridMoments())
     assert (found.names, found.X.shape) == ([], (0, 294))
@@ -209,7 +209,7 @@ def test_nothing_but_broken_files(tmp_path):
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
 def test_few_pictures_are_in_memory(n_jobs):
-    """The order stays, and no more are taken than there is room for."""
+    """The order is kept, and only a few are in memory."""
     taken, given, most = 0, 0, 0
 
     def sources():
@@ -230,7 +230,7 @@ def test_few_pictures_are_in_memory(n_jobs):
     assert most <= 4 * n_jobs + 1
 
 
-def test_it_is_done_by_threads_that_end():
+def test_threads_end():
     before = threading.active_count()
     here = threading.get_ident()
     results = in_parallel(range(20), lambda _: threading.get_ident(), 2)
@@ -291,7 +291,7 @@ def test_a_pipeline_without_any_picture_to_scale(tmp_path):
 
 
 def test_rows_that_do_not_fit_the_names_are_refused():
-    class Forgetful(GridMoments):  # as one in another process, which cannot say what it skips
+    class Forgetful(GridMoments):  # like a remote one, which cannot report what it skips
         def transform(self, X):
             return super().transform([*X][:1])
 
@@ -299,7 +299,7 @@ def test_rows_that_do_not_fit_the_names_are_refused():
         picture_vectors([np.zeros((8, 8)), b"no picture"], Forgetful())
 
 
-def test_a_great_many_threads_are_not_made(monkeypatch):
+def test_the_number_of_threads_is_limited(monkeypatch):
     asked = []
 
     class Pool(ThreadPoolExecutor):

@@ -41,8 +41,8 @@ def assert_upright(found, within):
     assert np.abs(np.subtract(centers(found), COLORS)).max() <= within
 
 
-# What lies in a file of each orientation, where the standard says in which corner its first row
-# and its first column are seen.
+# The pixels in a file of each orientation; the standard defines in which corner its first row
+# and first column are displayed.
 STORED = {
     1: lambda upright: upright,
     2: lambda upright: upright[:, ::-1],
@@ -169,7 +169,7 @@ def test_raw(name, tmp_path):
 
 
 @pytest.mark.parametrize(("module", "content"), [("pi_heif", "HEIC"), ("rawpy", "RAW")])
-def test_photos_without_what_reads_them(module, content, monkeypatch):
+def test_photos_without_their_decoders(module, content, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(UnreadablePicture, match=r"pip install 'nearlabel\[photos\]'"):
         upright_rgb(files()[content])
@@ -208,7 +208,7 @@ def test_every_kind_of_source(tmp_path):
         *(np.full((2, 2), value) for value in (1.5, np.nan, -1, 70000, "a")),
     ],
 )
-def test_arrays_that_are_no_pictures(array):
+def test_arrays_that_are_not_pictures(array):
     with pytest.raises(UnreadablePicture, match=r"^the picture has"):
         upright_rgb(array)
 
@@ -233,7 +233,7 @@ def test_large_jpegs_are_decoded_at_a_reduced_size():
 
 
 def bomb(format, side=60_000):
-    """A file whose header promises a picture of many pixels; there are none."""
+    """A file with a header that declares many pixels, but without any."""
     if format == "PNG":
         return png(side, side, 8, 2, [])
     if format == "BMP":
@@ -259,7 +259,7 @@ def bomb(format, side=60_000):
 def test_bombs(format):
     with pytest.raises(UnreadablePicture, match=r"60,000 x 60,000 pixels"):
         upright_rgb(bomb(format), at_least=(100, 100))
-    if format == "JPEG":  # fewer, but not in full
+    if format == "JPEG":  # fewer pixels, but incomplete
         with pytest.raises(UnreadablePicture, match=r"16,000 x 16,000 pixels"):
             upright_rgb(bomb(format, 16_000))
 
@@ -279,7 +279,7 @@ NO_PICTURES = {
 
 
 @pytest.mark.parametrize("what", NO_PICTURES)
-def test_what_is_no_picture(what, tmp_path):
+def test_not_a_picture(what, tmp_path):
     content, reason = NO_PICTURES[what]
     path = tmp_path / "holiday.jpg"
     path.write_bytes(content)
@@ -301,7 +301,7 @@ def test_half_a_file(kind):
         upright_rgb(cut)
 
 
-def test_what_is_no_file(tmp_path):
+def test_special_files(tmp_path):
     with pytest.raises(UnreadablePicture, match=r"none\.jpg cannot be opened: No such file"):
         upright_rgb(tmp_path / "none.jpg")
     with pytest.raises(UnreadablePicture, match="cannot be opened: "):
@@ -329,8 +329,8 @@ def test_large_files_are_not_read(tmp_path, monkeypatch):
         upright_rgb(path)
 
 
-def test_broken_metadata_are_no_broken_picture():
-    """No warning of Pillow's is heard of, and all filters are as they were."""
+def test_broken_metadata_do_not_break_a_picture():
+    """Pillow's warnings are suppressed, and warning filters are restored."""
     tags = exif(6)[:-6] + b"\xff" * 4  # an entry that ends too early
     content = file_of(quadrants(), "JPEG", exif=tags, quality=95)
     before = warnings.filters[:]
@@ -350,7 +350,7 @@ def test_messages_are_one_line():
     assert (error.name, error.reason) == ("a\nb\udcff.jpg", "is empty")
 
 
-def test_what_needs_too_much_memory_is_refused(monkeypatch):
+def test_pictures_that_need_too_much_memory_are_refused(monkeypatch):
     def full(image):
         raise MemoryError
 

@@ -37,7 +37,7 @@ def test_the_network_computes_what_its_layers_say(seed):
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_weights_come_back(files):
+def test_weights_round_trip(files):
     steps, weights = paddle_program(*files)
     assert [step.kind for step in steps][:3] == ["feed", "conv2d", "batch_norm"]
     expected = made.paddle_weights()
@@ -79,7 +79,7 @@ def test_mutations_are_read_or_refused(files, count):
         both = list(files)
         which = source.randrange(2)
         both[which] = mutated_bytes(both[which], b"", source)
-        with suppress(ValueError):  # anything else is a defect
+        with suppress(ValueError):  # any other error is a bug
             pplcnetv2(*both)
 
 

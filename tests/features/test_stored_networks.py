@@ -89,7 +89,7 @@ def package_of(wheel, *files):
 
 @pytest.mark.parametrize("path", ["big", "../outside", "missing"])
 def test_no_more_than_expected_is_unpacked(tmp_path, path):
-    """Even a wheel with the right checksum is read no further than its files are said to reach."""
+    """Even a wheel with the right checksum is read only up to the declared sizes."""
     wheel = tmp_path / "one.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("big", bytes(2**24))
@@ -100,7 +100,7 @@ def test_no_more_than_expected_is_unpacked(tmp_path, path):
     assert list(tmp_path.iterdir()) == [wheel]
 
 
-def test_a_file_that_is_no_archive(tmp_path):
+def test_a_file_that_is_not_an_archive(tmp_path):
     wheel = tmp_path / "one.whl"
     wheel.write_bytes(b"no archive")
     with pytest.raises(NetworkError, match="cannot be read"):
@@ -120,7 +120,7 @@ def test_an_altered_file_in_the_cache_is_noticed(made):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-def test_a_pipe_in_the_cache_is_not_waited_for(made):
+def test_a_pipe_in_the_cache_does_not_block(made):
     found, wheels = made
     found.get(wheels)
     found.file().unlink()
@@ -129,7 +129,7 @@ def test_a_pipe_in_the_cache_is_not_waited_for(made):
         found.read()
 
 
-def test_onnxruntime_reports_to_nobody(made, tmp_path):
+def test_onnxruntime_sends_no_telemetry(made, tmp_path):
     pytest.importorskip("onnxruntime")
     found, wheels = made
     found.get(wheels)
@@ -194,7 +194,7 @@ for _ in range(20):
 """
 
 
-def test_processes_that_get_it_at_once(made, tmp_path):
+def test_several_processes_that_install_it_at_the_same_time(made, tmp_path):
     found, _ = made
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     processes = [
@@ -206,7 +206,7 @@ def test_processes_that_get_it_at_once(made, tmp_path):
     assert [path.name for path in found.folder.iterdir()] == ["model.onnx"]
 
 
-def test_a_machine_that_computes_something_else(made):
+def test_a_machine_with_different_results(made):
     found, wheels = made
     wrong = replace(found, known={**found.known, 0: found.known[0] + 1})
     with pytest.raises(NetworkError, match="differ by"):

@@ -31,7 +31,7 @@ TEXTS = ["Seas", "the night", "", "sky sea", "sea " * 300]
 
 @pytest.fixture
 def network(tmp_path):
-    """The path of a small network of one's own, with its tokenizer beside it."""
+    """The path of a small user network, with its tokenizer next to it."""
     path = tmp_path / "own.onnx"
     path.write_bytes(text_network(TABLE))
     (tmp_path / "tokenizer.json").write_text(json.dumps(TOKENIZER))
@@ -131,13 +131,13 @@ def test_a_function(tmp_path):
         ({"n_jobs": 0}, ["n_jobs", "0"]),
     ],
 )
-def test_senseless_parameters(parameters, words):
+def test_invalid_parameters(parameters, words):
     with pytest.raises((TypeError, ValueError, FileNotFoundError)) as error:
         TextEmbedding(**parameters).fit(None)
     assert all(word in str(error.value) for word in words)
 
 
-def test_networks_that_take_or_give_something_else(network):
+def test_networks_with_different_inputs_or_outputs(network):
     network.write_bytes(text_network(TABLE, inputs=("pixels",)))
     with pytest.raises(ValueError, match="own.onnx must take input_ids.*pixels"):
         TextEmbedding(network).fit(None)
@@ -150,7 +150,7 @@ def test_networks_that_take_or_give_something_else(network):
         TextEmbedding(network).fit(None)
 
 
-def test_what_are_no_texts(network):
+def test_inputs_that_are_not_texts(network):
     embedding = TextEmbedding(network).fit(None)
     for X in ("a text", ["a text", 5], None):
         with pytest.raises(TypeError, match="X must"):
@@ -168,7 +168,7 @@ def test_what_are_no_texts(network):
         {"used": {"name": "pplcnetv2", "width": 1, "sha256": "0", "tokenizer_sha256": "1"}},
     ],
 )
-def test_files_that_make_no_sense(change):
+def test_invalid_files(change):
     used = {"name": "minilm", "width": 384, "sha256": "0", "tokenizer_sha256": "1"}
     tree = {"network": "minilm", "max_tokens": 128, "n_jobs": None, "used": used}
     assert TextEmbedding._from_tree(tree, 3).network_.width == 384

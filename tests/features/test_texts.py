@@ -102,7 +102,7 @@ def test_texts_go_into_transformers(tmp_path):
     assert FrequentWords(1.0).fit_transform(found.texts).shape == (4, 5)
 
 
-def test_a_table_is_no_list_of_texts():
+def test_a_table_is_not_a_list_of_texts():
     table = pytest.importorskip("pandas").DataFrame({"text": ["a sea", "trees"]})
     with pytest.raises(TypeError, match=r"X .*\(2, 1\)"):
         checked_texts(table)

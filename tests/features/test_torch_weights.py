@@ -166,7 +166,7 @@ def test_other_files_are_refused(content):
         torch_weights(content)
 
 
-def test_every_cut_is_refused():
+def test_every_truncation_is_refused():
     content = small()
     for end in range(len(content)):
         with pytest.raises(ValueError, match="not a plain PyTorch weights file"):
@@ -178,7 +178,7 @@ def test_every_cut_is_refused():
 def test_mutations_are_read_or_refused(count):
     source = random.Random(0)
     for _ in range(count):
-        with suppress(ValueError):  # anything else is a defect
+        with suppress(ValueError):  # any other error is a bug
             torch_weights(mutated_bytes(small(), small(offset=1), source))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from nearlabel.features.wordpiece import WordPieces, words
 
-# Kinds of characters that tokenizers trip over.
+# Characters that are difficult for tokenizers.
 POOLS = (
     "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJ", " \t\n\r\x0b\x0c\x85\u00a0\u2003\u3000\u2028",
     ".,;:!?-'\"()[]{}$%&*+/<=>@\\^_`|~#", "áéíóúñçüßøÆŒÅÉİıŁłŠšžΣσςΩ", "漢字仮名交じり文豈𠀀",
@@ -144,7 +144,7 @@ def test_files_of_another_kind(change):
         WordPieces.from_json(tokenizer_json(vocabulary(), **change))
 
 
-def test_what_is_no_json():
+def test_not_json():
     for content in (b"", b"{", b"[]", b"\xff", b"[" * 100_000):
         with pytest.raises(ValueError, match="not a JSON tokenizer"):
             WordPieces.from_json(content)

@@ -77,7 +77,7 @@ def test_stop_words():
         ({}, ["", "a ?"], ["X", "no words"]),
     ],
 )
-def test_senseless_input(parameters, X, words):
+def test_invalid_arguments(parameters, X, words):
     with pytest.raises((TypeError, ValueError)) as error:
         FrequentWords(**parameters).fit(X)
     assert all(word in str(error.value) for word in words)
@@ -120,7 +120,7 @@ def test_in_model_files_beside_tf_idf(tmp_path, stop_words):
         {"document_frequency": np.array([1.0, 2.0])},
     ],
 )
-def test_files_that_make_no_sense(change):
+def test_invalid_files(change):
     tree = {"share": 0.5, "stop_words": None, "words": ["a", "b"]}
     tree["document_frequency"] = np.array([1, 2])
     assert FrequentWords._from_tree(tree, 3).words_.tolist() == ["a", "b"]

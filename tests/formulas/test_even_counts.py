@@ -1,4 +1,4 @@
-"""Even counts of ML-kNN and LAML-kNN: each draw of a carrier made in turn, in exact fractions."""
+"""Even counts of ML-kNN and LAML-kNN, compared with all draws of a carrier in exact fractions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_cluster_draws_from_the_carriers_of_all(problem, s):
 
 
 @given(problem=problems(), s=SMOOTHING)
-def test_the_terms_of_an_explanation_make_its_score(problem, s):
+def test_the_terms_of_an_explanation_determine_its_score(problem, s):
     X, Y, queries, k = problem
     found = oracles.neighbors(X, k, queries)[0]
     _, draws = oracles.even_mlknn(Y, oracles.neighbors(X, k)[0], found, s)
@@ -90,7 +90,7 @@ def test_the_terms_of_an_explanation_make_its_score(problem, s):
 
 
 def test_a_scene_whose_carriers_are_all_near():
-    """Five of twelve items of a scene carry a label: a new item amid them may well, too."""
+    """Five of twelve items of a scene carry a label: a new item among them probably does, too."""
     X = np.random.default_rng(0).normal(size=(500, 2))
     X[:12] = 9 + X[:12] / 100
     y = np.zeros((500, 1), int)
@@ -99,12 +99,12 @@ def test_a_scene_whose_carriers_are_all_near():
         nl.MLkNN(12, smoothing=0.01, counts=counts).fit(X, y).predict_proba([[9, 9]])[0, 0]
         for counts in ("paper", "even")
     )
-    assert paper < 0.01  # no carrier has ever seen five votes
-    # Of the twelve, five carry it, and all twelve have seen four of the others.
+    assert paper < 0.01  # no carrier has five votes
+    # Five of the twelve carry it, and all twelve have four votes of the others.
     assert mine == pytest.approx(5 / 12, abs=0.01)
 
 
-def test_a_label_of_one_item_says_nothing_of_new_ones():
+def test_a_label_of_one_item_is_not_informative():
     X, y = np.arange(20.0)[:, None], np.eye(20, 1, dtype=int)
     scores = even(3).fit(X, y).label_scores([[0.0], [19.0]]).toarray()
     assert scores[0] == scores[1]
@@ -127,7 +127,7 @@ def test_a_file_keeps_the_kind_of_counts(tmp_path, f6):
     assert again.counts == "even"
     np.testing.assert_array_equal(again.predict_proba(t), model.predict_proba(t))
     assert again.explain(t[0])[0].terms == model.explain(t[0])[0].terms
-    model.set_params(counts="paper")  # which waits for the next fit
+    model.set_params(counts="paper")  # takes effect at the next fit
     np.testing.assert_array_equal(again.predict_proba(t), model.predict_proba(t))
     assert np.any(model.fit(X, Y).predict_proba(t) != again.predict_proba(t))
 

@@ -37,7 +37,7 @@ class TestWorkedExample:
 
 @pytest.mark.parametrize("rate", RATES)
 def test_every_rate_and_distance(rate):
-    """From the least float to the greatest, to what rounding z d leaves: 700 of 2^-53."""
+    """From the smallest float to the largest, up to the rounding of z d: 700 times 2^-53."""
     far = [5e-324, 1e-310, 1e-300, 1e-200, 1e-20, 0.1, 1.0, np.log(2), 3.0, 1e3, 1e200, 1.7e308]
     far += list(np.array([1e-300, 0.01, 0.69, 0.7, 30, 600]) / rate)
     d = np.sort([v for v in far if 0 < v < np.inf])
@@ -101,7 +101,7 @@ def test_sums_equal_those_of_sixty_digits(problem, rate):
     rate=st.sampled_from([4000.0, 1e5, 1e6, 1e20]),
 )
 def test_at_large_rates_the_nearest_neighbor_decides(problem, rate):
-    """exp(-z d) is greater than all further terms together, which are lost in the last digit."""
+    """exp(-z d) exceeds all further terms together, which are below its last digit."""
     graph, Y = problem
     got = log_sums(graph, label_matrix(Y, "Y"), rate, graph.k).toarray()
     far = graph.distances
@@ -114,7 +114,7 @@ def test_at_large_rates_the_nearest_neighbor_decides(problem, rate):
                 assert nearest[a] >= nearest[b] or got[row, a] > got[row, b]
 
 
-def test_faint_sums_are_compared_as_sums_not_by_their_first_terms():
+def test_tiny_sums_are_compared_as_sums_not_by_their_first_terms():
     # Two labels share a neighbor at 700. Then one has a neighbor at 701, the other has two at
     # 701.1: together these are nearer.
     graph = NeighborGraph([[0, 1, 2, 3]], [[700.0, 701.0, 701.1, 701.1]], 4)
@@ -125,7 +125,7 @@ def test_faint_sums_are_compared_as_sums_not_by_their_first_terms():
     assert got.data[1] > got.data[0]
 
 
-def test_scores_go_on_where_sums_end():
+def test_scores_continue_below_the_smallest_sums():
     """Through 1e-300 down to 0, without a step up."""
     d = np.linspace(680, 720, 4001)
     graph = NeighborGraph(np.zeros((4001, 1), int), d[:, None], 1)

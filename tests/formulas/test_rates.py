@@ -42,7 +42,7 @@ def of_all_labels(matrix, others):
 
 @pytest.fixture(scope="module")
 def made():
-    """300 rows, 12 labels that live in places, of which neighbors leave out most."""
+    """300 rows and 12 local labels, most of which are missing among the neighbors."""
     data = nl.datasets.make_local_labels(300, 4, 12, labels_per_sample=2, random_state=3)
     return trial_of(data.X, data.Y, 12)
 
@@ -114,7 +114,7 @@ class TestSurrogate:
 
 @given(problem=problems(), both=st.tuples(*[st.sampled_from([1e-3, 0.1, 1.0, 4.0, 1e6])] * 2))
 def test_losses_differ_as_the_ranking_losses_do(problem, both):
-    """The trial leaves out what no rate changes: pairs with a label that no neighbor carries."""
+    """The trial leaves out pairs with a label that no neighbor carries, which no rate changes."""
     X, Y, _, k = problem
     trial, graph, truth = trial_of(X, Y, k)
     full = []
@@ -134,7 +134,7 @@ def test_a_loss_by_hand():
 
 
 class Valley:
-    """In the place of a trial: a loss and a noisy surrogate with their minima at given log z."""
+    """A mock trial: a loss and a noisy surrogate with minima at given log z."""
 
     def __init__(self, of_loss, of_surrogate=0.0):
         self.of_loss, self.of_surrogate = of_loss, of_surrogate
@@ -192,7 +192,7 @@ class TestFitting:
             found = rate_by_gradient(trial, unit, np.random.RandomState(seed))
             assert trial.loss(found) <= start
 
-    def test_rates_stay_in_range_whatever_the_scale(self):
+    def test_rates_stay_in_range_for_any_scale(self):
         for scale in (1e-150, 1e-110, 1e110, 1e150):
             X = np.random.default_rng(0).normal(size=(30, 2)) * scale
             Y = np.random.default_rng(1).integers(0, 2, (30, 3))

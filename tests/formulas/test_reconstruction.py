@@ -77,14 +77,14 @@ def test_wide_sparse_rows_are_not_made_dense():
         elements=st.floats(-1, 1, width=32) | st.floats(-1, 1),
     )
 )
-def test_both_engines_multiply_alike(core, rows):
+def test_both_engines_compute_the_same_products(core, rows):
     ours = np.empty((len(rows), rows.shape[1], rows.shape[1]))
     core.gram_matrices(rows, ours)
     with mock.patch.object(engine, "core", return_value=None):
         np.testing.assert_array_equal(ours, reconstruction._gram_matrices(rows))
 
 
-def test_the_kernel_refuses_what_does_not_fit(core):
+def test_the_kernel_refuses_invalid_input(core):
     for shape in ((1, 4, 4), (2, 4, 3), (2, 3, 4), (2, 5, 5)):
         with pytest.raises(ValueError, match="gram.*set"):
             core.gram_matrices(np.ones((2, 4, 3)), np.empty(shape))
@@ -101,7 +101,7 @@ def test_any_scale(exponent):
     np.testing.assert_array_equal(scaled.residuals, np.ldexp(expected.residuals, exponent))
 
 
-def test_differences_beyond_the_floats():
+def test_differences_that_overflow():
     X = np.array([[1.7e308], [-1.7e308], [1e308]])
     weights, residuals = reconstruct(X, np.array([[-1.7e308]]), np.array([[0, 1, 2]]))
     assert weights.tolist() == [[0, 1, 0]]

@@ -1,4 +1,4 @@
-"""The compiled kernel of the regressions: as its twin in NumPy, and safe whatever comes."""
+"""The compiled kernel of the regressions: equal to its NumPy twin, and safe for any input."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _curvature(design, h, core):
     ],
 )
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
-def test_what_does_not_fit_is_refused(kind, wrong, message):
+def test_invalid_input_is_refused(kind, wrong, message):
     parts = {"indptr": [0, 1, 2], "indices": [0, 1], "data": [1.0, 2.0], "h": [1.0, 1.0]}
     parts |= {"sums": np.zeros((2, 2))} | wrong
     arrays = [np.array(parts[name], kind) for name in ("indptr", "indices")]

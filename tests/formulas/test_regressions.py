@@ -77,7 +77,7 @@ def test_labels_of_one_class_and_constant_columns():
 
 @pytest.mark.parametrize("ridge", [1e-10, 1e-8, 1.0])
 def test_a_label_that_is_separated_perfectly_is_held_by_the_ridge(ridge):
-    """The optimum itself, not where a solver gave up: its gradient vanishes."""
+    """The optimum itself, where the gradient vanishes, not where a solver gave up."""
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(200, 5))
     carried = (inputs[:, 0] + 0.1 * inputs[:, 1] > 0).astype(int)
@@ -119,7 +119,7 @@ def test_a_label_on_which_scikit_learn_gives_up():
     np.testing.assert_allclose(inputs.T @ slope, -2 * ridge * weights[0], rtol=0, atol=1e-11)
 
 
-def test_an_interrupt_is_heard_between_two_steps(monkeypatch):
+def test_an_interrupt_takes_effect_between_two_steps(monkeypatch):
     calls = []
 
     def interrupted(*given):
@@ -167,7 +167,7 @@ def test_standardized_columns(X, share, seed):
     np.testing.assert_allclose(
         standard.scale[moving], exact.std(axis=0)[moving].astype(float), rtol=1e-10
     )
-    # What is not centered is no farther from zero than it is wide.
+    # Columns that are not centered have a mean of at most their spread.
     assert np.all(np.abs(dense.mean(axis=0)) <= 1 + 1e-12)
 
 
@@ -184,7 +184,7 @@ def test_sparse_inputs_stay_sparse_beside_a_full_column():
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e200])
-def test_columns_whose_squares_cannot_be_computed_count_as_constant(size):
+def test_columns_with_squares_that_overflow_count_as_constant(size):
     X = np.array([[0.0, 1.0], [size, 2.0], [-size, 4.0]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,4 +1,4 @@
-"""Admissible rows: as many as a look at every row and every label finds."""
+"""Admissible rows, compared with a scan of every row and every label."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.kernels, pytest.mark.engines]
 
 @st.composite
 def counted_rows(draw):
-    """C and Y of training rows, k, the tolerance, and counts of queries: whatever can be."""
+    """C and Y of training rows, k, the tolerance, and counts of queries."""
     n = draw(st.integers(2, 14))
     Y = draw(label_matrices(n))
     k = draw(st.integers(1, n - 1))
@@ -30,7 +30,7 @@ def counted_rows(draw):
     m = draw(st.integers(1, 5))
     counts = draw(hnp.arrays(np.int32, (n + m, Y.shape[1]), elements=st.integers(0, k)))
     counts = np.minimum(counts, most)
-    counts[draw(st.integers(0, n + m - 1))] = 0  # a row whose neighbors carry nothing
+    counts[draw(st.integers(0, n + m - 1))] = 0  # a row with unlabelled neighbors
     return counts[:n], Y, k, draw(st.integers(0, k + 1)), counts[n:]
 
 
@@ -54,7 +54,7 @@ def tally_of(rows, counts):
 
 @examples(400)
 @given(problem=counted_rows(), at_once=st.sampled_from([1, 7, 2**19]))
-def test_every_row_and_label_was_looked_at(problem, at_once):
+def test_tallies_equal_a_scan_of_every_row_and_label(problem, at_once):
     C, Y, k, tolerance, queries = problem
     matrices = [label_or_count(matrix) for matrix in (C, Y, queries)]
     rows = AdmissibleRows.of(matrices[0], matrices[1], k, tolerance)
@@ -88,7 +88,7 @@ def test_light_rows_are_counted_beforehand():
 
 
 def test_ways_to_find_rows():
-    """Each is taken: few rows or most rows in a list of a heavy count, and no heavy count."""
+    """All branches: few rows or most rows in a list of a heavy count, and no heavy count."""
     C = np.array([[3, 0], [2, 0], [2, 0], [1, 0], [0, 3], [0, 0]])
     Y = np.array([[1, 1], [1, 1], [1, 0], [0, 1], [0, 0], [0, 1]])
     rows = AdmissibleRows.of(label_or_count(C), label_matrix(Y, "Y"), 3, tolerance=1)

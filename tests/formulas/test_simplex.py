@@ -58,7 +58,7 @@ def test_equals_exact_fractions(gram):
 @examples(60)
 @given(gram_matrices(most=6))
 def test_no_support_is_better(gram):
-    """Of all supports, each solved in exact fractions, the best one whose weights are no debts."""
+    """Of all supports, solved in exact fractions, the best one without negative weights."""
     assume(gram.diagonal().min() > 0)
     H = oracles.with_ridge(gram.tolist())
     corners = range(len(H))
@@ -99,7 +99,7 @@ def test_both_engines_and_any_batch_agree(grams):
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 10, 100])
-def test_nothing_to_choose_by(k):
+def test_no_difference_between_corners(k):
     # All corners at the origin; all at another point.
     for gram in (np.zeros((1, k, k)), np.full((1, k, k), 2.5)):
         np.testing.assert_allclose(simplex_weights(gram)[0], 1 / k, rtol=1e-14)
@@ -134,7 +134,7 @@ def test_any_scale(factor):
 
 
 @given(rows=vectors(rows=st.integers(2, 30), features=st.integers(1, 10)))
-def test_few_steps_give_weights_all_the_same(rows):
+def test_few_steps_still_give_weights(rows):
     rows = rows - rows.mean(axis=0)
     gram = rows @ rows.T
     H = ridged(gram)
@@ -150,7 +150,7 @@ def test_few_steps_give_weights_all_the_same(rows):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_not_finite_is_refused(bad):
+def test_non_finite_numbers_are_refused(bad):
     gram = WORKED[None].copy()
     gram[0, 1, 1] = bad
     with pytest.raises(ValueError, match="gram.*finite"):
@@ -158,7 +158,7 @@ def test_what_is_not_finite_is_refused(bad):
 
 
 class TestKernel:
-    """It trusts nobody."""
+    """The kernel checks its input."""
 
     @staticmethod
     def arguments(**changed):
@@ -195,11 +195,11 @@ class TestKernel:
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -1e300, 1e300])
     @pytest.mark.parametrize("place", [(0, 0, 0), (0, 0, 1), (0, 2, 1)])
-    def test_nonsense_ends(self, core, bad, place):
+    def test_invalid_matrices_do_not_loop_forever(self, core, bad, place):
         gram = WORKED[None].copy()
         gram[place] = bad
         weights = np.zeros((1, 3))
-        with suppress(ValueError):  # or it finds weights all the same
+        with suppress(ValueError):  # or it still finds weights
             core.simplex_weights(**self.arguments(gram=gram, weights=weights))
         assert np.isfinite(weights).all()
 

@@ -1,4 +1,4 @@
-"""What must hold of every answer and of every error."""
+"""Invariants of every result and of every error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nearlabel.datasets import Dataset, load, save
 from nearlabel.datasets.formats import FORMATS
 from nearlabel.datasets.text_lines import names_or_numbers
 
-LONGEST = 600  # characters of a message, the file's name aside
+LONGEST = 600  # characters of a message without the file name
 
 
 def assert_clean(error: Exception, path: Path) -> None:
@@ -57,12 +57,12 @@ def assert_survives(data: Dataset, folder: Path, choice: int) -> None:
         data = replace(data, extra={})
     if "row_names" not in row.keeps:
         data = replace(data, row_names=None)
-    for old in folder.glob("again*"):  # what stands beside a file belongs to it
+    for old in folder.glob("again*"):  # files next to it belong to it
         old.unlink()
     path = folder / f"again{suffix}"
     try:
         save(data, path)
-    except ValueError as error:  # a name that the format cannot hold: nothing is written
+    except ValueError as error:  # a name that the format cannot store: nothing is written
         assert re.search("cannot be written|is no text|NUL|surrogate", str(error)), repr(error)  # noqa: PT017
         return
     unlabeled = {} if data.Y.shape[1] or suffix in (".npz", ".txt") else {"labels": ()}
@@ -84,7 +84,7 @@ def dense(matrix: Any) -> Any:
 
 
 def assert_predicts(model: Any) -> None:
-    """Ask a model that came from a file for everything."""
+    """Call all methods of a model from a file."""
     if isinstance(model, nl.NeighborGraph):
         nl.NeighborGraph(model.indices, model.distances, model.n_base)
         return
@@ -100,7 +100,7 @@ def assert_predicts(model: Any) -> None:
         for scaler in [part for _, part in getattr(model, "steps", [("", model)])]:
             scaled = scaler.transform(scaled) if hasattr(scaler, "transform") else scaled
         if not hasattr(last, "predict_proba") or not abs(scaled).max() <= 1e100:
-            return  # a scaler, or one that makes NaN or too large what a model would be asked
+            return  # a scaler, or one that produces NaN or overflows
         if last._items.store is None or float(abs(last._items.vectors).max()) > 1e100:
             return  # made without vectors; or so large that their distances are not finite
         chances = model.predict_proba(X)
@@ -120,7 +120,7 @@ _ITEMS: list[Any] = [
 
 
 def assert_answers(model: Any) -> None:
-    """Ask a pipeline that came from a file about items of all forms: it answers or refuses."""
+    """Call a pipeline from a file with items of all forms: it predicts or raises a clean error."""
     with limits(measured=False, seconds=SECONDS), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with np.errstate(all="ignore"):
@@ -140,5 +140,5 @@ def _answer(model: Any, items: Any) -> list[Any]:
         ValueError,
         TypeError,
         AttributeError,
-    ):  # items of another form, or parts that do not fit together
+    ):  # items of a wrong form, or inconsistent parts
         return []

@@ -1,4 +1,4 @@
-"""Bounds on the time and the memory that one input may take."""
+"""Limits on the time and the memory for one input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STATM = Path("/proc/self/statm")
 
 
 class TooSlow(BaseException):
-    """No Exception, so that nothing that is tested can take it for one of its own."""
+    """Not an Exception, so that the tested code cannot catch it."""
 
 
 def _stop(*_: object) -> None:
@@ -30,7 +30,7 @@ def _stop(*_: object) -> None:
 
 @contextmanager
 def limits(measured: bool, seconds: float) -> Iterator[None]:
-    """Bound the computing time and the memory of what is done inside, where the system can."""
+    """Limit the CPU time and the memory of a block, if the system supports it."""
     if not hasattr(signal, "SIGVTALRM"):
         yield
         return

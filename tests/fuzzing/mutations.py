@@ -1,4 +1,4 @@
-"""Mutations of files: of bytes, of tokens, of trees and arrays whose checksums are mended.
+"""Mutations of files: of bytes, of tokens, and of trees and arrays with corrected checksums.
 
 They take their choices from a `random.Random`, so that hypothesis can drive and shrink them.
 """
@@ -38,7 +38,7 @@ _PIECES = [rb"(?s)[\w.+-]+|\s+|.", rb"[^\n]*\n|[^\n]+", rb"(?s)."]  # tokens, li
 
 
 def mutated_text(content: bytes, other: bytes, random: Random) -> bytes:
-    """Change some tokens, lines or bytes; `other` is a seed from which pieces come."""
+    """Change some tokens, lines or bytes; `other` is a seed that provides pieces."""
     if content.startswith(b"\x1f\x8b") and random.random() < 0.8:
         with suppress(OSError, EOFError, zlib.error):  # it was damaged before
             inside = mutated_text(gzip.decompress(content), other, random)
@@ -175,7 +175,7 @@ def unpacked_model(content: bytes) -> tuple[dict[str, Any], list[Any]]:
 
 
 def packed_model(header: dict[str, Any], arrays: list[Any], version: int = 3) -> bytes:
-    """A model file all of whose checksums and lengths fit, whatever it says."""
+    """A model file with correct checksums and lengths for any content."""
     text = json.dumps(header).encode()
     body = b""
     for array in arrays:
@@ -187,10 +187,10 @@ def packed_model(header: dict[str, Any], arrays: list[Any], version: int = 3) ->
 
 
 def mutated_model(content: bytes, other: bytes, random: Random) -> bytes:
-    """Change the tree, the arrays or what is said of them, and make all checksums fit again."""
+    """Change the tree, the arrays or their description, and correct all checksums."""
     if random.random() < 0.1:
         return mutated_text(content, other, random)
-    with suppress(RecursionError):  # a tree that went into itself
+    with suppress(RecursionError):  # a circular tree
         return _rebuilt_model(content, random)
     return content
 

@@ -1,4 +1,4 @@
-"""Independent readers of the same text, with whom an answer must agree."""
+"""Independent readers of the same text, whose results must agree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nearlabel.datasets.text_lines import names_or_numbers, truth
 
 def plain_text(content: bytes) -> str:
     content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
-    for encoding in ("utf-32", "utf-16"):  # the mark of the one begins as that of the other does
+    for encoding in ("utf-32", "utf-16"):  # one byte-order mark is a prefix of the other
         for order in ("le", "be"):
             if content.startswith("\ufeff".encode(f"{encoding}-{order}")):
                 return content.decode(encoding)
@@ -45,7 +45,7 @@ def assert_cells(data: Dataset, features: Cells, labels: Cells) -> None:
         assert values == [str(cell).strip() == value for cell in features[column]], name
     names = names_or_numbers(data.label_names, data.Y.shape[1])
     for name, values in zip(names, dense(data.Y).T.tolist(), strict=True):
-        if labels:  # otherwise they stand in a column of tags
+        if labels:  # otherwise they are in a column of tags
             assert values == [_number(cell) for cell in labels[name]], name
 
 
@@ -79,7 +79,7 @@ def assert_tags(data: Dataset, cells: list[Any]) -> None:
 
 
 def oracle_arff(data: Dataset, content: bytes) -> None:
-    """By liac-arff. Left out is what the two mean to read differently.
+    """By liac-arff, without what the two readers deliberately treat differently.
 
     Escapes: liac knows \\u and octal ones. Quotes in names: liac takes all of them off the ends,
     and has no tab before a name. Whole numbers: liac cuts off the fraction of an ``integer``.
@@ -155,7 +155,7 @@ def oracle_sparse(data: Dataset, content: bytes) -> None:
 
 
 def rest_of_xmp(content: bytes) -> list[object]:
-    """All that a document of XMP has but its keywords and blanks, by ElementTree."""
+    """An XMP document without its keywords and blanks, by ElementTree."""
     builder = ElementTree.TreeBuilder(insert_comments=True, insert_pis=True)
     root = ElementTree.fromstring(content, ElementTree.XMLParser(target=builder))
     names = [f"{{{one.space}}}{one.local}" for one in (FLAT, PATHS, SLASHED)]
@@ -179,7 +179,7 @@ def rest_of_xmp(content: bytes) -> list[object]:
 
 
 def oracle_xmp(document: XmpDocument, content: bytes) -> None:
-    """A tag more and one less; by ElementTree, which does not stand a "}" in a namespace."""
+    """One tag more and one less; by ElementTree, which does not support "}" in a namespace."""
     before = document.keywords().all_tags()
     try:
         made = document.with_tags(["A|B", "7"], before[:1])
@@ -200,7 +200,7 @@ def oracle_xmp(document: XmpDocument, content: bytes) -> None:
 
 
 def oracle_xml(names: list[str], content: bytes) -> None:
-    """By ElementTree, which does not stand a "}" in the name of a namespace."""
+    """By ElementTree, which does not support "}" in the name of a namespace."""
     text = plain_text(content)
     if "}" not in text:
         root = ElementTree.fromstring(text, ElementTree.XMLParser(encoding="utf-8"))

@@ -1,10 +1,10 @@
-"""Fuzzing of everything that reads a file: seeds, mutations, and what must hold of every input.
+"""Fuzzing of everything that reads a file: seeds, mutations, and invariants of every input.
 
-A target takes bytes and says whether they were read (True) or refused (False). Anything but a right
-answer or a clean error (of the two documented kinds, one printable line that begins with the file's
+A target returns whether bytes were read (True) or refused (False). Anything but a correct
+result or a clean error (of the two documented kinds, one printable line that begins with the file's
 name) is raised: another exception, a warning, two seconds of computing, a blow-up of memory, an
-answer that breaks its own contract, that does not survive being written and read again, or that an
-independent reader of the same text does not share.
+result that violates its own invariants, does not survive a round trip, or with which an
+independent reader of the same text disagrees.
 
 Mutations take their choices from a `random.Random`, so that hypothesis can drive and shrink them.
 """
@@ -82,10 +82,10 @@ class Target:
     read : callable
         Reads a file that has the given content.
     verify : callable
-        Raises where what `read` gave is not right; takes the content, too.
+        Raises if the result of `read` is wrong; also takes the content.
     mutated : callable
     share : float
-        Of the runs that others get: less where each takes a process.
+        Relative number of runs: smaller if each needs a process.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Target:
     share: float = 1.0
 
     def run(self, content: bytes, seconds: float = SECONDS) -> bool:
-        """Whether the content was read; raises where neither that nor a clean error came of it."""
+        """Whether the content was read; raises unless it was read or cleanly refused."""
         path = _folder() / f"{self.name}{self.suffix}"
         path.write_bytes(content)
         found = None
@@ -143,7 +143,7 @@ def _verifier(oracle: Callable[[Dataset, bytes], None] | None) -> Callable[[Data
 def _verify_tags(files: list[TaggedFile], _: bytes) -> None:
     for one in files:
         assert all(tag and keyword_tag(tag) == tag for tag in (*one.yes, *one.no))
-    named = [one for one in files if one.file.isprintable()]  # no half of a surrogate pair
+    named = [one for one in files if one.file.isprintable()]  # no unpaired surrogates
     write_json_tags(_folder() / "again.jsonl", named)
     assert read_json_tags(_folder() / "again.jsonl") == named
 

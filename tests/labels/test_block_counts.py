@@ -1,4 +1,4 @@
-"""What is counted on blocks is what is counted on all rows."""
+"""Counts of blocks add up to the counts of all rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nearlabel.labels.histograms import label_histograms
 
 
 @given(cuts=st.sets(st.integers(1, 79)), k=st.integers(1, 30))
-def test_blocks_of_rows_that_see_the_labels_of_their_neighbors_alone(cuts, k):
+def test_blocks_need_only_the_labels_of_their_neighbors(cuts, k):
     data = nl.datasets.make_local_labels(80, 3, 6, random_state=k)
     graph, Y = nl.neighbor_graph(data.X, k), data.Y
     tables = BlockHistograms(label_totals(Y), 80, k)

@@ -1,4 +1,4 @@
-"""Calibration against scikit-learn's isotonic regression, and what a map must keep."""
+"""Calibration compared with scikit-learn's isotonic regression, and invariants of a map."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_between_and_beyond_the_knots():
 
 
 def test_knots_that_are_close_together():
-    """As of labels that no neighbor carries, whose scores are just below 0."""
+    """As for labels that no neighbor carries, with scores just below 0."""
     known = Calibration(np.array([-3e-320, -1e-320, 0.0, 2.0]), np.array([0.1, 0.2, 0.3, 0.5]))
     found = known.of(np.array([-1.0, -2e-320, -1e-320, 0.0, 1.0, 3.0]))
     np.testing.assert_allclose(found, [0.1, 0.15, 0.2, 0.3, 0.4, 0.5], atol=1e-3)

@@ -1,4 +1,4 @@
-"""The kernels behind changes of counts: as their twins in NumPy, and safe whatever comes."""
+"""The kernels for count changes: equal to their NumPy twins, and safe for any input."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_matrix_that_only_grew_is_not_compared():
 
 
 def arrays(**changed):
-    """A circle of three rows, of which row i carries label i; two of them change places."""
+    """A circle of three rows, where row i carries label i; two of them swap places."""
     given = {
         "rows": np.array([0, 1, 2]),
         "before": np.array([[1], [2], [0]]),
@@ -108,11 +108,11 @@ def arrays(**changed):
         ({"before": [[1], [2]]}, "before and after"),
         ({"after": [[1], [2]]}, "before and after"),
         ({"after": [[1, 2], [2, 0], [0, 1]]}, "neighbors"),
-        ({"before": [[1], [3], [0]]}, "graph.*row of Y"),
-        ({"before": [[1], [-1], [0]]}, "graph.*row of Y"),
+        ({"before": [[1], [3], [0]]}, "graph.*row numbers of Y"),
+        ({"before": [[1], [-1], [0]]}, "graph.*row numbers of Y"),
         ({"after": [[1], [3], [0]]}, "rows"),
         ({"after": [[1], [-1], [0]]}, "rows"),
-        ({"after": [[2**62], [2], [0]]}, "graph.*row of Y"),
+        ({"after": [[2**62], [2], [0]]}, "graph.*row numbers of Y"),
         ({"indptr_before": np.array([], np.int64)}, "Y.*indptr"),
         ({"indptr_before": [0, 2, 1, 3]}, "Y.*indptr"),
         ({"indptr_before": [0, 1, 2, 4]}, "Y.*indptr"),
@@ -120,24 +120,24 @@ def arrays(**changed):
         ({"indices_before": [0, 3, 2]}, "Y.*label"),
         ({"indices_before": [-1, 1, 2]}, "Y.*label"),
         ({"indices_after": [0, 1, 3]}, "Y.*label"),
-        ({"indptr_after": [0, 0, 0, 4], "indices_after": [0, 1, 2, 2]}, "Y.*twice"),
+        ({"indptr_after": [0, 0, 0, 4], "indices_after": [0, 1, 2, 2]}, "Y.*repeat a label"),
         ({"labels": -1}, "Y.*labels"),
         ({"labels": 2**31}, "Y.*labels"),
     ],
 )
-def test_changes_refuse_what_does_not_fit(changed, message):
+def test_changes_refuse_invalid_input(changed, message):
     CORE.count_changes(**arrays())
     with pytest.raises(ValueError, match=message):
         CORE.count_changes(**arrays(**changed))
 
 
-def test_labels_named_twice_do_no_harm():
+def test_repeated_labels_are_safe():
     indices = np.array([0, 0, 0])
     CORE.count_changes(**arrays(indptr_before=np.array([0, 3, 3, 3]), indices_before=indices))
     CORE.count_changes(**arrays(indptr_after=np.array([0, 0, 3, 3]), indices_after=indices))
 
 
-def test_relabelled_rows_refuse_what_does_not_fit():
+def test_relabelled_rows_refuse_invalid_input():
     given = {name: part for name, part in arrays().items() if name.startswith("ind")}
     out = np.zeros(3, np.uint8)
     CORE.relabelled_rows(**{**given, "indices_after": np.array([0, 2, 2])}, out=out)

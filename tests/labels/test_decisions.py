@@ -72,7 +72,7 @@ def test_best_labels_prefer_by_score_then_preference_then_column(given_scores, d
             assert np.flatnonzero(chosen[row]).tolist() == sorted(order[: how_many[row]])
 
 
-def test_cuts_of_many_labels_take_memory_by_what_is_there():
+def test_thresholds_of_many_labels_take_little_memory():
     n, q = 20_000, 200_000
     rng = np.random.default_rng(0)
     row = np.repeat(np.arange(n), 5)

@@ -74,7 +74,7 @@ def test_histograms_do_not_depend_on_the_blocks(monkeypatch):
     np.testing.assert_array_equal(whole.without_label, by_rows.without_label)
 
 
-def test_tables_follow_the_labels_present():
+def test_tables_have_cells_only_for_present_labels():
     n, q, k = 50, 100_000, 20
     Y = label_matrix(np.eye(n, dtype=np.int8), "Y")
     Y.resize((n, q))

@@ -1,4 +1,4 @@
-"""The compiled kernels over labels: as their twins in NumPy, and safe whatever comes."""
+"""The compiled kernels over labels: equal to their NumPy twins, and safe for any input."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not 
 
 
 def both(work):
-    """What the compiled core gives, and what NumPy gives."""
+    """The results of the compiled core and of NumPy."""
     results = []
     for core in (CORE, None):
         with mock.patch.object(engine, "core", return_value=core):
@@ -62,7 +62,7 @@ def test_sums(problem, rows_at_once, seed):
     np.testing.assert_array_equal(ours.indices, counts.indices)
     np.testing.assert_array_equal(ours.indptr, counts.indptr)
     np.testing.assert_array_equal(twin.indices, counts.indices)
-    np.testing.assert_array_equal(ours.data, twin.data)  # zeros of either sign are one weight
+    np.testing.assert_array_equal(ours.data, twin.data)  # zeros of either sign are the same weight
     for row in range(min(3, len(graph))):
         for label in counts.indices[counts.indptr[row] : counts.indptr[row + 1]][:5]:
             total = 0.0
@@ -144,7 +144,7 @@ def test_a_slice_of_a_graph_is_not_copied():
 
 
 def arrays(**changed):
-    """Arguments of the counting kernels: a circle of three rows, of which row i carries label i."""
+    """Arguments of the counting kernels: a circle of three rows, where row i carries label i."""
     given = {
         "graph": np.array([[1], [2], [0]]),
         "rows": np.array([0, 1, 2]),
@@ -159,16 +159,16 @@ def arrays(**changed):
 
 
 COUNTING = [
-    ({"graph": [[1], [2], [3]]}, "graph.*row of Y"),
-    ({"graph": [[-1], [2], [0]]}, "graph.*row of Y"),
-    ({"graph": [[1], [2], [2**62]]}, "graph.*row of Y"),
+    ({"graph": [[1], [2], [3]]}, "graph.*row numbers of Y"),
+    ({"graph": [[-1], [2], [0]]}, "graph.*row numbers of Y"),
+    ({"graph": [[1], [2], [2**62]]}, "graph.*row numbers of Y"),
     ({"indptr": np.array([], np.int64)}, "Y.*indptr"),
     ({"indptr": [0, 2, 1, 3]}, "Y.*indptr"),
     ({"indptr": [0, 1, 2, 4]}, "Y.*indptr"),
     ({"indptr": [-1, 1, 2, 3]}, "Y.*indptr"),
-    ({"indices": [0, 1, 3]}, "Y.*index.*label"),
-    ({"indices": [0, -1, 2]}, "Y.*index.*label"),
-    ({"indptr": [0, 4, 4, 4], "indices": [0, 1, 2, 2]}, "Y.*twice"),
+    ({"indices": [0, 1, 3]}, "Y.*labels from 0"),
+    ({"indices": [0, -1, 2]}, "Y.*labels from 0"),
+    ({"indptr": [0, 4, 4, 4], "indices": [0, 1, 2, 2]}, "Y.*repeat a label"),
 ]
 
 
@@ -176,7 +176,7 @@ COUNTING = [
     ("changed", "message"),
     [*COUNTING, ({"labels": -1}, "Y.*labels"), ({"labels": 2**31}, "Y.*labels")],
 )
-def test_counts_of_what_cannot_be_are_refused(changed, message):
+def test_counts_refuse_invalid_input(changed, message):
     given = arrays(**changed)
     with pytest.raises(ValueError, match=message):
         CORE.neighbor_counts(
@@ -189,33 +189,33 @@ def test_counts_of_what_cannot_be_are_refused(changed, message):
     [
         *COUNTING,
         ({"rows": [0, 1]}, "rows.*graph"),
-        ({"rows": [0, 1, 3]}, "rows.*within.*Y"),
-        ({"rows": [0, -1, 2]}, "rows.*within.*Y"),
-        ({"rows": [2**62, 1, 2]}, "rows.*within.*Y"),
+        ({"rows": [0, 1, 3]}, "rows.*row numbers of Y"),
+        ({"rows": [0, -1, 2]}, "rows.*row numbers of Y"),
+        ({"rows": [2**62, 1, 2]}, "rows.*row numbers of Y"),
         ({"start": np.array([], np.int64)}, "start.*one entry more"),
-        ({"start": [0, 2, 4, 7]}, "start.*within"),
-        ({"start": [-1, 2, 4, 6]}, "start.*within"),
+        ({"start": [0, 2, 4, 7]}, "start.*cells of the table"),
+        ({"start": [-1, 2, 4, 6]}, "start.*cells of the table"),
         ({"start": [0, 9, 4, 6]}, "start.*decrease"),
-        ({"start": [0, 1, 2, 3]}, "start.*too few cells"),
-        ({"graph": [[1, 1], [2, 2], [0, 0]]}, "graph.*neighbor twice"),
+        ({"start": [0, 1, 2, 3]}, "start.*a cell for every count"),
+        ({"graph": [[1, 1], [2, 2], [0, 0]]}, "graph.*repeat a neighbor"),
         ({"with_label": np.zeros(5, np.int64)}, "with_label.*size"),
     ],
 )
-def test_histograms_of_what_cannot_be_are_refused(changed, message):
+def test_histograms_refuse_invalid_input(changed, message):
     given = arrays(**changed)
     given.pop("labels")
     with pytest.raises(ValueError, match=message):
         CORE.add_to_histograms(**given)
 
 
-def test_labels_that_are_named_too_often_do_no_harm():
-    # No canonical matrix is so; a counter of 8 bits runs over, and the label is listed again.
+def test_labels_repeated_too_often_are_safe():
+    # Not a canonical matrix: an 8-bit counter overflows, and the label is listed again.
     indices = np.zeros(600, np.int64)
     data, columns, ends = CORE.neighbor_counts(
         np.zeros((1, 1), np.int64), np.array([0, 600]), indices, 700
     )
     assert (len(data), columns.tolist(), ends.tolist()) == (1, [0], [0, 1])
-    with pytest.raises(ValueError, match="Y.*twice"):
+    with pytest.raises(ValueError, match="Y.*repeat a label"):
         CORE.neighbor_counts(
             np.zeros((1, 255), np.int64), np.array([0, 2]), np.zeros(2, np.int64), 1
         )
@@ -228,11 +228,11 @@ def test_labels_that_are_named_too_often_do_no_harm():
         ({"label": [-1]}, "^label"),
         ({"count": np.array([-1], np.int32)}, "^count.*cells"),
         ({"count": np.array([2], np.int32)}, "^count.*cells"),
-        ({"start": [0, 2, 4, 7]}, "start.*within"),
+        ({"start": [0, 2, 4, 7]}, "start.*cells of the table"),
         ({"out": np.empty(2)}, "label, count and out.*size"),
     ],
 )
-def test_looking_up_what_is_not_there_is_refused(changed, message):
+def test_looking_up_missing_cells_is_refused(changed, message):
     given = {
         "table": np.zeros(6),
         "start": np.array([0, 2, 4, 6]),
@@ -263,8 +263,8 @@ def ranking(**changed):
 
 
 TOUCHED = [
-    ({"indices": [0, 3]}, "touched.*index.*label"),
-    ({"indices": [-1, 1]}, "touched.*index.*label"),
+    ({"indices": [0, 3]}, "touched.*contain labels"),
+    ({"indices": [-1, 1]}, "touched.*contain labels"),
     ({"indices": [0, 1, 2]}, "touched.*indptr"),
     ({"indptr": [0, 3, 3]}, "touched.*indptr"),
     ({"indptr": [0, 2, 1]}, "touched.*indptr"),
@@ -282,7 +282,7 @@ TOUCHED = [
         *TOUCHED,
         ({"order": [[1, 2, 3]]}, "order.*once"),
         ({"order": [[1, -1, 0]]}, "order.*once"),
-        # The first row touches the only label that the order holds: none is left.
+        # The first row touches the only label in the order: none is left.
         ({"order": [[1, 1, 1]], "indptr": [1, 2, 2]}, "order.*once"),
         ({"order": [[0, 1]]}, "order.*shape"),
         ({"best_scores": np.empty((2, 3))}, "labels and scores.*shape"),
@@ -292,7 +292,7 @@ TOUCHED = [
         ),
     ],
 )
-def test_ranking_what_cannot_be_is_refused(changed, message):
+def test_ranking_refuses_invalid_input(changed, message):
     given = ranking()
     del given["out"]
     CORE.top_labels(**given)
@@ -307,7 +307,7 @@ def test_ranking_what_cannot_be_is_refused(changed, message):
     ("changed", "message"),
     [*TOUCHED, ({"out": np.empty((2, 4))}, "out.*wide")],
 )
-def test_filling_what_cannot_be_is_refused(changed, message):
+def test_filling_refuses_invalid_input(changed, message):
     given = ranking(**changed)
     for name in ("order", "labels", "best_scores"):
         del given[name]
@@ -315,13 +315,13 @@ def test_filling_what_cannot_be_is_refused(changed, message):
         CORE.fill_scores(**given)
 
 
-def test_a_dense_ranking_of_other_shapes_is_refused():
+def test_a_dense_ranking_refuses_other_shapes():
     for labels, scores in (((2, 4), (2, 4)), ((2, 2), (2, 3)), ((1, 2), (2, 2))):
         with pytest.raises(ValueError, match="labels and scores.*shape"):
             CORE.top_of_dense(np.zeros((2, 3)), np.empty(labels, np.int32), np.empty(scores))
 
 
-def test_scores_without_an_order_do_no_harm():
+def test_unordered_scores_are_safe():
     rng = np.random.default_rng(0)
     wild = rng.choice([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0], (50, 400))
     labels, scores = np.empty((50, 300), np.int32), np.empty((50, 300))
@@ -335,16 +335,16 @@ def test_arrays_of_other_types_are_refused():
         CORE.neighbor_counts(given["graph"], given["indptr"], given["indices"], 3)
 
 
-def test_what_a_user_hands_in_is_refused_by_name():
+def test_invalid_user_input_is_named():
     Y = sparse.csr_array(np.eye(3, dtype=np.int8))
     graph = nl.neighbor_graph(np.arange(3)[:, None], 1)
-    with pytest.raises(ValueError, match="graph.*row of Y"):
+    with pytest.raises(ValueError, match="graph.*row numbers of Y"):
         neighbor_counts(graph, Y[:1])
     with pytest.raises(ValueError, match="graph .*3.*Y .*2"):
         label_histograms(graph, Y[:2])
     for work in (neighbor_counts, label_histograms):
         wrong = nl.NeighborGraph.unchecked(graph.indices + 2, graph.distances, 3)
-        with pytest.raises(ValueError, match="graph.*row of Y"):
+        with pytest.raises(ValueError, match="graph.*row numbers of Y"):
             work(wrong, Y)
     with pytest.raises(ValueError, match="graph .*2.*Y .*3"):
         label_histograms(graph.rows(0, 2), Y)
@@ -388,7 +388,7 @@ def int64(*values):
         {"above": int64(0)},
     ],
 )
-def test_places_refuse_what_does_not_fit(change):
+def test_places_refuse_invalid_input(change):
     truth = {"indptr": int64(0, 2), "indices": int64(0, 2)}
     given_arrays = truth | {name: int64(0, 0) for name in ("above", "lower", "higher")}
     CORE.places_in_dense(np.array([[0.1, 0.2, 0.3]]), **given_arrays)
@@ -421,7 +421,7 @@ def test_places_refuse_what_does_not_fit(change):
             CORE.places_in_touched(**touched | wrong, **given_arrays)
 
 
-def test_sweeps_refuse_what_does_not_fit():
+def test_sweeps_refuse_invalid_input():
     def arrays(**change):
         return {
             "neighbor": int64(1, 0),

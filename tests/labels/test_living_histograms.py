@@ -1,4 +1,4 @@
-"""Changes of counts, and the tables that follow them: against tables of a fresh graph."""
+"""Count changes and updated tables, compared with tables of a new graph."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = ("n", "totals", "start", "with_label", "without_label")
 
 
 def changes_between(before, after, k, rng, n_jobs=1):
-    """What changes for rows that stay, that are new and that are gone, one after the other."""
+    """The changes of remaining, new and removed rows, one after the other."""
     old, new = before.heads(k), after.heads(k)
     labels = before.labels(), after.labels()
     found = []
@@ -42,7 +42,7 @@ def changes_between(before, after, k, rng, n_jobs=1):
 
 
 def fresh(rows, k, groups=1):
-    """Tables of a fresh fit; of groups by place."""
+    """Tables of a new fit; groups are given by place."""
     graph, Y = rows.fresh(k)
     if groups == 1:
         return label_histograms(graph, Y)
@@ -64,7 +64,7 @@ def assert_same(ours, true):
 
 
 def answers(tables, k):
-    """All that tables are asked for."""
+    """All results of the tables."""
     q, groups = tables.q, tables.groups
     totals = tables.at_0()[1].reshape(groups, q).sum(axis=0)
     group, label, count = (
@@ -107,7 +107,7 @@ def test_changes_lead_from_the_tables_before_to_those_after(states, k, n_jobs):
                 own = wide[row] if near else np.zeros(q, int)
                 true[row, np.arange(q), own, wide[near].sum(axis=0)] += sign
         np.testing.assert_array_equal(where, true)
-        # Nothing is told that did not change, and each in two entries, of which the first leaves.
+        # Only changes are reported, each as two entries: leaving a cell, then entering one.
         assert np.abs(where).sum() == len(changes.label)
         assert np.all(changes.label[::2] == changes.label[1::2])
         assert np.all(changes.row[::2] == changes.row[1::2])
@@ -121,7 +121,7 @@ def test_changes_lead_from_the_tables_before_to_those_after(states, k, n_jobs):
     st.sampled_from([2, 4, 2**20]),
     st.integers(1, 2),
 )
-def test_tables_equal_fresh_ones(states, k, groups, bits, at_once, n_jobs):
+def test_updated_tables_equal_new_ones(states, k, groups, bits, at_once, n_jobs):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(living_histograms, "_BITS", bits)
         patch.setattr(living_histograms, "_BLOCK", 1 << bits)
@@ -140,7 +140,7 @@ def test_tables_equal_fresh_ones(states, k, groups, bits, at_once, n_jobs):
             known.append((living, answers(living, k)))
             assert_same_answers(known[-1][1], answers(true, k))
             before = after
-        for state, answer in known:  # nothing has changed what older states say
+        for state, answer in known:  # older states have not changed
             assert_same_answers(answers(state, k), answer)
             assert_same(copy.deepcopy(state).compacted(), state.compacted())
 
@@ -159,7 +159,7 @@ def test_a_change_shares_all_blocks_but_those_it_touches(monkeypatch):
         state = living.changed([changes], np.array([n]), q)
         if state.pool is living.pool:
             copied = np.sum(state.slot[: len(living.slot)] != living.slot)
-            assert copied <= len(changes.label) + 1  # one to which cells were moved
+            assert copied <= len(changes.label) + 1  # a block to which cells were moved
         pools += state.pool is not living.pool
         assert len(state.pool.blocks) < 4 * len(state.slot)
         rows, living = after, state
@@ -188,7 +188,7 @@ def test_changes_of_no_rows():
         assert len(changes.label) == len(changes.count) == len(changes.row) == 0
 
 
-def test_what_does_not_fit_is_refused():
+def test_invalid_input_is_refused():
     rows = LivingRows(np.arange(6), np.eye(6))
     Y, near = rows.labels(), rows.graph(np.arange(6), 2).indices
     everyone = np.arange(6)

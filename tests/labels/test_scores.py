@@ -92,13 +92,13 @@ def test_names():
         ({"touched": np.zeros((2, 0))}, "touched.* label"),
     ],
 )
-def test_scores_that_cannot_be_are_refused(arguments, message):
+def test_invalid_scores_are_refused(arguments, message):
     given = {"touched": [[1.0, 0.0, 0.0]], "defaults": 0.0, **arguments}
     with pytest.raises(ValueError, match=message):
         LabelScores(sparse.csr_array(given.pop("touched")), **given)
 
 
-def test_arguments_of_the_readings():
+def test_arguments_of_the_methods():
     scores = LabelScores.from_dense([[0.1, 0.9]])
     with pytest.raises(ValueError, match=r"\br\b.*1.*0"):
         scores.top(0)

@@ -25,7 +25,7 @@ def data():
 
 
 class TestWorkedExample:
-    """The six rows of the notes: two rows a class, sigma 1."""
+    """The six-row worked example: two rows per class, sigma 1."""
 
     def test_members_and_similarities(self, f6):
         X, Y, t = f6
@@ -101,7 +101,7 @@ def test_explain_gives_the_members_and_the_score_without_each(problem, bandwidth
 
 
 def test_rare_labels_have_neighbors_everywhere():
-    """What the method is for: two rows of three hundred carry a label, far from the query."""
+    """The purpose of the method: two of three hundred rows carry a label, far from the query."""
     X = np.arange(300.0)[:, None]
     Y = np.ones((300, 2), int)
     Y[2:, 1] = 0
@@ -141,7 +141,7 @@ def test_probabilities_of_many_rows_are_learned_from_some_of_them(data, monkeypa
 
 
 def test_probabilities_are_frequencies():
-    """Of new rows; score / (score + cut), which stood for them, is far from these."""
+    """On new rows; score / (score + cut) would be far from them."""
     data = nl.datasets.make_local_labels(900, 4, 6, random_state=0)
     model = nl.BalancedkNN().fit(data.X[:600], data.Y[:600])
     scores, truth = model.label_scores(data.X[600:]).toarray(), data.Y[600:]
@@ -209,7 +209,7 @@ def test_it_needs_vectors(data):
         model.scores_from_graph(graph)
 
 
-def test_few_rows_are_nothing_to_warn_of(f6):
+def test_few_rows_do_not_cause_a_warning(f6):
     X, Y, t = f6
     model = nl.BalancedkNN(per_class=10**30).fit(X, Y)
     assert model.n_neighbors_ == 5
@@ -244,7 +244,7 @@ def test_bad_parameters(data, parameters, error, message):
         nl.BalancedkNN(**parameters).fit(data.X, data.Y)
 
 
-def test_sizes_that_cannot_be_are_refused_before_anything_is_searched(monkeypatch):
+def test_impossible_sizes_are_refused_before_any_search(monkeypatch):
     monkeypatch.setattr("nearlabel.common.validation.physical_memory", lambda: 2**36)
     monkeypatch.setattr("nearlabel.methods.items.build_index", None)
     n = 100_000

@@ -1,4 +1,4 @@
-"""What every method has from its base: the interface beside scikit-learn's checks."""
+"""The interface that all methods inherit, beyond scikit-learn's checks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_too_many_neighbors_are_lowered_with_a_warning(f6):
         (np.empty((3, 0)), r"0 feature\(s\)"),
     ],
 )
-def test_labels_that_cannot_be_are_refused(y, message):
+def test_invalid_labels_are_refused(y, message):
     with pytest.raises(ValueError, match=message):
         nl.MLkNN(n_neighbors=1).fit([[0.0], [1.0], [2.0]], y)
 
@@ -155,7 +155,7 @@ def test_explain_takes_one_item_in_any_form_and_reads_well(data, model):
     x = data.X[3] + np.float32(0.1)
     forms = [x, x[None, :], x.tolist(), sparse.csr_array(x[None, :])]
     if hasattr(sparse.coo_array(x), "reshape") and sparse.coo_array(x).ndim == 1:
-        forms.append(sparse.coo_array(x))  # what a row of a csr_array is in today's SciPy
+        forms.append(sparse.coo_array(x))  # the type of a row of a csr_array in current SciPy
     forms.append(pytest.importorskip("polars").Series(x))
     texts = {str(model.explain(form)) for form in forms}
     assert len(texts) == 1
@@ -209,7 +209,7 @@ def test_the_metric_of_fit_stays(data):
     assert got == expected
 
 
-def test_a_fit_that_fails_keeps_what_was_learnt(data):
+def test_a_failed_fit_keeps_what_was_learned(data):
     model = nl.MLkNN(n_neighbors=6).fit(data.X, data.Y)
     expected = model.predict_proba(data.X)
     huge = np.where(np.arange(200)[:, None] == 3, 1e200, data.X.astype(float))
@@ -259,7 +259,7 @@ def test_graphs_that_do_not_fit(data, k, rows, error, message):
         nl.MLkNN(n_neighbors=6).fit_graph(graph, data.Y)
 
 
-def test_other_things_that_are_no_graph(data, model):
+def test_arguments_that_are_not_graphs(data, model):
     with pytest.raises(TypeError, match="graph.*NeighborGraph.*sparse matrix"):
         nl.MLkNN().fit_graph(data.X, data.Y)
     with_self = nl.neighbor_graph(data.X, 8, data.X)
@@ -273,7 +273,7 @@ def test_other_things_that_are_no_graph(data, model):
         model.scores_from_graph(nl.neighbor_graph(data.X[:100], 8))
 
 
-def test_a_search_object_is_asked(data):
+def test_a_search_object_is_used(data):
     class Spy:
         asked = 0
 

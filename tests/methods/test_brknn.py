@@ -61,7 +61,7 @@ def test_equals_the_literal_method(problem, weights, fill, is_sparse):
     model = nl.BRkNN(n_neighbors=k, weights=weights, fill=fill).fit(form(X), form(Y))
     got = model.label_scores(form(queries)).toarray()
     np.testing.assert_allclose(got, np.array(shares, float), rtol=1e-12, atol=1e-12)
-    # Shares of weights are told to 40 binary digits: what is nearer than that may tie.
+    # Shares of weights are rounded to 40 binary digits: closer ones may tie.
     if weights == "uniform" or apart(shares):
         predicted = model.predict(form(queries))
         np.testing.assert_array_equal(predicted.toarray() if is_sparse else predicted, sets)
@@ -112,7 +112,7 @@ def test_filling_an_empty_set_takes_the_best_label_and_leaves_others():
     assert nl.BRkNN(n_neighbors=3).fit(X, y).predict([[1.0]]).tolist() == [[0, 0, 0]]
 
 
-def test_of_a_single_label_there_is_nothing_to_fill():
+def test_fill_has_no_effect_with_a_single_label():
     X, y = np.arange(6.0)[:, None], np.array(["b", "a", "a", "b", "b", "a"])
     plain = nl.BRkNN(n_neighbors=3).fit(X, y).predict(X)
     for fill in ("top", "cardinality"):

@@ -1,4 +1,4 @@
-"""Rows that are added, forgotten and relabelled: what is said, what is refused, what is left."""
+"""Adding, forgetting and relabelling rows: messages, invalid changes, and what remains."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_added_rows_count_at_once_and_get_the_next_ids():
     assert model.kneighbors(X[59:], 1)[1].tolist() == [[59]]
 
 
-def test_forgotten_ids_do_not_come_again_by_themselves():
+def test_forgotten_ids_are_not_reused_automatically():
     model = fitted().forget(39).partial_fit(X[40:42], Y[40:42])
     found = {group.ids[0] for group in model.retrieve(X[40:41], 3, 1)[0]}
     assert found <= {*range(39), 40, 41}
@@ -59,7 +59,7 @@ def test_a_model_that_is_not_fitted_is_fitted():
     same(nl.MLkNN(5).partial_fit(X, Y), nl.MLkNN(5).fit(X, Y))
 
 
-def test_the_first_rows_may_tell_of_labels_to_come():
+def test_the_first_rows_may_announce_later_labels():
     tags = [["sea"], [], ["city", "sea"], ["city"]]
     model = nl.BRkNN(2).partial_fit(X[:4], tags, classes=["alps", "city", "sea"])
     assert model.label_names_.tolist() == ["alps", "city", "sea"]
@@ -68,7 +68,7 @@ def test_the_first_rows_may_tell_of_labels_to_come():
     assert matrix.label_names_.tolist() == ["a", "b", "c"]
 
 
-def test_classes_may_be_repeated_when_labels_have_come():
+def test_classes_may_be_repeated_later():
     classes = np.array(["city", "sea"])
     model = nl.BRkNN(2).partial_fit(X[:4], [["sea"], [], ["city"], ["sea"]], classes=classes)
     model.partial_fit(X[4:5], [["alps"]], classes=classes)
@@ -146,12 +146,12 @@ def test_ids():
     assert not hasattr(nl.MLkNN(), "ids_")
 
 
-def test_all_ids_that_are_not_there_are_named():
+def test_all_unknown_ids_are_named():
     with pytest.raises(ValueError, match="^ids: .* 97, 98, 99 and 1 more$"):
         fitted().forget([0, 97, 98, 99, 96])
 
 
-def test_changes_after_which_all_is_searched_again_tell_how_far_they_are():
+def test_changes_with_a_full_search_report_progress():
     few = nl.MLkNN(5).fit(X[:8], Y[:8])  # fewer than neighbors that are kept
     for change in (
         lambda told: few.forget(0, progress=told),
@@ -208,7 +208,7 @@ def test_bad_input_is_refused_and_changes_nothing(change, message):
     assert model.verify()
 
 
-def test_what_cannot_change_says_so():
+def test_models_that_cannot_change_raise_a_clear_error():
     graph = nl.neighbor_graph(X, 5)
     with pytest.raises(ValueError, match="without X"):
         nl.MLkNN(5).fit_graph(graph, Y).partial_fit(X, Y)
@@ -227,7 +227,7 @@ def test_what_cannot_change_says_so():
     np.testing.assert_array_equal(same_rows, again.predict_proba(distances[:5]))
 
 
-def test_what_learns_again_says_so_once():
+def test_models_that_learn_again_warn_once():
     model = nl.IBLR(5).fit(X[:40], Y[:40]).partial_fit(X[40:], Y[40:])
     with pytest.warns(UserWarning, match="IBLR learns again"):
         found = model.predict_proba(Q)
@@ -330,7 +330,7 @@ def _parts(row):
     return [value.tobytes() for value in row[0]]
 
 
-def test_ids_may_come_in_any_collection():
+def test_ids_may_be_any_kind_of_sequence():
     model = fitted()
     model.forget({1, 2}).forget({3: 0}.keys()).forget(i for i in (4, 5)).forget([])
     assert model.ids_.tolist() == [0, *range(6, 40)]
@@ -413,7 +413,7 @@ def test_large_ids():
     ],
 )
 @pytest.mark.parametrize("outer", ["partial_fit", "verify"])
-def test_who_is_told_of_progress_cannot_change_the_model(inner, outer):
+def test_progress_callbacks_cannot_change_the_model(inner, outer):
     data = nl.datasets.make_local_labels(60, 3, 4)
     model = nl.MLkNN(3).fit(data.X, data.Y)
 
@@ -427,7 +427,7 @@ def test_who_is_told_of_progress_cannot_change_the_model(inner, outer):
     assert model.forget(7).verify()
 
 
-def test_a_transformer_that_gives_no_neighbor_more_than_the_model_uses():
+def test_a_transformer_without_spare_neighbors():
     model = nl.MLkNN(5, search=KNeighborsTransformer(n_neighbors=5)).fit(X, Y)
     with pytest.raises(ValueError, match=r"n_neighbors=5; 6 .*one more than its n_neighbors"):
         model.forget(3)

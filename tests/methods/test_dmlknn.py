@@ -22,7 +22,7 @@ SMOOTHINGS = [Fraction(1), Fraction(2), Fraction(1, 2), Fraction(1, 10), Fractio
 
 
 class TestWorkedExample:
-    """The six rows of the notes."""
+    """The six-row worked example."""
 
     @pytest.mark.parametrize(
         ("tolerance", "admissible", "V", "U", "posterior"),
@@ -88,7 +88,7 @@ def test_equals_the_literal_method(problem, data, is_sparse):
 
 
 @given(problem=problems(), data=st.data())
-def test_a_row_that_is_left_out_is_as_if_it_were_not_there(problem, data):
+def test_a_left_out_row_is_fully_ignored(problem, data):
     X, Y, _, k = problem
     delta, s, denominator, cells = data.draw(settings_of_the_method(k, Y.shape[1]))
     training, _ = oracles.neighbors(X, k)
@@ -180,11 +180,11 @@ def test_extreme_smoothing_stays_finite(s):
     data = nl.datasets.make_local_labels(200, 4, 8)
     got = nl.DMLkNN(4, 1, s).fit(data.X, data.Y).label_scores(data.X).toarray()
     assert np.isfinite(got).all()
-    if s == 1e99:  # nothing counts beside it
+    if s == 1e99:  # it outweighs all counts
         np.testing.assert_allclose(got, 0.5)
         return
     none = nl.DMLkNN(4, 1, 0).fit(data.X, data.Y).label_scores(data.X).toarray()
-    # It tends to no smoothing, but where nothing was seen, to 1/2 and not to the prior.
+    # The limit is no smoothing, except for unseen evidence: 1/2 instead of the prior.
     same = np.isclose(got, none, atol=1e-6)
     assert 0.99 < same.mean() < 1
     np.testing.assert_allclose(got[~same], 0.5, atol=1e-6)
@@ -227,7 +227,7 @@ class TestFiles:
         nl.DMLkNN(n_neighbors=3, tolerance=1).fit(X, Y).save(tmp_path / "model")
         return tmp_path / "model"
 
-    def test_the_file_counts_not_the_parameters(self, f6, tmp_path):
+    def test_the_file_determines_the_parameters(self, f6, tmp_path):
         X, Y, t = f6
         model = nl.DMLkNN(n_neighbors=3, tolerance=0, denominator="counts").fit(X, Y[:, [0, 1, 3]])
         expected = model.predict_proba(t)
@@ -252,7 +252,7 @@ class TestFiles:
             ({"denominator": "rows"}, {}, "denominator.*'rows'"),
         ],
     )
-    def test_what_makes_no_sense_is_refused(self, stored, learned, counts, message):
+    def test_invalid_values_are_refused(self, stored, learned, counts, message):
         tree, _ = read_tree(stored)
         known = tree["learned"]
         assert len(known["counts"]["data"]) == 18

@@ -1,4 +1,4 @@
-"""The terms of an explanation make its score, in every method."""
+"""The terms of an explanation determine its score, in every method."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def by_log_odds(terms, k):
     return 1 / (1 + np.exp(-sum(terms.get(name, 0) for name in names)))
 
 
-# How the terms of a method make its score, where they do; in any method they count its voters.
+# How the terms of a method determine its score, if they do; all methods count voters.
 MAKE_THE_SCORE = [
     (nl.MLkNN(), by_counts),
     (nl.LAMLkNN(random_state=0), by_counts),
@@ -48,7 +48,7 @@ MODELS = [repr(model) for model, _ in MAKE_THE_SCORE]
 
 
 @pytest.mark.parametrize(("model", "score"), MAKE_THE_SCORE, ids=MODELS)
-def test_terms_make_the_score(model, score):
+def test_terms_determine_the_score(model, score):
     data = nl.datasets.make_local_labels(200, 4, 7, random_state=0)
     model.fit(data.X, data.Y)
     for row in range(0, 200, 40):

@@ -1,4 +1,4 @@
-"""Fields: what a method declares is what its files hold."""
+"""Fields: the declarations of a method match its files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nearlabel.methods.registry import METHODS, estimator
 pytestmark = pytest.mark.engines
 
 
-def test_a_method_that_learns_and_does_not_say_what_cannot_be_defined():
+def test_a_learning_method_must_declare_its_fields():
     with pytest.raises(TypeError, match="Forgetful.*_learn.*stored"):
 
         class Forgetful(nl.MLkNN):
             def _learn(self, seen):
-                """Learns something else than its parent declares."""
+                """Learns something that its parent does not declare."""
 
 
 @pytest.mark.parametrize("declared", [(), (Integer("more", "more_"), Real("other", "other_"))])
@@ -36,7 +36,7 @@ def test_what_is_learned_and_what_is_declared_must_agree(declared, f6):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_file_holds_what_the_fields_declare(name, tmp_path):
+def test_a_file_contains_what_the_fields_declare(name, tmp_path):
     data = nl.datasets.make_local_labels(60, 3, 5, random_state=0)
     model = estimator(name, 4, random_state=0).fit(data.X, data.Y)
     model.save(tmp_path / "model")
@@ -61,7 +61,7 @@ def test_a_file_holds_what_the_fields_declare(name, tmp_path):
         (Numbers("cluster", "cluster_", "n", below="q"), np.array([0, 1, 2, 3]), "cluster.*3"),
     ],
 )
-def test_values_that_no_file_may_hold(field, value, message):
+def test_values_that_no_file_may_contain(field, value, message):
     class Model:
         pass
 
@@ -70,6 +70,6 @@ def test_values_that_no_file_may_hold(field, value, message):
 
 
 def test_the_hooks_are_at_most_ten():
-    """What the author of a method has to know; docs/architecture.md names them."""
+    """The author of a method has to know them; docs/architecture.md lists them."""
     assert len(HOOKS) <= 10
     assert all(hasattr(NeighborClassifier, name) for name in HOOKS)

@@ -1,4 +1,4 @@
-"""After `forget` and `compact`, no byte of a row is left: in memory, in pickles, in files."""
+"""After `forget` and `compact`, no byte of a row is left in memory, pickles or files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def texts(name):
     return name.encode(), name.encode("utf-32-le")
 
 
-# The bytes that would tell of the row: each number in 64 and 32 bits, and its ids.
+# The bytes that would reveal the row: each number in 64 and 32 bits, and its ids.
 TRACES = [one.astype(kind).tobytes() for one in SECRET[0] for kind in (np.float64, np.float32)]
 TRACES += [np.int64(NUMBER).tobytes(), str(NUMBER).encode(), *texts(NAME)]
 
@@ -50,7 +50,7 @@ def found_in(content):
 
 
 def reachable(thing):
-    """All that can be reached from a thing, but modules and classes, which are not its own."""
+    """All objects reachable from an object, except modules and classes."""
     seen, left = {}, [thing]
     while left:
         one = left.pop()
@@ -67,7 +67,7 @@ def reachable(thing):
 
 
 def memory(thing):
-    """The memory of all arrays and texts of a thing: with the room for more rows behind them."""
+    """The memory of all arrays and texts of an object, including spare capacity."""
     for one in reachable(thing):
         if isinstance(one, np.ndarray) and one.base is None and one.dtype != object:
             yield one.tobytes(order="A")
@@ -95,8 +95,8 @@ def assert_nothing_is_left(model, folder):
     while indices.base is not None:
         indices = indices.base
     assert Q - 1 not in indices
-    # The label stays, as a column without rows: the numbers of the others must not change. A name
-    # that tells of a row is taken away by a fit without it.
+    # The label remains as a column without rows: the numbers of the others must not change. A name
+    # that would reveal a row is removed by a new fit without it.
     assert model.label_names_.tolist() == NAMES
     assert any(text in pickle.dumps(model) for text in texts(NAMES[-1]))
 
@@ -170,7 +170,7 @@ def test_a_saved_file_has_no_forgotten_rows(tmp_path):
 
 
 def test_room_for_more_rows_is_empty():
-    """Memory that was freed before, which the room may be in, could hold a forgotten row."""
+    """Spare capacity may be in freed memory, which could contain a forgotten row."""
     grown = Grown(np.full((50, 3), 7.5)).added(np.full((1, 3), 7.5))
     assert not grown.array.base[51:].any()
     lists = NeighborLists(4, *np.ones((2, 50, 4), np.int32), np.full(50, 4))
@@ -180,7 +180,7 @@ def test_room_for_more_rows_is_empty():
 
 @pytest.fixture(autouse=True)
 def _freed_memory_is_full(monkeypatch):
-    """What `np.empty` gives has the row in it, as memory may have that was freed before."""
+    """Let `np.empty` return memory that contains the row, as freed memory may."""
     empty = np.empty
 
     def dirty(shape, dtype=float, **how):

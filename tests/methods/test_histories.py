@@ -1,4 +1,4 @@
-"""Any history of rows added, forgotten and relabelled ends in what a fresh fit gives."""
+"""After any history of added, forgotten and relabelled rows, a model equals a new fit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from model_lives import METHODS, STEPS, Life
 
 import nearlabel as nl
 
-# What a model of few rows warns of, and one that learns again.
+# Warnings about few rows, and about learning again.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:n_neighbors=:UserWarning",
     "ignore:the training rows were changed:UserWarning",
@@ -32,7 +32,7 @@ def assert_same_answers(life, model, fresh, queries, *, keeps):
     np.testing.assert_array_equal(mine, theirs)
     top = model.rank(queries, top=3)
     np.testing.assert_array_equal(top.labels, fresh.rank(queries, top=3).labels)
-    if not (keeps and isinstance(model, nl.PositivekNN)):  # whose cut is the one that was learned
+    if not (keeps and isinstance(model, nl.PositivekNN)):  # the learned threshold is kept
         if life.labels != "classes":
             wanted = fresh.predict_proba(queries)
             np.testing.assert_array_equal(model.predict_proba(queries), wanted)
@@ -90,7 +90,7 @@ def check_a_life(name, seed, steps, folder):
 @pytest.mark.parametrize("name", METHODS)
 @settings(phases=[Phase.generate], max_examples=min(3, 1 + settings().max_examples // 12))
 @given(history=HISTORIES)
-def test_any_history_ends_in_a_fresh_fit(name, history, tmp_path_factory):
+def test_any_history_equals_a_new_fit(name, history, tmp_path_factory):
     check_a_life(name, *history, tmp_path_factory.getbasetemp())
 
 

@@ -94,7 +94,7 @@ def test_labels_that_all_rows_carry_or_none(data):
     scores = model.label_scores(data.X).toarray()
     assert not scores[:, 1].any()
     assert (scores[:, 4] == 1).all()
-    # What does not vary tells nothing.
+    # Constant inputs are not informative.
     assert not model.label_weights_[:, [1, 4]].any()
     assert not model.label_weights_[[1, 4]].any()
     assert model.predict(data.X)[:, [1, 4]].tolist() == [[0, 1]] * 150
@@ -102,7 +102,7 @@ def test_labels_that_all_rows_carry_or_none(data):
     assert ((inside > 0) & (inside < 1)).all()
 
 
-def test_neighbors_speak_for_their_own_label(data):
+def test_neighbors_are_evidence_for_their_own_label(data):
     model = nl.IBLR(ridge=1.0).fit(data.X, data.Y)
     assert (np.diag(model.label_weights_) > 0).all()
 
@@ -188,7 +188,7 @@ def test_bad_parameters(data, parameters, error, message):
         ((1000, 10), 10**9, True, r"inputs.*IBLR.* 1,000 x 1,000,000,010 .*7,450.6 GiB"),
     ],
 )
-def test_sizes_that_cannot_be_are_refused_before_anything_is_searched(
+def test_impossible_sizes_are_refused_before_any_search(
     monkeypatch, shape, d, keep_features, message
 ):
     monkeypatch.setattr("nearlabel.common.validation.physical_memory", lambda: 2**36)
@@ -264,7 +264,7 @@ def test_left_out_scores_are_near_those_of_models_without_the_row(keep_features)
     rows = np.arange(60)
     found = model._left_out_scores(graph, X, rows).toarray()
     own = model._scores(graph, X).toarray()
-    # The regressions fitted again without each row, its neighbors and the others' as they were.
+    # Regressions fitted again without each row, with unchanged neighbors of all rows.
     inputs = neighbor_counts(graph, data.Y).toarray() / 5
     inputs = np.hstack([inputs, X]) if keep_features else inputs
     inputs = (inputs - inputs.mean(axis=0)) / inputs.std(axis=0)
@@ -274,6 +274,6 @@ def test_left_out_scores_are_near_those_of_models_without_the_row(keep_features)
         weights, intercepts = logistic_regressions(inputs[others], data.Y[others], 0.1)
         expected[row] = expit(weights @ inputs[row] + intercepts)
     assert abs(found - expected).max() < abs(own - expected).max() / 5
-    # Of a part of the rows nothing is known of the others.
+    # A part of the rows does not depend on the others.
     some = model._left_out_scores(graph.take(rows[:3]), X[:3], rows[:3]).toarray()
     np.testing.assert_array_equal(some, own[:3])

@@ -20,7 +20,7 @@ CENTERS = [[1 / 3, 2 / 3], [13 / 3, 3.1 / 3]]
 
 
 class TestWorkedExample:
-    """Two clusters of three rows, which would be joined as fewer than k + 1 = 4: not so here."""
+    """Two clusters of three rows; the limit of k + 1 = 4 rows is disabled here."""
 
     def test_centers(self, f6):
         X, Y, t = f6

@@ -194,7 +194,7 @@ def test_theta_of_a_row_does_not_depend_on_others():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     Y = (rng.random((300, 400)) < 0.01).astype(int)
-    Y[0] = 1  # one row with all labels makes its neighbors wide, and no others
+    Y[0] = 1  # one row with all labels affects only its neighbors
     model = nl.MallowskNN(n_neighbors=5).fit(X, Y)
     theta = model.theta(X)
     np.testing.assert_array_equal(theta, [model.theta(x[None])[0] for x in X])

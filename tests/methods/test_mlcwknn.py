@@ -22,7 +22,7 @@ pytestmark = pytest.mark.engines
 
 
 class TestWorkedExample:
-    """The six rows of the notes, every intermediate number."""
+    """The six-row worked example, with every intermediate number."""
 
     def test_gram_matrix_weights_and_conditions(self, f6):
         X, _, t = f6
@@ -76,7 +76,7 @@ def test_equals_the_literal_method(problem, is_sparse, metric):
     model = nl.MLCWkNN(n_neighbors=k, metric=metric).fit(form(X), form(Y))
     scores = model.label_scores(form(queries)).toarray()
     np.testing.assert_allclose(scores, np.array(expected, float), rtol=0, atol=1e-10)
-    # Where a label has just half of the weight, it is not predicted, whatever the rounding errors.
+    # A label with exactly half of the weight is not predicted, despite rounding errors.
     clear = [[v == 0.5 or abs(v - 0.5) > 1e-12 for v in row] for row in expected]
     decided = np.array([[v > 0.5 for v in row] for row in expected])
     predicted = model.predict(form(queries))
@@ -150,7 +150,7 @@ class TestProperties:
         assert shares.tolist() == [[0.75, 0.75]]
 
     def test_a_far_neighbor_on_the_other_side_outweighs_a_near_one(self):
-        # Departs from what is said of the method elsewhere, that its weights follow the distance.
+        # A later paper states that the weights follow the distance; they do not.
         X = np.array([[1.0, 0], [1.0, 0], [1.0, 0], [1.0, 0], [-3, 0]])
         weights, residuals = reconstruct(X, np.zeros((1, 2)), np.arange(5)[None])
         np.testing.assert_allclose(weights, [[3 / 16] * 4 + [1 / 4]], atol=1e-8)
@@ -218,7 +218,7 @@ def test_fewer_items_than_neighbors(f6):
 class TestFiles:
     @pytest.mark.parametrize("is_mapped", [False, True])
     @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-    def test_there_and_back(self, tmp_path, is_mapped, form):
+    def test_round_trip(self, tmp_path, is_mapped, form):
         data = nl.datasets.make_local_labels(80, 5, 7)
         X, queries = form(data.X * (data.X > 0)), form(data.X[:20] * 0.9)
         model = nl.MLCWkNN(n_neighbors=4, metric="cosine").fit(X, data.Y)
@@ -241,7 +241,7 @@ class TestFiles:
             ({"learned": {}}, "damaged.*labels"),
         ],
     )
-    def test_what_makes_no_sense_is_refused(self, tmp_path, f6, changed, reason):
+    def test_invalid_values_are_refused(self, tmp_path, f6, changed, reason):
         X, Y, _ = f6
         nl.MLCWkNN(n_neighbors=3).fit(X, Y).save(tmp_path / "model")
         tree, _ = read_tree(tmp_path / "model")
@@ -251,8 +251,8 @@ class TestFiles:
 
 
 def test_memory_follows_the_labels_present():
-    """No rows x labels, not even one byte each: that would be 1,000 MB here."""
-    # NumPy solves the small programs of many rows one after the other: fewer rows will do.
+    """Nothing of size rows x labels: even one byte each would be 1,000 MB here."""
+    # Fewer rows, since NumPy solves the small programs one after the other.
     n, q, k, d = (10_000, 100_000, 10, 8) if engine.core() else (500, 400_000, 10, 8)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))

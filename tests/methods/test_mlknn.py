@@ -20,7 +20,7 @@ pytestmark = pytest.mark.engines
 
 
 class TestWorkedExample:
-    """The six rows of the notes, every intermediate number."""
+    """The six-row worked example, with every intermediate number."""
 
     def test_neighbors_and_counts(self, f6):
         X, Y, t = f6
@@ -216,7 +216,7 @@ def test_smoothing_out_of_range(f6, smoothing):
 
 @pytest.mark.parametrize("widest", [5, 5000], ids=["even", "one row with 5000 labels"])
 def test_memory_follows_the_labels_present(widest):
-    """No rows x labels, not even one byte each: that would be 1,000 MB here."""
+    """Nothing of size rows x labels: even one byte each would be 1,000 MB here."""
     n, q, k = 10_000, 100_000, 10
     rng = np.random.default_rng(0)
     sizes = np.full(n, 5)

@@ -1,4 +1,4 @@
-"""Readers and writers at the same time: answers are of states that were there."""
+"""Concurrent readers and writers: every prediction belongs to an actual state."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _switching_all_the_time():
 
 @contextmanager
 def working(*works):
-    """Do some works over and over, each in a thread, until the block ends; none may fail."""
+    """Repeat some works in threads until the block ends; none may fail."""
     stop, errors = threading.Event(), []
 
     def repeat(work):
@@ -87,7 +87,7 @@ def edits(model, first=60, steps=24):
 
 @pytest.mark.parametrize("steps", [6, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", MODELS)
-def test_readers_see_only_states_that_were_there(name, steps):
+def test_readers_see_only_actual_states(name, steps):
     model = MODELS[name]().fit(X[:60], Y[:60])
     states = {key: {answer(model)} for key, answer in ANSWERS.items()}
     seen = {key: set() for key in ANSWERS}
@@ -113,7 +113,7 @@ def test_a_change_right_after_learning_again():
     wanted = nl.IBLR(4).fit(X[1:60], Y[1:60]).predict_proba(Q)
 
     class Impatient(ForkSafeLock):
-        """Lets another writer in as soon as it is free."""
+        """Lets another writer in as soon as the lock is free."""
 
         depth = 0
 
@@ -207,7 +207,7 @@ def test_another_search_while_others_read():
     assert seen == {wanted}
 
 
-def test_a_copy_that_searches_in_another_way_goes_its_own_way(tmp_path):
+def test_a_copy_with_a_different_search_is_independent(tmp_path):
     nl.MLkNN(4).fit(X[:60], Y[:60]).save(tmp_path / "model")
     one = nl.load(tmp_path / "model")
     two = copy.copy(one).search_with("exact")

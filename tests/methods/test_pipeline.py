@@ -37,7 +37,7 @@ def piped(method=None, **params):
 
 
 def assert_answers(model):
-    """All that the method has beyond scikit-learn, as by hand."""
+    """The methods beyond scikit-learn's give the same as by hand."""
     scaled, method = by_hand()
     assert model.rank(X).labels.tolist() == method.rank(scaled).labels.tolist()
     ours, theirs = model.label_scores(X), method.label_scores(scaled)
@@ -76,7 +76,7 @@ def test_keywords_with_metadata_routing():
 
 def test_keywords_of_a_search_for_parameters():
     search = GridSearchCV(piped(), {"mlknn__n_neighbors": [5]}, cv=2)
-    search.fit(X, Y, label_names=NAMES, ids=IDS)  # ids are cut into folds as the rows are
+    search.fit(X, Y, label_names=NAMES, ids=IDS)  # ids are split into folds like the rows
     assert_answers(search.best_estimator_)
 
 
@@ -146,7 +146,7 @@ def test_a_pipeline_that_was_not_fitted():
         piped().rank(X)
 
 
-def test_a_part_without_a_method_has_no_answers_of_one():
+def test_a_slice_without_a_method_has_no_predictions():
     pipeline = nl.make_pipeline(StandardScaler(), nl.MLkNN())
     for name in ("label_scores", "rank", "retrieve", "explain", "kneighbors"):
         assert hasattr(pipeline, name)

@@ -22,7 +22,7 @@ RATES = st.sampled_from([1e-6, 0.1, 1.0, 7.0, 1e6])
 
 
 class TestWorkedExample:
-    """The six rows of the notes: neighbors 2, 4 and 1 of the query."""
+    """The six-row worked example: neighbors 2, 4 and 1 of the query."""
 
     @pytest.mark.parametrize(
         ("rate", "probabilities"),
@@ -63,7 +63,7 @@ class TestWorkedExample:
 
 
 def left_out(X, Y, k, z):
-    """Scores of the training rows, each left out: its own labels count one less."""
+    """Leave-one-out scores of the training rows: their own labels count one less."""
     n, q = Y.shape
     scores = oracles.positive_scores(Y, *oracles.neighbors(X, k), z, k)
     for i in range(n):
@@ -101,7 +101,7 @@ def test_equals_the_literal_method(problem, rate, is_sparse):
     np.testing.assert_allclose(probabilities[~clear], 0.5, atol=1e-5)
 
 
-def test_a_single_label_has_its_absence_to_compare_with():
+def test_a_single_label_is_compared_with_its_absence():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     y = (np.sin(3 * X[:, 0]) * np.sin(3 * X[:, 1]) > 0).astype(int)
@@ -167,7 +167,7 @@ def made():
 
 
 class TestLimits:
-    """On distances of order 1, where the ends are reached within the rates that are accepted."""
+    """On distances of order 1, where accepted rates reach the limits."""
 
     def test_small_rates_count_and_break_ties_by_the_product_of_distances(self, made):
         X, Y, queries = made
@@ -192,7 +192,8 @@ class TestLimits:
         X, Y, queries = made
         model = nl.PositivekNN(n_neighbors=8, rate=1e6).fit(X, Y)
         graph = nl.neighbor_graph(X, 8, queries)
-        assert np.diff(graph.distances).min() > 1e-5  # no two tie, and exp(-10) of a term is little
+        # No ties, and further terms are smaller by a factor of exp(-10).
+        assert np.diff(graph.distances).min() > 1e-5
         ranked = model.rank(queries, top=6).labels
         for row in range(len(queries)):
             near = [
@@ -322,7 +323,7 @@ class TestAllRows:
         with pytest.raises(ValueError, match="graph .*79.*n_neighbors=80"):
             by_graph.scores_from_graph(nl.neighbor_graph(data.X, 79, data.X))
 
-    def test_blocks_and_what_does_not_fit(self, monkeypatch):
+    def test_blocks_and_input_that_does_not_fit(self, monkeypatch):
         data = nl.datasets.make_local_labels(90, 3, 5)
         model = nl.PositivekNN(n_neighbors=None).fit(data.X, data.Y)
         expected = model.rank(data.X, top=5), model.explain(data.X[0])
@@ -367,7 +368,7 @@ def test_parameters_changed_after_fit_wait_for_the_next_fit(f6):
 class TestFiles:
     @pytest.mark.parametrize("n_neighbors", [3, None])
     @pytest.mark.parametrize("empty", [False, True])
-    def test_there_and_back(self, tmp_path, n_neighbors, empty):
+    def test_round_trip(self, tmp_path, n_neighbors, empty):
         data = nl.datasets.make_local_labels(60, 3, 5)
         Y = data.Y * 0 if empty else data.Y
         model = nl.PositivekNN(n_neighbors=n_neighbors, random_state=3).fit(data.X, Y)
@@ -404,7 +405,7 @@ class TestFiles:
 
 
 def test_memory_follows_the_labels_present():
-    """No rows x labels, not even one byte each: that would be 400 MB in fit, 1,000 MB in all."""
+    """Nothing of size rows x labels: one byte each would be 400 MB in fit, 1,000 MB in total."""
     n, q, k = 10_000, 100_000, 10
     rng = np.random.default_rng(0)
     sizes = np.full(n, 5)

@@ -14,7 +14,7 @@ from nearlabel.methods import retrieval
 @pytest.mark.parametrize("widened", [12, 40, 1000])
 @pytest.mark.parametrize("change", [False, True])
 def test_more_neighbors_find_the_same_items(monkeypatch, widened, change):
-    """Labels of many items are looked for among more neighbors first, rare ones at all items."""
+    """Frequent labels are first searched among more neighbors, rare ones among all items."""
     random = np.random.default_rng(0)
     X, Y = random.integers(0, 4, (150, 3)), random.random((150, 4)) < [0.9, 0.5, 0.06, 0.01]
     queries, whole = random.integers(0, 4, (5, 3)), np.arange(150)
@@ -47,7 +47,7 @@ def far_carriers():
 
 @pytest.fixture
 def searched(monkeypatch):
-    """How many carriers were searched each time, where more than a few are not compared alone."""
+    """The number of carriers in each search, with a low limit for direct comparison."""
     counts, build = [], retrieval.build_index
     monkeypatch.setattr(retrieval, "_FEW_CELLS", 100)
     monkeypatch.setattr(retrieval, "_MANY_NEAR", 20)
@@ -93,7 +93,7 @@ def test_as_many_carriers_as_are_asked_for_or_all(searched, m):
 
 
 def test_carriers_by_another_search_or_by_given_distances(searched):
-    """A search from outside is not asked for more neighbors, nor is there one of distances."""
+    """An external search and given distances are not searched for more neighbors."""
     X, Y = far_carriers()
     D = cdist(X, X)
 

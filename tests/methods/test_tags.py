@@ -1,4 +1,4 @@
-"""Labels given as tags: the same model as of their 0/1 matrix, and answers in tags."""
+"""Labels given as tags: the same model as with their 0/1 matrix, and predictions in tags."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_row_with_an_unknown_tag_is_not_right():
     assert model.score([[0.0], [1.0]], [[1, 0], [0, 1]]) == 1
 
 
-def test_what_cannot_be_labels_at_all():
+def test_arguments_that_are_not_labels():
     for y in ("ab", iter([["a"], ["b"]])):
         with pytest.raises(TypeError, match=r"\by\b must be"):
             nl.MLkNN(1).fit([[0.0], [1.0]], y)
@@ -160,7 +160,7 @@ def test_a_matrix_of_labels_in_any_form():
     assert two.label_matrix(["no", "yes"]).toarray().ravel().tolist() == [0, 1]
 
 
-def test_label_names_say_which_labels_there_are():
+def test_label_names_define_the_labels():
     names = [*NAMES[::-1], "fog"]
     model = nl.MLkNN(5).fit(MADE.X, TAGS, label_names=names)
     assert model.label_names_.tolist() == names
@@ -189,7 +189,7 @@ def test_integers_as_tags_are_names_of_labels():
     assert all(type(tag) is int for row in model.predict(MADE.X) for tag in row)
 
 
-def test_weights_are_refused_with_a_sentence():
+def test_sample_weights_are_refused_with_one_sentence():
     for model in (nl.MLkNN(), nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [3]})):
         with pytest.raises(TypeError, match="sample_weight is not supported"):
             model.fit(MADE.X, TAGS, sample_weight=np.ones(120))
@@ -199,7 +199,7 @@ def test_weights_are_refused_with_a_sentence():
 
 @st.composite
 def tables(draw):
-    """Tags of rows: none, repeated, unusual texts, integers beside texts."""
+    """Tags of rows: none, repeated, unusual texts, integers mixed with texts."""
     texts = st.text(min_size=1, max_size=4)
     vocabulary = draw(st.lists(texts | st.integers(-3, 10**20), min_size=1))
     rows = draw(st.lists(st.lists(st.sampled_from(vocabulary), max_size=5), min_size=3))
@@ -260,7 +260,7 @@ def test_columns_of_labels_are_found_by_name(frame):
         nl.metrics.hamming_loss(Y, Y, label_names=["a", "b"])
 
 
-def test_what_has_no_order_is_refused():
+def test_unordered_sets_are_refused():
     for y in ({("a",), ("b", "z")}, {"a;b": 1, "c": 2}, frozenset({"a;b", "c"})):
         with pytest.raises(TypeError, match=r"\by\b.*order"):
             nl.MLkNN(1).fit([[0.0], [1.0]], y)

@@ -43,14 +43,14 @@ def test_cuts_are_the_best_of_scores_that_leave_each_row_out(problem, s):
 def test_every_algorithm(name, data, tmp_path):
     model = nl.LabelThresholds(estimator(name, 10, random_state=0)).fit(data.X[:300], data.Y[:300])
     decided = model.predict(data.X[300:])
-    # On the rows that the cuts were learnt from, no label is worse off than by the own decision.
+    # On the training rows, no label is worse than with the method's own decision.
     graph = nl.neighbor_graph(data.X[:300], 10)
     left_out = model.estimator_._left_out_scores(graph, data.X[:300], np.arange(300))
     truth = data.Y[:300].toarray().T
     own, cuts = (m._decide(left_out, graph).toarray().T for m in (model.estimator_, model))
     before, after = ([*map(oracles.f1_of, truth, sets)] for sets in (own, cuts))
     assert all(a <= b for a, b in zip(before, after, strict=True))
-    # BKNN has learnt such cuts by itself.
+    # BKNN learns such thresholds by itself.
     assert (sum(before) < sum(after)) == (name != "BalancedkNN")
     probabilities = model.predict_proba(data.X[300:])
     cut = np.isfinite(model.cuts_)
@@ -70,7 +70,7 @@ def test_rare_and_hopeless_labels_keep_the_decision_of_the_method(data):
     rng = np.random.default_rng(0)
     Y = np.column_stack([data.Y.toarray(), np.zeros((400, 2), int)])
     Y[:2, -2] = 1  # two rows carry it
-    Y[rng.permutation(400)[:12], -1] = 1  # anywhere, so that no neighbor tells
+    Y[rng.permutation(400)[:12], -1] = 1  # random, so that neighbors are not informative
     model = nl.LabelThresholds(nl.MLkNN()).fit(data.X, Y)
     assert np.isnan(model.cuts_[-2:]).all()
     np.testing.assert_array_equal(
@@ -120,7 +120,7 @@ def test_parameters_out_of_range(data, wrong, message):
         nl.LabelThresholds(**{"estimator": nl.MLkNN(), **wrong}).fit(data.X, data.Y)
 
 
-def test_a_class_of_a_user_is_not_written_as_ours(data, tmp_path):
+def test_a_user_class_is_not_saved_as_ours(data, tmp_path):
     class MLkNN(nl.MLkNN):
         pass
 

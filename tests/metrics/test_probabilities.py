@@ -56,7 +56,7 @@ def test_the_curve_is_that_of_scikit_learn():
 
 
 def test_a_worked_example():
-    """Two pairs at .8, of which one is right, and two at .1, of which none is."""
+    """Two pairs at .8, one of them correct, and two at .1, none correct."""
     Y, told = [[1, 0], [0, 0]], [[0.8, 0.1], [0.8, 0.1]]
     assert nl.metrics.calibration_error(Y, told) == pytest.approx((0.3 + 0.1) / 2)
     assert nl.metrics.calibration_error(Y, told, bins=1) == pytest.approx(0.45 - 0.25)

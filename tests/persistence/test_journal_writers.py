@@ -1,4 +1,4 @@
-"""Who may write to the journal of a model, and what an interrupt leaves of a change."""
+"""Who may write to the journal of a model, and what remains of an interrupted change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_shallow_copy_has_no_journal(path):
 
 
 @pytest.mark.parametrize("is_pipeline", [False, True])
-def test_a_closed_model_answers_and_takes_no_changes(path, made, is_pipeline):
+def test_a_closed_model_predicts_and_accepts_no_changes(path, made, is_pipeline):
     if is_pipeline:
         nl.save(nl.make_pipeline(MinMaxScaler(), nl.MLkNN(3)).fit(made.X, made.Y), path)
     with nl.load(path, journal=True) as model:
@@ -66,7 +66,7 @@ def test_a_closed_model_answers_and_takes_no_changes(path, made, is_pipeline):
     assert nl.load(path).ids_.tolist() == [*range(2, 40)]
 
 
-def test_closing_lets_others_write_also_after_an_error(path):
+def test_closing_allows_other_writers_also_after_an_error(path):
     with pytest.raises(ZeroDivisionError), nl.load(path, journal=True):
         raise ZeroDivisionError
     assert not journals.journal_path(path).exists()
@@ -140,7 +140,7 @@ def test_an_interrupt_at_any_line(path, made, change):
         finally:
             sys.settrace(None)
         assert are_alike(nl.load(path), model)
-        with suppress(OSError):  # it is to be loaded again: nothing was acknowledged
+        with suppress(OSError):  # must be loaded again: nothing was acknowledged
             model.forget(20)
         assert are_alike(nl.load(path), model)
         vars(model)["_journal"].close()

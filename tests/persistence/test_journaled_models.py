@@ -1,4 +1,4 @@
-"""Models with a journal: loading makes its changes again, saving makes an end of it."""
+"""Models with a journal: loading applies its changes, saving empties it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def made():
 
 @pytest.fixture(autouse=True)
 def replayed(monkeypatch):
-    """What models were told to do again; nothing is done."""
+    """Records the replayed changes without applying them."""
     changes = []
 
     def replay(_, change):
@@ -66,7 +66,7 @@ def test_changes_are_made_again(path, replayed, is_mapped):
         del model  # and others may write
 
 
-def test_saving_makes_an_end_of_the_journal(path, replayed, tmp_path, made):
+def test_saving_empties_the_journal(path, replayed, tmp_path, made):
     model = nl.load(path, journal=True)
     journal = learner(model)._journal
     journal.append({"number": 0})
@@ -93,7 +93,7 @@ def test_a_model_saves_by_its_own_method(tmp_path, made, replayed):
     assert replayed == []
 
 
-def test_another_model_takes_the_place_of_one_with_a_journal(path, replayed, made):
+def test_another_model_replaces_one_with_a_journal(path, replayed, made):
     model = nl.load(path, journal=True)
     learner(model)._journal.append({"number": 0})
     other = nl.BRkNN(n_neighbors=3).fit(made.X, made.Y)
@@ -106,7 +106,7 @@ def test_another_model_takes_the_place_of_one_with_a_journal(path, replayed, mad
     assert not journal_path(path).exists()
 
 
-def test_changes_that_make_no_sense(path):
+def test_invalid_changes(path):
     model = nl.load(path, journal=True)
     learner(model)._journal.append({"number": 0}, {"wrong": "place"})
     del model
@@ -115,7 +115,7 @@ def test_changes_that_make_no_sense(path):
             nl.load(path, journal=journal)
 
 
-def test_what_does_not_change_has_no_journal(tmp_path, made):
+def test_models_that_cannot_change_have_no_journal(tmp_path, made):
     path = tmp_path / "graph"
     nl.neighbor_graph(made.X, 3).save(path)
     with pytest.raises(TypeError, match="journal=True.*NeighborGraph"):
@@ -129,7 +129,7 @@ def test_what_does_not_change_has_no_journal(tmp_path, made):
 
 @pytest.mark.parametrize("journal", [False, True])
 def test_a_file_that_is_saved_anew_while_it_is_loaded(path, replayed, monkeypatch, journal):
-    """Between the file and its journal, a writer makes an end of the journal and goes on."""
+    """A writer empties the journal after the file was read, and continues."""
     writer = nl.load(path, journal=True)
     learner(writer)._journal.append({"number": 0})
     take_up = models._take_up_changes
@@ -149,7 +149,7 @@ def test_a_file_that_is_saved_anew_while_it_is_loaded(path, replayed, monkeypatc
     assert (getattr(learner(model), "_journal", None) is not None) == journal
 
 
-def test_a_journal_without_changes_goes_with_who_opened_it(path, replayed):
+def test_an_empty_journal_is_removed_on_close(path, replayed):
     with nl.load(path, journal=True) as model:
         assert journal_path(path).exists()
         with pytest.raises(BlockingIOError):

@@ -1,4 +1,4 @@
-"""Models with a journal whose process is killed: every acknowledged change is there."""
+"""Models with a journal in killed processes: every acknowledged change is there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import nearlabel as nl
 FIRST = np.random.default_rng(0).integers(-4, 5, (12, 2)) + 0.5
 FIRST_LABELS = np.random.default_rng(1).integers(0, 2, (12, 3))
 QUERIES = np.random.default_rng(2).normal(size=(5, 2))
-FOLD = 7  # changes after which the file is written anew
+FOLD = 7  # changes after which the file is rewritten
 
 # A plan that writer and test know: change number i is always the same.
 PLAN = """
@@ -91,7 +91,7 @@ exec(PLAN, plan)
 
 
 class Rows:
-    """The rows of a model after so many changes, in the order of their arrival."""
+    """The rows of a model after a number of changes, in order of arrival."""
 
     def __init__(self):
         self.X, self.Y = dict(enumerate(FIRST)), dict(enumerate(FIRST_LABELS))
@@ -110,7 +110,7 @@ class Rows:
         del self.X[one], self.Y[one]
 
     def after(self, number):
-        """What a model is that is fitted to them."""
+        """The content of a model fitted to them."""
         while self.done < number:
             plan["change"](self, self.done)
             self.done += 1
@@ -129,7 +129,7 @@ def killed_while_writing(server, path, fold, changes, seconds):
         int(said.get("done", said["ready"])) < int(said["ready"]) + changes
     ):
         said.update([server.stdout.readline().split()])
-        assert "killed" not in said  # it has failed by itself
+        assert "killed" not in said  # it failed without a kill
     time.sleep(seconds)
     os.kill(int(said["process"]), signal.SIGKILL)
     while "killed" not in said:
@@ -142,7 +142,7 @@ def killed_while_writing(server, path, fold, changes, seconds):
     ("kills", "fold"),
     [(8, FOLD), *(pytest.param(200, fold, marks=pytest.mark.slow) for fold in (1, FOLD, 50))],
 )
-def test_what_was_acknowledged_survives_a_kill(tmp_path, kills, fold):
+def test_acknowledged_changes_survive_a_kill(tmp_path, kills, fold):
     path = tmp_path / "model"
     nl.MLkNN(3).fit(FIRST, FIRST_LABELS).save(path)
     chance, known, rows = random.Random(kills), 0, Rows()
@@ -156,7 +156,7 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path, kills, fold):
                 warnings.filterwarnings("ignore", "(?s).*not written completely")
                 model = nl.load(path, mmap=chance.random() < 0.5)
             known = plan["changes_in"](model.history_)
-            assert done <= known <= done + 1  # what was in flight may be there
+            assert done <= known <= done + 1  # unacknowledged changes may be there
             fresh = rows.after(known)
             wanted = fresh.label_scores(QUERIES).toarray()
             np.testing.assert_array_equal(model.label_scores(QUERIES).toarray(), wanted)

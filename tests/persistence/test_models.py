@@ -1,4 +1,4 @@
-"""Model files: the same scores after a load, and a reason for every file that is refused."""
+"""Model files: the same scores after loading, and a clear error for every invalid file."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def assert_same(model, again, X):
 
 @pytest.mark.parametrize("y", ["sparse", "dense", "words", "booleans"])
 @pytest.mark.parametrize("X", ["dense", "float32", "integers", "sparse", "bytes", "truths"])
-def test_a_model_there_and_back(tmp_path, made, is_mapped, y, X):
+def test_a_model_round_trip(tmp_path, made, is_mapped, y, X):
     vectors = {
         "dense": made.X.astype(np.float64),
         "float32": made.X,
@@ -97,7 +97,7 @@ def test_a_mapped_model_is_not_copied(tmp_path, made, monkeypatch):
         while isinstance(base, np.ndarray):
             base = base.base
         assert isinstance(base, mmap.mmap)
-    assert model._items.index is None  # nothing is prepared before the first question
+    assert model._items.index is None  # nothing is prepared before the first prediction
 
 
 def test_mapped_vectors_are_checked_when_something_is_asked(tmp_path, made, monkeypatch):
@@ -179,7 +179,7 @@ def test_a_graph(tmp_path, made, is_mapped):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
-def test_every_method_there_and_back(tmp_path, made, estimator, is_mapped):
+def test_every_method_round_trip(tmp_path, made, estimator, is_mapped):
     model = clone(estimator).fit(made.X, made.Y, label_names=made.label_names)
     model.save(tmp_path / "model")
     inner = "estimator__" if hasattr(estimator, "estimator") else ""
@@ -220,7 +220,7 @@ def test_a_file_of_the_first_format(f6):
         assert again.predict_proba(query).round(6).tolist() == [[0.8, 0.294118, 0.048544, 0.951456]]
 
 
-def test_what_cannot_be_saved(tmp_path, made):
+def test_models_that_cannot_be_saved(tmp_path, made):
     def city_block(a, b):
         return float(np.abs(a - b).sum())
 
@@ -243,7 +243,7 @@ class Mine(nl.MLkNN):
     pass
 
 
-def test_what_could_not_be_loaded_again_is_not_saved(tmp_path, made):
+def test_models_that_could_not_be_loaded_are_not_saved(tmp_path, made):
     mine = Mine().fit(made.X, made.Y)
     for wrong in (mine, make_pipeline(MinMaxScaler().fit(made.X), mine)):
         with pytest.raises(TypeError, match="save.*class Mine"):
@@ -254,7 +254,7 @@ def test_what_could_not_be_loaded_again_is_not_saved(tmp_path, made):
 
 
 def test_a_scaler_of_another_scikit_learn(tmp_path, made):
-    """Only what is not usual is kept, so that older versions know all parameters."""
+    """Only non-default parameters are stored, so that older versions know all of them."""
     nl.save(MaxAbsScaler().fit(made.X), tmp_path / "scaler")
     tree, _ = read_tree(tmp_path / "scaler")
     assert tree["parameters"] == {}
@@ -283,7 +283,7 @@ WRONG = (
 @examples(200)  # of each estimator
 @given(data=st.data())
 def test_a_sealed_file_with_any_wrong_value_is_refused_or_right(tmp_path_factory, tree, data):
-    """Checksums stop accidents, not strangers: behind them everything is checked once more."""
+    """Checksums detect accidents, not attacks: everything is validated as well."""
     path = tmp_path_factory.mktemp("wrong") / "model"
     place = data.draw(st.sampled_from([place for place in paths(tree) if place]))
     wrong = data.draw(st.sampled_from(range(len(WRONG) + 1)))
@@ -330,7 +330,7 @@ def test_the_recall_of_the_search_is_kept(tmp_path, monkeypatch):
         {},
     ],
 )
-def test_searches_that_no_file_may_hold(search, tmp_path, made):
+def test_searches_that_no_file_may_contain(search, tmp_path, made):
     tree = nl.MLkNN(n_neighbors=3).fit(made.X, made.Y)._tree()
     write_tree(tmp_path / "model", {**tree, "search": search})
     with pytest.raises(nl.FileError, match="model .*damaged"):
@@ -338,7 +338,7 @@ def test_searches_that_no_file_may_hold(search, tmp_path, made):
 
 
 @pytest.mark.parametrize("recall", [{"value": 2, "standard_error": 0, "rows": 1, "k": 1}, 3, {}])
-def test_a_recall_that_no_file_may_hold(recall, tmp_path, made):
+def test_a_recall_that_no_file_may_contain(recall, tmp_path, made):
     tree = nl.MLkNN(n_neighbors=3).fit(made.X, made.Y)._tree()
     assert "search_recall" not in tree
     write_tree(tmp_path / "model", {**tree, "search_recall": recall})

@@ -176,7 +176,7 @@ def transformed(transformer, X):
 @pytest.mark.filterwarnings("ignore:Currently, when `keep_empty_feature", "ignore::RuntimeWarning")
 @pytest.mark.parametrize("is_mapped", [False, True])
 @pytest.mark.parametrize(("transformer", "X"), CASES, ids=lambda case: str(case)[:60])
-def test_there_and_back(transformer, X, is_mapped, tmp_path):
+def test_round_trip(transformer, X, is_mapped, tmp_path):
     transformer.fit(X)
     nl.save(transformer, tmp_path / "file")
     again = nl.load(tmp_path / "file", mmap=is_mapped)
@@ -316,7 +316,7 @@ def test_a_table_of_numbers_words_texts_and_gaps(columns, library, select, missi
     again = nl.load(tmp_path / "model")
     assert isinstance(again, nl.Pipeline)
     np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
-    # Columns are found by name, whatever their order and whatever is beside them.
+    # Columns are found by name, whatever their order and the other columns.
     other = frame[["text", "note", "made in", "color", "weight", "size"]]
     np.testing.assert_array_equal(again.predict_proba(other), model.predict_proba(frame))
     np.testing.assert_array_equal(again.rank(frame).labels, model.rank(frame).labels)
@@ -393,7 +393,7 @@ def also(X):
         ),
     ],
 )
-def test_what_cannot_be_stored_is_named_with_what_can(transformer, X, named, tmp_path):
+def test_unsupported_parts_are_named_with_supported_ones(transformer, X, named, tmp_path):
     transformer.fit(X)
     with pytest.raises(TypeError, match=named):
         nl.save(transformer, tmp_path / "file")
@@ -412,7 +412,7 @@ UNCOMMON = namedtuple("Uncommon", ["low", "high"])
         (MinMaxScaler(feature_range=UNCOMMON(0, 1)), NUMBERS, "MinMaxScaler.*'Uncommon'"),
     ],
 )
-def test_what_could_not_be_loaded_is_not_saved(transformer, X, named, tmp_path):
+def test_estimators_that_could_not_be_loaded_are_not_saved(transformer, X, named, tmp_path):
     transformer.fit(X)
     for model in (transformer, make_pipeline(transformer)):
         with pytest.raises((TypeError, ValueError), match=named):
@@ -447,7 +447,7 @@ def test_set_output_is_kept(library, tmp_path):
     np.testing.assert_array_equal(again.transform(NUMBERS), model.transform(NUMBERS))
 
 
-def test_what_fit_writes_to_is_not_kept(tmp_path):
+def test_caches_of_fit_are_not_stored(tmp_path):
     """A folder in which joblib keeps pickles must not come from a file."""
     model = make_pipeline(StandardScaler(), memory=str(tmp_path / "cache"), verbose=True)
     nl.save(model.fit(NUMBERS), tmp_path / "file")
@@ -463,7 +463,7 @@ def nested(depth):
     return model.fit(NUMBERS)
 
 
-def test_nesting_has_an_end(tmp_path):
+def test_nesting_is_limited(tmp_path):
     nl.save(nested(8), tmp_path / "file")
     again = nl.load(tmp_path / "file")
     np.testing.assert_array_equal(again.transform(NUMBERS), nested(8).transform(NUMBERS))
@@ -535,7 +535,7 @@ def test_infrequent_categories_are_those_of_the_file(tmp_path):
 
 NARROW = make_column_transformer((HashingVectorizer(n_features=8), 0), sparse_threshold=0)
 SLICES = ColumnTransformer([(f"s{at}", "passthrough", slice(0, None)) for at in range(20)])
-# What a file says of itself: a transformer, a place in its tree, what stands there, what is named.
+# A transformer, a place in its tree, the value there, and what the error names.
 HOSTILE = [
     (CountVectorizer(), TEXTS, ("parameters", "input"), "filename", "input='filename'"),
     (CountVectorizer(), TEXTS, ("parameters", "input"), "file", "input='file'"),
@@ -566,7 +566,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("transformer", "X", "place", "value", "named"), HOSTILE)
-def test_what_a_file_must_not_ask_for(transformer, X, place, value, named, tmp_path):
+def test_dangerous_values_in_a_file(transformer, X, place, value, named, tmp_path):
     nl.save(clone(transformer).fit(X), tmp_path / "file")
     tree, _ = read_tree(tmp_path / "file")
     node = tree
@@ -621,7 +621,7 @@ WRONG = (
 
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory):
-    """Pipelines of all kinds of transformers as they stand in files, each with data for them."""
+    """Stored pipelines with all kinds of transformers, each with suitable data."""
     path = tmp_path_factory.mktemp("trees") / "model"
     Y = np.eye(40, 3, dtype=int)
     Y[:, 2] = 1
@@ -629,7 +629,7 @@ def trees(tmp_path_factory):
     for transformer, X in CASES:
         made = transformed(clone(transformer).fit(X), X)
         if made.dtype.kind == "O" or not np.isfinite(made).all() or not made.size:
-            continue  # words, gaps or nothing at all is left, which a method does not take
+            continue  # words, missing values or no columns, which a method does not accept
         nl.save(make_pipeline(clone(transformer), nl.MLkNN(3)).fit(X, Y[: X.shape[0]]), path)
         found.append((read_tree(path)[0], X))
     return found
@@ -651,6 +651,6 @@ def test_a_sealed_file_with_any_wrong_value_is_refused_or_answers(tmp_path_facto
         return
     try:
         probabilities = model.predict_proba(X)
-    except (ValueError, TypeError, re.error):  # other features than the method's, say
+    except (ValueError, TypeError, re.error):  # for example, with wrong features
         return
     assert np.all((probabilities > 0) & (probabilities < 1))

@@ -1,4 +1,4 @@
-"""Files that earlier versions wrote are read, and the models in them answer as they did then."""
+"""Files of earlier versions are read, and their models predict as they did then."""
 
 import json
 from functools import reduce
@@ -24,12 +24,12 @@ def stored(name):
 
 
 @pytest.mark.parametrize("name", ANSWERS["models"])
-def test_a_stored_model_answers_as_it_did(name):
+def test_a_stored_model_predicts_as_before(name):
     answers, queries = ANSWERS["models"][name], QUERIES
     model = stored(name)
     if name == "Pipeline":
         queries, model = model[0].transform(queries), model[-1]
-    # The weights of a reconstruction come from equations that are solved: see the simplex.
+    # Reconstruction weights are solutions of equations: see test_simplex.py.
     close = 1e-12 if "MLCW" in name else 4e-16
     assert_allclose(model.label_scores(queries).toarray(), answers["scores"], rtol=close, atol=0)
     assert_allclose(model.predict_proba(queries), answers["probabilities"], rtol=close, atol=0)
@@ -62,16 +62,16 @@ def test_a_stored_graph_is_the_same():
     assert_array_equal(graph.distances, ANSWERS["graph"]["distances"])
 
 
-def test_a_stored_model_of_sparse_rows_answers_as_it_did():
+def test_a_stored_model_of_sparse_rows_predicts_as_before():
     scores = stored("sparse").label_scores(QUERIES).toarray()
     assert_allclose(scores, ANSWERS["sparse"], rtol=4e-16, atol=0)
 
 
-def test_a_stored_model_of_two_classes_answers_as_it_did():
+def test_a_stored_model_of_two_classes_predicts_as_before():
     assert stored("two-classes").predict(QUERIES).tolist() == ANSWERS["two classes"]
 
 
-def test_a_stored_model_without_vectors_answers_as_it_did():
+def test_a_stored_model_without_vectors_predicts_as_before():
     near = ANSWERS["queries graph"]
     graph = nl.NeighborGraph(near["indices"], near["distances"], n_base=40)
     scores = stored("graph-alone").scores_from_graph(graph).toarray()

@@ -1,4 +1,4 @@
-"""Regular expressions in model files: those that are kept take time in proportion to the text."""
+"""Regular expressions in model files: supported ones take time proportional to the text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COSTLY = [
 
 
 @pytest.mark.parametrize("pattern", USUAL)
-def test_usual_patterns_are_kept(pattern, tmp_path):
+def test_usual_patterns_are_supported(pattern, tmp_path):
     text = "sea-side, the sea; x #tag it's | 42"
     model = CountVectorizer(token_pattern=pattern).fit([text])
     nl.save(model, tmp_path / "file")
@@ -42,7 +42,7 @@ def test_usual_patterns_are_kept(pattern, tmp_path):
 
 
 @pytest.mark.parametrize("pattern", COSTLY)
-def test_others_are_not(pattern):
+def test_other_patterns_are_refused(pattern):
     assert not is_plain_pattern(pattern)
 
 
@@ -52,7 +52,7 @@ PARTS = st.sampled_from(
 
 
 @given(parts=st.lists(PARTS, min_size=1, max_size=6))
-def test_what_is_kept_compiles_and_is_quick(parts):
+def test_supported_patterns_compile_and_are_fast(parts):
     pattern = "".join(parts)
     if not is_plain_pattern(pattern):
         return
@@ -71,7 +71,7 @@ def test_what_is_kept_compiles_and_is_quick(parts):
         (HashingVectorizer(n_features=2**25), "HashingVectorizer's n_features=33554432"),
     ],
 )
-def test_what_could_not_be_loaded_is_not_saved(vectorizer, named, tmp_path):
+def test_estimators_that_could_not_be_loaded_are_not_saved(vectorizer, named, tmp_path):
     with pytest.raises(ValueError, match=named):
         nl.save(vectorizer.fit(["aa aa"]), tmp_path / "file")
     assert not list(tmp_path.iterdir())

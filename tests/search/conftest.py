@@ -11,7 +11,7 @@ from nearlabel.search.approximate import probe_counts as plans
 
 @pytest.fixture(scope="module")
 def small_lists():
-    """Lists for few rows already, whose recall is measured on few, and a pass where it helps."""
+    """Use lists for few rows, measure recall on few rows, and use the pass if it helps."""
     few = {"_ROWS_TUNED": 16, "ROWS_MEASURED": 32, "_PASS_COST": 0.01}
     with (
         mock.patch.object(lists, "_FEWEST", 64),

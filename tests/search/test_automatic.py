@@ -1,4 +1,4 @@
-"""Which search is taken, and that estimators and experiments work with it."""
+"""The choice of a search, and its use in estimators and experiments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def some_data(n=400, d=5, q=4):
     return X, Y
 
 
-def test_auto_takes_lists_from_a_fixed_work_on():
+def test_auto_uses_lists_above_a_fixed_amount_of_work():
     X, _ = some_data()
     n, d = X.shape
     for most, is_exact in ((n * n * d, True), (n * n * d - 1, False)):
@@ -40,7 +40,7 @@ def test_auto_takes_lists_from_a_fixed_work_on():
                 assert (ours.recall is None) == is_exact
 
 
-def test_auto_is_exact_where_neighbors_are_no_small_part_of_the_rows():
+def test_auto_is_exact_if_neighbors_are_a_large_part_of_the_rows():
     X, _ = some_data()
     with mock.patch.object(choice, "MOST_WORK", 0):
         index = build_index(X, "euclidean", "auto")
@@ -51,7 +51,7 @@ def test_auto_is_exact_where_neighbors_are_no_small_part_of_the_rows():
         assert_same(copied.graph(5), index.graph(5))
 
 
-def test_the_work_of_auto_is_that_of_its_documents():
+def test_the_limit_of_auto_is_the_documented_one():
     assert choice.MOST_WORK == 10**13
     wide = np.lib.stride_tricks.as_strided(np.zeros(1), (280_000, 128), (0, 0))
     assert choice.takes_lists(wide, 100)
@@ -162,7 +162,7 @@ def test_hiding_rows_of_an_approximate_graph():
         built.append(kept)
         return build_index(kept, "euclidean", InvertedLists(1.0))
 
-    # All is found: then it is what a search of the kept rows finds.
+    # If everything is found, it equals a search of the kept rows.
     for searched in (6, 30):
         graph = neighbor_graph(X, searched, search=InvertedLists(1.0))
         parts = restrict(graph, X, keep, 6, build)
@@ -187,7 +187,7 @@ def test_hiding_rows_of_an_approximate_graph():
 
 
 def test_short_rows_are_topped_up_in_the_order_of_their_own_distances():
-    """The search of few rows may be exact, and float32 would make ties of its distances."""
+    """The search of few rows may be exact, and its distances could tie in float32."""
     X = np.arange(200)[:, None] // 5 + 1e-9 * np.random.default_rng(0).normal(size=(200, 1))
     keep = np.arange(200) % 2 == 0
     for first, second in ((InvertedLists(1.0), "exact"), ("exact", InvertedLists(1.0))):

@@ -68,7 +68,7 @@ def test_every_state_stays_what_it_was(history, form, form_of_new):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_two_stores_that_grow_from_one_do_not_meet(form):
+def test_two_stores_that_grow_from_one_are_independent(form):
     store = VectorStore(form(np.zeros((2, 2))), ["a", "b"])
     one = store.added(form(np.ones((1, 2))), ["c"])
     other = store.added(form(np.full((1, 2), 2.0)), ["d"])
@@ -108,7 +108,7 @@ def test_rows_stay_exact_where_the_type_of_the_first_is_too_narrow(form):
     assert dense(whole.added(form(np.full((1, 2), 0.5))).vectors)[:, 0].tolist() == [1, 0.5]
 
 
-def test_ids_are_given_or_counted_and_not_given_twice():
+def test_ids_are_given_or_counted_and_unique():
     store = VectorStore(np.zeros((2, 1)), ids=[7, 3]).added(np.zeros((2, 1)))
     assert store.ids.tolist() == [7, 3, 8, 9]
     assert store.rows_of([9, 7]).tolist() == [3, 0]
@@ -119,7 +119,7 @@ def test_ids_are_given_or_counted_and_not_given_twice():
         store.rows_of([5])
 
 
-def test_ids_that_were_counted_never_come_again_unless_they_are_given():
+def test_counted_ids_are_not_reused_unless_given():
     store = VectorStore(np.zeros((3, 1))).removed(np.array([2]))
     longer = store.added(np.zeros((1, 1)))
     assert longer.ids.tolist() == [0, 1, 2, 3]

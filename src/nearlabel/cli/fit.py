@@ -83,14 +83,14 @@ def fit(
     check_target("--output", output, data)
     learning.check_options(k=k != _USUAL_K, searching=searching)
     if best and clustering.cluster is not None:
-        raise ValueError("--best: not with --cluster, which fits one method")
+        raise ValueError("--best cannot be used with --cluster, which fits one method")
     in_blocks = clustering.blocks(data)
     items = in_blocks
     if items is None:
         learners = ["BlendedNeighbors" if best else learning.algorithm]
         items = preparation.load(reading, data, learners, part, searching.jobs)
     elif preparation.scale is not None or preparation.impute != "none":
-        raise ValueError("--scale, --impute: blocks are taken as they are; leave it out")
+        raise ValueError("--scale and --impute cannot be used with blocks of vectors")
     else:
         preparation = replace(preparation, scale="none")
     learning = learning.of(items)

@@ -1,6 +1,6 @@
-"""The same learner on a cluster: graphs, fits and answers by blocks of rows, on Dask.
+"""Learning on a Dask cluster: graphs, fits and predictions by blocks of rows.
 
-The public names stand in the stub beside this file and load on first use.
+The public names are listed in the stub next to this file and loaded on first use.
 """
 
 from nearlabel.common.lazy import lazy_attributes

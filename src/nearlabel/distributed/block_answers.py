@@ -1,6 +1,6 @@
-"""Answers of a fitted model to queries in blocks, by the workers of a cluster.
+"""Predictions of a fitted model for blocks of queries, by the workers of a cluster.
 
-Every worker maps the file of the model, and answers as it would in one process.
+Every worker maps the model file into memory. The results are the same as in one process.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ def rank(
     folder: Any = None,
     progress: Progress | None = None,
 ) -> RankedLabels:
-    """Rank the labels of rows in blocks: what the model's own `rank` gives.
+    """Rank the labels of rows in blocks, with the same result as the model's own `rank`.
 
     Parameters
     ----------
     model : fitted estimator or Pipeline
         It is written to a file, which the workers map into memory.
     X, client, folder, progress
-        As in `nearlabel.distributed.neighbor_graph`; the folder is left as it was, but for blocks
-        that are written from a Dask array, Parquet files or a matrix.
+        As in `nearlabel.distributed.neighbor_graph`. Only the blocks of a Dask array, of Parquet
+        files or of a matrix remain in the folder.
     top : int, default=10
-        How many labels; all of them if there are fewer.
+        Number of labels; all of them if there are fewer.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def rank(
 def predict(
     model: Any, X: Any, client: Any = None, *, folder: Any = None, progress: Progress | None = None
 ) -> Any:
-    """Decide the labels of rows in blocks: what the model's own `predict` gives.
+    """Predict the labels of rows in blocks, with the same result as the model's own `predict`.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def predict(
 
     Returns
     -------
-    As `predict` of the model.
+    As from the `predict` of the model.
     """
     with _answering(model, X, client, folder) as run:
         parts = run(decide_block, (), progress)
@@ -92,7 +92,7 @@ def evaluate(
     folder: Any = None,
     progress: Progress | None = None,
 ) -> dict[str, float]:
-    """Compute all metrics of a model on rows in blocks, as exact sums over these.
+    """Compute all metrics of a model on rows in blocks, as exact sums over the blocks.
 
     Parameters
     ----------
@@ -105,8 +105,8 @@ def evaluate(
     Returns
     -------
     dict of str to float
-        As `nearlabel.metrics.evaluate` gives, without macro_average_precision and macro_auc: how
-        labels rank all rows is no sum over rows.
+        As from `nearlabel.metrics.evaluate`, without macro_average_precision and macro_auc, which
+        rank all rows for each label and so are not sums over rows.
     """
     convention_named(convention)
     at = check_integer(at, "at", low=1)
@@ -119,7 +119,7 @@ def evaluate(
 
 
 class _Run:
-    """Calls for each block of queries."""
+    """Calls a function for each block of queries."""
 
     def __init__(self, place: Workspace, blocks: VectorBlocks, path: str) -> None:
         self.place, self.n, self._blocks, self._path = place, len(blocks), blocks, path
@@ -147,13 +147,13 @@ def _answering(model: Any, X: Any, client: Any, folder: Any) -> Iterator[_Run]:
 
 
 def rank_block(path: str, block: VectorBlocks, top: int) -> tuple[Array, Array]:
-    """The best labels of the rows of a block; for workers."""
+    """The top labels of the rows of a block; runs on workers."""
     ranked = _model(path).rank(_rows(block), top)
     return ranked.labels, ranked.scores
 
 
 def decide_block(path: str, block: VectorBlocks) -> Csr:
-    """The label sets of the rows of a block; for workers."""
+    """The predicted label sets of the rows of a block; runs on workers."""
     model, X = _prepared(path, block)
     decided: dict[int, Csr] = {}
 
@@ -167,7 +167,7 @@ def decide_block(path: str, block: VectorBlocks) -> Csr:
 def measure_block(
     path: str, block: VectorBlocks, truth: LabelFiles, convention: str, at: int
 ) -> MetricSums:
-    """What the metrics of the rows of a block add up to; for workers."""
+    """The sums of the metrics over the rows of a block; runs on workers."""
     model, X = _prepared(path, block)
     first, sums = block.blocks[0].start, dict[int, MetricSums]()
 
@@ -185,7 +185,7 @@ def _rows(block: VectorBlocks) -> Array:
 
 
 def _prepared(path: str, block: VectorBlocks) -> tuple[Any, Any]:
-    """The model itself, and the rows of a block as its pipeline prepares them."""
+    """The model without its pipeline, and the rows of a block as transformed by the pipeline."""
     model, X = _model(path), _rows(block)
     if hasattr(model, "steps"):
         X = model[:-1].transform(X)
@@ -202,6 +202,6 @@ def _last(model: Any) -> Any:
 
 
 def _in_memory(y: Any) -> Any:
-    """Labels in a form that a model reads."""
+    """Labels in a form that a model accepts."""
     in_blocks = hasattr(y, "to_delayed") or isinstance(y, str | os.PathLike)
     return read_labels(y).matrix if in_blocks else y

@@ -1,4 +1,4 @@
-"""Neighbor graphs of rows in blocks: every two blocks are compared once, by some worker."""
+"""Neighbor graphs of rows in blocks: each pair of blocks is compared once, by any worker."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from nearlabel.distributed.workspaces import Workspace, data_mark, working
 from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.search import InvertedLists, check_metric, is_precomputed
 
-_MOST_ROUNDS = 3  # of calls that came too late and are made again
+_MOST_ROUNDS = 3  # of calls that are repeated because a late one replaced their results
 
 
 @dataclass(frozen=True)
 class BlockGraph:
-    """The k nearest base rows of each row, in block files.
+    """The k nearest base rows of each row, in one pair of files per block.
 
     Attributes
     ----------
     files : tuple of pairs of str
         The ``.npy`` files of each block: indices and distances, of shape (rows, k).
     sizes : tuple of int
-        Rows of each block.
+        Number of rows of each block.
     n_base : int
         Number of rows that were searched.
     k : int
     recall : Recall or None
-        For an approximate search, how much it finds.
+        The estimated recall of an approximate search.
     temporary : TemporaryDirectory or None
-        The folder of the files, where it goes with the graph.
+        The folder of the files if it is deleted with the graph.
     """
 
     files: tuple[tuple[str, str], ...]
@@ -74,13 +74,13 @@ class BlockGraph:
         return self._array(1)
 
     def blocks(self) -> Iterator[NeighborGraph]:
-        """Yield the graph of each block, mapped from its files."""
+        """Yield the graph of each block, memory-mapped from its files."""
         for pair in self.files:
             indices, distances = (np.load(path, mmap_mode="r") for path in pair)
             yield NeighborGraph.unchecked(indices, distances, self.n_base, self.recall)
 
     def load(self) -> NeighborGraph:
-        """The graph of all rows in the memory of this process."""
+        """Load the graph of all rows into the memory of this process."""
         shape = len(self), self.k
         check_dense_size("the graph", shape, 16, "indices and distances, which are Dask arrays")
         parts = [(block.indices, block.distances) for block in self.blocks()]
@@ -108,32 +108,35 @@ def neighbor_graph(
     folder: Any = None,
     progress: Progress | None = None,
 ) -> BlockGraph:
-    """Find the k nearest rows of X for each row, by the workers of a Dask cluster.
+    """Find the k nearest rows of X for each row on a Dask cluster.
 
-    The graph is that of `nearlabel.neighbor_graph`, to the last bit, whatever the blocks, the
-    number of workers, and how many of them die on the way.
+    The graph equals that of `nearlabel.neighbor_graph` bit for bit, whatever the block sizes and
+    the number of workers, and even if workers die during the run.
 
     Parameters
     ----------
     X : Dask array, folder of blocks, or matrix, shape (n, d)
-        A folder of ``.npy`` or Parquet files that all workers see, one block each, in the order of
-        the numbers in their names. Chunks of a Dask array, and Parquet files, are written to
-        `folder` first; so is a matrix in memory.
+        A folder must be readable by all workers and contain ``.npy`` or Parquet files, one per
+        block, which are taken in the order of the numbers in their names. A Dask array, Parquet
+        files and a matrix in memory are first written to `folder` as blocks.
     k : int
-        Neighbors of each row: from 1 to n, without queries to n - 1.
+        Number of neighbors of each row: from 1 to n, or to n - 1 without queries.
     client : dask.distributed.Client, or str, optional
-        The cluster, or the address of its scheduler; by default the current client, or else
-        workers of this machine, one per core.
+        A client of the cluster, or the address of its scheduler. By default the current client if
+        there is one, else workers on this machine, one per core.
     queries : as X, shape (m, d), optional
-        By default each row of X is searched among the others.
+        Rows to find the neighbors of. By default the rows of X, each of which is not its own
+        neighbor.
     metric, search
-        As in `nearlabel.neighbor_graph`, but no search from outside, and no "precomputed".
+        As in `nearlabel.neighbor_graph`, except for search indexes of other libraries and
+        metric="precomputed".
     folder : path, optional
-        Where the graph is written, and all on the way: a folder that all workers see. A run that
-        was stopped goes on from what it holds. By default a temporary folder of this machine,
-        which lives as long as the graph.
+        Folder for the graph and all intermediate files; all workers must share it. An interrupted
+        run continues from the files in it. By default a temporary folder on this machine, which
+        is deleted with the graph.
     progress : callable, optional
-        Called with (rows done, rows in all), where pairs of rows are told as rows.
+        Called with (rows done, total number of rows); compared pairs of rows are converted to
+        rows.
 
     Returns
     -------
@@ -163,10 +166,12 @@ def graph_of(
     search: Any,
     progress: Progress | None,
 ) -> BlockGraph:
-    """The graph of blocks whose files are there; see `neighbor_graph`."""
+    """The graph of blocks that are already in files; see `neighbor_graph`."""
     check_metric(metric)
     if is_precomputed(metric):
-        raise ValueError("metric='precomputed': a cluster measures distances by itself")
+        raise ValueError(
+            "metric must not be 'precomputed' on a cluster, which computes distances from X"
+        )
     if queries is not None and queries.width != blocks.width:
         raise ValueError(
             f"queries must have as many features as X: {blocks.width}; got {queries.width}"
@@ -238,7 +243,7 @@ def _compared(
     target: Path,
     progress: Progress | None,
 ) -> BlockGraph:
-    """The exact graph: pairs of blocks, and the lists of each merged one after the other."""
+    """The exact graph: pairs of blocks are compared, and the lists of each block merged."""
     base, asking = blocks.blocks, (blocks if queries is None else queries).blocks
     how = Comparing(k, metric, len(blocks), len(base))
     lists = [str(target / f"lists-{number:06}") for number in range(len(asking))]
@@ -256,7 +261,7 @@ def _compared(
         if all(run_calls(place.client, finish, calls)):
             break
     else:
-        raise RuntimeError(f"another process writes to {target} at the same time")
+        raise RuntimeError(f"folder: another process writes to {target} at the same time")
     for path in lists:
         Path(path).unlink()
     if progress is not None:
@@ -272,7 +277,7 @@ def _compare_all(
     how: Comparing,
     progress: Progress | None,
 ) -> None:
-    """Compare each block with itself, and each two of them once, where that is not known."""
+    """Compare each block with itself, and each pair of blocks once, unless already done."""
     rows, count = [block.rows for block in blocks.blocks], len(blocks.blocks)
     sides = [Side(number, path) for number, path in enumerate(lists)]
     alone = [number for number in range(count) if not known[number, number]]
@@ -300,7 +305,7 @@ def _compare_all(
 
 
 def _rounds(count: int) -> list[tuple[int, int]]:
-    """All pairs of so many blocks, those that can be compared at the same time side by side."""
+    """All pairs of blocks, with pairs that can be compared at the same time next to each other."""
     even = count + count % 2
     pairs = []
     for turn in range(even - 1):
@@ -321,7 +326,7 @@ def _ask_all(
     how: Comparing,
     progress: Progress | None,
 ) -> None:
-    """Compare each block of queries with each of the base, where that is not known."""
+    """Compare each block of queries with each base block, unless already done."""
     base, asking = blocks.blocks, queries.blocks
     kind = np.result_type(blocks.dtype, queries.dtype)
     pairs = [(a, b) for b in range(len(base)) for a in range(len(asking)) if not known[a, b]]

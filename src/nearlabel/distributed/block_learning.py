@@ -1,4 +1,4 @@
-"""A fit on a cluster: the graph and what is counted on it by blocks, the model an ordinary one."""
+"""Fitting on a cluster: the graph and its counts by blocks, the model an ordinary one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.training_sources import Neighborhood
 from nearlabel.search import InvertedLists
 
-_NEIGHBORS_AT_ONCE = 2**19  # whose labels are read together
-_PARTS_AT_ONCE = 8  # of a tree, that are joined by one call
+_NEIGHBORS_AT_ONCE = 2**19  # neighbors with labels that are read together
+_PARTS_AT_ONCE = 8  # partial counts joined by one call, in a tree
 
 
 def fit(
@@ -40,28 +40,29 @@ def fit(
     folder: Any = None,
     progress: Progress | None = None,
 ) -> Any:
-    """Fit an estimator to rows in blocks, by the workers of a Dask cluster.
+    """Fit an estimator to rows in blocks on a Dask cluster.
 
-    The estimator is then what its own `fit` would have made of the same rows: it has the same
-    neighbors, counts and answers.
+    The fitted estimator has the same neighbors, counts and predictions as after its own `fit` on
+    the same rows.
 
     Parameters
     ----------
-    estimator : estimator of nearlabel that reads neighbors
-        Of `MLkNN` and `DMLkNN` blocks are counted apart; `BRkNN`, `MallowskNN` and `MLCWkNN` learn
-        nothing, and `PositivekNN` from a sample. What others learn from the neighbors of all rows
-        is learned by this process.
+    estimator : nearlabel estimator that uses a neighbor graph
+        `MLkNN` and `DMLkNN` count their blocks on the workers. `BRkNN`, `MallowskNN` and `MLCWkNN`
+        have nothing to learn from the graph, and `PositivekNN` learns from a sample. The other
+        estimators learn from the neighbors of all rows in this process.
     X, client, progress
         As in `nearlabel.distributed.neighbor_graph`.
     y : labels as in the `fit` of estimators, Dask array of 0 and 1, or folder of blocks
-        Files of 0 and 1, ``.npy`` or Parquet, or ``.npz`` files of `scipy.sparse.save_npz`. Their
-        rows are those of X, in the same order, in blocks of any size.
+        Blocks are ``.npy`` or Parquet files of 0 and 1, or ``.npz`` files from
+        `scipy.sparse.save_npz`. Their rows are in the order of X, in blocks of any size.
     label_names, ids, separator
         As in the `fit` of estimators.
     folder : path, optional
-        A folder that all workers see, for the graph and for the vectors as one file: the model
-        maps it, so that they need not fit into memory. A run that was stopped goes on from what it
-        holds. By default a temporary folder of this machine, and the vectors are in memory.
+        Folder for the graph and for the vectors in one file; all workers must share it. The model
+        maps that file, so that the vectors need not fit into memory. An interrupted run continues
+        from the files in the folder. By default a temporary folder on this machine; the vectors
+        are then in memory.
 
     Returns
     -------
@@ -69,8 +70,8 @@ def fit(
     """
     if not isinstance(estimator, NeighborClassifier) or not estimator.needs.graph:
         raise TypeError(
-            "estimator must be one of nearlabel that reads neighbors, such as MLkNN(); got "
-            f"{type(estimator).__name__}, which cannot be fitted by blocks"
+            "estimator must be a nearlabel estimator that uses a neighbor graph, such as MLkNN(); "
+            f"got {type(estimator).__name__}, which cannot be fitted by blocks"
         )
     estimator.check_parameters()
     labels = read_labels(y, label_names, separator)
@@ -137,7 +138,7 @@ def _counted(
     kind: type[BlockCounts],
     progress: Progress | None,
 ) -> Any:
-    """What is counted on the blocks of a graph, joined in a tree."""
+    """The counts of all blocks of a graph, joined in a tree."""
     client, stored = place.client, place.labels(labels.matrix)
     starts = np.cumsum([0, *graph.sizes]).tolist()
     leaves = parts = [
@@ -156,7 +157,7 @@ def _counted(
 def count_block(
     kind: type[BlockCounts], labels: LabelFiles, n: int, indices: str, start: int
 ) -> Any:
-    """Count the rows of a block of a graph, whose first is the row `start`; for workers."""
+    """Count the rows of a block of a graph that begins with row `start`; runs on workers."""
     near: Array = np.load(indices, mmap_mode="r")
     m, k = near.shape
     counts = kind(labels.totals(), n, k)
@@ -175,5 +176,5 @@ def count_block(
 
 
 def join_counts(kind: type[BlockCounts], parts: Sequence[Any]) -> Any:
-    """Join what was counted on some blocks; for workers."""
+    """Join the counts of some blocks; runs on workers."""
     return kind.joined(parts)

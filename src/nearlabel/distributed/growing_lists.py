@@ -1,9 +1,8 @@
-"""The neighbors that rows of a block have found so far, in a file that grows by one block after
-the other.
+"""The nearest neighbors found so far for the rows of a block, in a file updated block by block.
 
-A file says which blocks its rows were compared with, and is replaced as a whole. So a call that is
-made again changes nothing, one that comes too late is noticed, and a run that was stopped goes on
-from the files that are there.
+A file records the blocks that its rows were compared with, and is replaced atomically. So a
+repeated call changes nothing, a late call is noticed, and an interrupted run continues from the
+existing files.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from nearlabel.search.exact.merged_lists import merged_lists
 
 @dataclass(frozen=True)
 class Comparing:
-    """How blocks are compared: the same for all of them."""
+    """How blocks are compared; the same for all blocks."""
 
     k: int
     metric: Any
@@ -43,12 +42,12 @@ class Side:
     """One of two blocks that are compared."""
 
     number: int  # among the base blocks, or among those of the queries
-    lists: str | None  # where its lists are; None where its rows look for nothing
+    lists: str | None  # path of its lists; None if its rows are not searched for
 
 
 @dataclass
 class Lists:
-    """The nearest rows of each row of a block; behind the last one -1, infinitely far away."""
+    """The nearest rows of each row of a block, padded with -1 at infinite distance."""
 
     seen: Array  # (n_blocks,): base blocks that its rows were compared with
     rows: Array  # (m, k)
@@ -56,14 +55,14 @@ class Lists:
 
     @classmethod
     def read(cls, path: str, m: int, how: Comparing) -> Lists:
-        """The lists in a file, empty ones where there is none yet."""
+        """The lists in a file, or empty lists if there is no file yet."""
         if Path(path).exists():
             return cls(*read_arrays(path, 3))
         rows = np.full((m, how.k), -1, index_type(how.n_base))
         return cls(np.zeros(how.n_blocks, bool), rows, np.full((m, how.k), np.inf))
 
     def add(self, places: Array, distances: Floats, offset: int) -> None:
-        """Add neighbors by their places, of which the first is of the row `offset`."""
+        """Add neighbors given by place; place 0 is row `offset`."""
         new = np.ascontiguousarray(places), np.ascontiguousarray(distances)
         self.rows, self.distances = merged_lists(self.rows, self.distances, *new, offset)
 
@@ -74,7 +73,7 @@ def seen_blocks(path: str, n_blocks: int) -> Array:
 
 
 def compare_within(side: Side, block: VectorBlocks, how: Comparing) -> None:
-    """Compare the rows of a block with each other; for workers."""
+    """Compare the rows of a block with each other; runs on workers."""
     assert side.lists is not None
     lists = Lists.read(side.lists, block.blocks[0].rows, how)
     if lists.seen[side.number]:
@@ -89,7 +88,7 @@ def compare_within(side: Side, block: VectorBlocks, how: Comparing) -> None:
 
 
 def compare_between(sides: Sequence[Side], both: VectorBlocks, how: Comparing) -> None:
-    """Compare the rows of two blocks, the products computed once for both; for workers."""
+    """Compare the rows of two blocks, with one product for both directions; runs on workers."""
     first, second = both.blocks
     lists: list[Lists | None] = []
     for side, other, block in zip(sides, reversed(sides), both.blocks, strict=True):
@@ -120,9 +119,12 @@ def compare_between(sides: Sequence[Side], both: VectorBlocks, how: Comparing) -
 
 
 def finish(lists: str, indices: str, distances: str) -> bool:
-    """Write complete lists as arrays of a graph; for workers. Says whether they are complete."""
+    """Write complete lists as arrays of a graph; return whether they are complete.
+
+    Runs on workers.
+    """
     found = Lists(*read_arrays(lists, 3))
-    if not found.seen.all():  # a call that came too late has replaced them
+    if not found.seen.all():  # a late call has replaced them
         return False
     write_array(indices, found.rows)
     write_array(distances, found.distances)

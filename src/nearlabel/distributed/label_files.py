@@ -1,4 +1,4 @@
-"""Labels of all rows in two mapped files, of which a worker reads those of the rows it asks for."""
+"""Labels of all rows in memory-mapped files, from which a worker reads only the rows it needs."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from nearlabel.common.validation import Labels, check_labels, label_matrix
 from nearlabel.distributed.vector_blocks import files_in, mapped_file, read_arrays, write_array
 from nearlabel.labels.counts import label_totals
 
-_ROWS_AT_ONCE = 2**14  # that are made sparse together
+_ROWS_AT_ONCE = 2**14  # converted to sparse together
 
 
 @dataclass(frozen=True)
 class LabelFiles:
-    """Label sets of all rows on the disk; `q` is the number of labels."""
+    """Label sets of all rows in files; `q` is the number of labels."""
 
     folder: str
     q: int
 
     @classmethod
     def written(cls, folder: Path, Y: Csr) -> LabelFiles:
-        """Write labels, which workers then read."""
+        """Write labels to files for the workers."""
         write_array(folder / "starts.npy", Y.indptr.astype(np.int64))
         write_array(folder / "labels.npy", Y.indices)
         write_array(folder / "totals.npy", label_totals(Y))
         return cls(str(folder), Y.shape[1])
 
     def totals(self) -> Array:
-        """How many rows carry each label, shape (q,)."""
+        """Number of rows with each label, shape (q,)."""
         return read_arrays(Path(self.folder) / "totals.npy", 1)[0]
 
     def of(self, rows: Array) -> Csr:
@@ -52,10 +52,10 @@ class LabelFiles:
 
 
 def read_labels(y: Any, label_names: Any = None, separator: str | None = None) -> Labels:
-    """Labels in any form that `fit` takes, a Dask array of 0 and 1, or a folder of blocks.
+    """Read labels in any form that `fit` accepts, a Dask array of 0 and 1, or a folder of blocks.
 
-    Blocks are ``.npy`` or Parquet files of 0 and 1, or ``.npz`` files that `scipy.sparse.save_npz`
-    has written.
+    Blocks are ``.npy`` or Parquet files of 0 and 1, or ``.npz`` files written by
+    `scipy.sparse.save_npz`.
     """
     if isinstance(y, str | os.PathLike):
         y = _from_folder(Path(y).absolute())
@@ -75,7 +75,7 @@ def _from_folder(folder: Path) -> Csr:
             try:
                 found = [sparse.load_npz(path)]
             except (ValueError, KeyError, OSError):
-                raise ValueError(f"y: {path} is not a file of scipy.sparse.save_npz") from None
+                raise ValueError(f"y: {path} was not written by scipy.sparse.save_npz") from None
         elif ending == ".parquet":
             from nearlabel.datasets.frames import import_polars
 
@@ -83,13 +83,13 @@ def _from_folder(folder: Path) -> Csr:
         else:
             rows = mapped_file(path, "y")
             if rows.ndim != 2:
-                raise ValueError(f"y: {path} must hold a 0/1 matrix; got the shape {rows.shape}")
+                raise ValueError(f"y: {path} must contain a 0/1 matrix; got shape {rows.shape}")
             steps = range(0, len(rows), _ROWS_AT_ONCE)
             found = [rows[start : start + _ROWS_AT_ONCE] for start in steps]
         for some in found:
             if parts and some.shape[1] != parts[0].shape[1]:
                 raise ValueError(
-                    f"y: {path} has {some.shape[1]} columns, and the blocks before it "
+                    f"y: {path} has {some.shape[1]} columns, but the blocks before it have "
                     f"{parts[0].shape[1]}"
                 )
             parts.append(label_matrix(some, "y"))

@@ -1,6 +1,6 @@
-"""Rows in lists on a cluster: centers from a sample, and all rows in the order of their lists.
+"""Inverted lists on a cluster: centers from a sample, and all rows in the order of their lists.
 
-The lists, and what is found with them, are those of `InvertedLists` in one process.
+The lists and their search results are the same as those of `InvertedLists` in one process.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.packed_bounds import DenseBounds, is_ordinary
 from nearlabel.search.exact.row_arithmetic import float_kind
 
-_ROWS_A_CALL = 2**15  # that a call puts in the order of the lists
-_ROWS_TRIED = 2**12  # on which it is tried whether lists need centers of their own
+_ROWS_A_CALL = 2**15  # put in the order of the lists by one call
+_ROWS_TRIED = 2**12  # sample that decides whether bounds need one center per list
 
 
 def lists_for(
     place: Workspace, blocks: VectorBlocks, k: int, metric: Any, search: Any
 ) -> InvertedLists | None:
-    """The lists by which k neighbors are searched, as in one process; None for an exact search."""
+    """The inverted lists to use for k neighbors, as in one process; None for exact search."""
     how = check_search(search)
     if not isinstance(how, ExactSearch | InvertedLists | AutoSearch):
         raise ValueError(
@@ -62,7 +62,7 @@ def lists_for(
 
 
 def lists_folder(place: Workspace, blocks: VectorBlocks, metric: str, lists: InvertedLists) -> Path:
-    """The folder with the lists of all rows, and these in their order; made where it is not."""
+    """The folder with the lists of all rows, and the rows in their order; made if missing."""
     folder = place.part("lists", data_mark(blocks), metric, lists.random_state)
     if (folder / "lists.tree").exists():
         return folder
@@ -88,7 +88,7 @@ def lists_folder(place: Workspace, blocks: VectorBlocks, metric: str, lists: Inv
 
 
 def _bounds(place: Workspace, blocks: VectorBlocks, metric: str) -> dict[str, Any] | None:
-    """What is stored of the bounds of all rows."""
+    """The stored parameters of the bounds of all rows."""
     center, reach = np.zeros(blocks.width), 1.0
     if metric != "cosine":
         low, high, total = _ends(place, blocks)
@@ -103,7 +103,7 @@ def _bounds(place: Workspace, blocks: VectorBlocks, metric: str) -> dict[str, An
 
 
 def _ends(place: Workspace, blocks: VectorBlocks) -> tuple[Floats, Floats, Floats]:
-    """The least, the greatest and the sum of each feature."""
+    """The minimum, maximum and sum of each feature."""
     path = place.part("ends", data_mark(blocks)) / "ends.npy"
     if not path.exists():
         calls = [(blocks.of([i]),) for i in range(len(blocks.blocks))]
@@ -115,7 +115,7 @@ def _ends(place: Workspace, blocks: VectorBlocks) -> tuple[Floats, Floats, Float
 
 
 def ends_of_block(block: VectorBlocks) -> tuple[Floats, Floats, Floats]:
-    """The least, the greatest and the sum of each feature in a block; for workers."""
+    """The minimum, maximum and sum of each feature in a block; runs on workers."""
     rows = checked_rows(block.read(), block.blocks[0].path)
     ends = rows.min(axis=0).astype(np.float64), rows.max(axis=0).astype(np.float64)
     with np.errstate(over="ignore"):
@@ -123,23 +123,23 @@ def ends_of_block(block: VectorBlocks) -> tuple[Floats, Floats, Floats]:
 
 
 def homes_of_block(block: VectorBlocks, centers: str, metric: str) -> Array:
-    """The nearest center of each row of a block; for workers."""
+    """The nearest center of each row of a block; runs on workers."""
     return nearest_centers(block.read(), read_arrays(centers, 1)[0], metric, 1)
 
 
 def put_in_order(blocks: VectorBlocks, order: str, path: str, start: int, stop: int) -> None:
-    """Write some rows, by their places in the order of the lists; for workers."""
+    """Write rows to their places in the order of the lists; runs on workers."""
     numbers = np.load(order, mmap_mode="r")[start:stop]
     write_rows(path, start, blocks[numbers])
 
 
 def make_file(path: Path, shape: tuple[int, int], kind: Any) -> None:
-    """Make a ``.npy`` file of the right size, for `write_rows`."""
+    """Create a ``.npy`` file of full size for `write_rows`."""
     np.lib.format.open_memmap(path, "w+", np.dtype(kind), shape).flush()
 
 
 def write_rows(path: str | Path, start: int, rows: Array) -> None:
-    """Write rows to their place in a file that is there, and have the disk keep them."""
+    """Write rows to their place in an existing file, and flush it to disk."""
     target = np.load(path, mmap_mode="r")
     with Path(path).open("r+b") as file:
         file.seek(target.offset + start * target.shape[1] * target.itemsize)
@@ -150,7 +150,7 @@ def write_rows(path: str | Path, start: int, rows: Array) -> None:
 
 @lru_cache(maxsize=1)
 def listed_rows(folder: str, metric: str) -> ListedRows:
-    """The lists of a folder over mapped rows, of which only those are read that are searched."""
+    """The lists of a folder, with mapped rows: only rows that are searched are read."""
     tree = read_stored(Path(folder) / "lists.tree").tree
     return listed_from(tree, np.load(Path(folder) / "rows.npy", mmap_mode="r"), metric)
 
@@ -158,7 +158,7 @@ def listed_rows(folder: str, metric: str) -> ListedRows:
 def list_index(
     place: Workspace, blocks: VectorBlocks, metric: str, lists: InvertedLists, search: Any
 ) -> Any:
-    """The lists as the index of a model, which one process would have made."""
+    """The lists as the index of a model, the same as one process would build."""
     folder = lists_folder(place, blocks, metric, lists)
     rows = np.load(folder / "rows.npy", mmap_mode="r")
     rows = rows if place.is_kept else np.array(rows)
@@ -170,12 +170,12 @@ def list_index(
 
 
 def known_plans(folder: Path, lists: InvertedLists) -> list[dict[str, Any]]:
-    """The plans that searches by these lists have made, for the recall asked for."""
+    """The search plans kept for these lists and their target recall."""
     paths = sorted(folder.glob(f"plan-{lists.recall}-*.json"))
     return [json.loads(path.read_bytes()) for path in paths]
 
 
 def keep_plan(folder: Path, lists: InvertedLists, plan: dict[str, Any]) -> None:
-    """Keep a plan for models that are made of these lists."""
+    """Keep a search plan for models that use these lists."""
     with replacing(folder / f"plan-{lists.recall}-{plan['k']}.json") as file:
         file.write(json.dumps(plan).encode())

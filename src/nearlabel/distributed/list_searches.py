@@ -1,4 +1,4 @@
-"""Approximate graphs on a cluster: each call searches the rows of some lists, or some queries."""
+"""Approximate graphs on a cluster: each call searches for the rows of some lists or queries."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from nearlabel.search.approximate.stored_lists import plan_trees
 
 _ROWS_A_CALL = 2**15
 Files = tuple[tuple[str, str], ...]
-# Finds the exact neighbors of rows by their numbers.
+# Finds the exact neighbors of rows given by number.
 ExactNeighbors = Callable[[Array, int], NeighborGraph]
 
 
 class ListSearch:
-    """Searches by the lists of blocks; `exact` finds the neighbors that recall is measured by."""
+    """Searches the inverted lists; `exact` finds the neighbors against which recall is measured."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ListSearch:
         self._listed = listed_rows(str(self._folder), metric)
 
     def plan(self, k: int) -> Plan:
-        """How many lists are probed for k neighbors; kept for models of these lists."""
+        """Choose the number of lists to probe for k neighbors; kept for models of these lists."""
         planned, order = planned_neighbors(k, len(self._blocks)), self._listed.lists.order
         plan = make_plan(
             self._listed,
@@ -66,7 +66,7 @@ class ListSearch:
     def answers(
         self, queries: VectorBlocks, k: int, target: Path, progress: Progress | None
     ) -> tuple[Files, Recall | None]:
-        """The neighbors of queries, in files, and their recall."""
+        """Find the neighbors of queries; return their files and the recall."""
         plan, files = self.plan(k), files_of(target, len(queries.blocks))
         calls = [
             (str(self._folder), self._metric, queries.of([i]), k, plan.probes, *pair)
@@ -77,7 +77,7 @@ class ListSearch:
         return files, plan.recall
 
     def among(self, k: int, target: Path, progress: Progress | None) -> tuple[Files, Recall | None]:
-        """The neighbors of all rows, in files, and their recall: see `ListIndex`."""
+        """Find the neighbors of all rows; return their files and the recall. See `ListIndex`."""
         listed, n, wanted = self._listed, len(self._blocks), self._lists.recall
         plan = self.plan(k)
         probes, through = among_rows(listed, plan, wanted, 1)
@@ -105,7 +105,7 @@ class ListSearch:
     def _search_all(
         self, k: int, probes: int, through: int, target: Path, told: list[Progress | None]
     ) -> None:
-        """Search all rows, and then the neighbors of their neighbors; by place, into files."""
+        """Search for all rows, then among neighbors of neighbors; write the results by place."""
         listed, n = self._listed, len(self._blocks)
         for name in ("found", "near"):
             make_file(target / f"{name}-indices.npy", (n, k), np.int32)
@@ -120,7 +120,7 @@ class ListSearch:
 
 
 def files_of(target: Path, count: int) -> Files:
-    """The files of the blocks of a graph: indices and distances."""
+    """The files of each block of a graph: indices and distances."""
     names = ("indices", "distances")
     pairs = [[str(target / f"{name}-{i:06}.npy") for name in names] for i in range(count)]
     return tuple((pair[0], pair[1]) for pair in pairs)
@@ -129,7 +129,7 @@ def files_of(target: Path, count: int) -> Files:
 def search_lists(
     folder: str, metric: str, target: str, k: int, first: int, last: int, probes: int
 ) -> None:
-    """Search the rows of some lists; for workers."""
+    """Find the neighbors of the rows of some lists; runs on workers."""
     listed = listed_rows(folder, metric)
     found = listed.near_rows_of(slice(first, last), k, probes)
     start = int(listed.lists.starts[first])
@@ -140,7 +140,7 @@ def search_lists(
 def look_at_neighbors(
     folder: str, metric: str, target: str, k: int, start: int, stop: int, through: int
 ) -> None:
-    """Look at the neighbors of the neighbors of some rows, by place; for workers."""
+    """Search the neighbors of the neighbors of some rows, by place; runs on workers."""
     listed = listed_rows(folder, metric)
     found = [
         np.load(f"{target}/found-{name}.npy", mmap_mode="r") for name in ("indices", "distances")
@@ -158,7 +158,7 @@ def look_at_neighbors(
 def take_block(
     order: str, target: str, start: int, stop: int, indices: str, distances: str
 ) -> None:
-    """Write the neighbors of a block of rows by number, from those by place; for workers."""
+    """Write the neighbors of a block of rows by number, from those by place; runs on workers."""
     numbers = np.load(order, mmap_mode="r")
     places = np.flatnonzero((numbers >= start) & (numbers < stop))
     places = places[np.argsort(numbers[places])]
@@ -169,7 +169,7 @@ def take_block(
 def answer_block(
     folder: str, metric: str, block: VectorBlocks, k: int, probes: int, indices: str, distances: str
 ) -> None:
-    """Find the neighbors of a block of queries; for workers."""
+    """Find the neighbors of a block of queries; runs on workers."""
     found = listed_rows(folder, metric).answer(block.read(), k, QueryPlan(probes, None), 1, None)
     write_array(indices, found.indices)
     write_array(distances, found.distances)

@@ -1,4 +1,4 @@
-"""Blocks of rows in files: what workers read, a block or two at a time."""
+"""Blocks of rows in files, which workers read one or two at a time."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from nearlabel.common.validation import all_finite
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows in a ``.npy`` file of their own."""
+    """Consecutive rows in one ``.npy`` file."""
 
     path: str
-    start: int  # the number of its first row among those of all blocks
+    start: int  # number of its first row among the rows of all blocks
     rows: int
 
     @property
     def stop(self) -> int:
-        """The number of the row behind its last."""
+        """The number of the row after its last row."""
         return self.start + self.rows
 
 
 @dataclass(frozen=True)
 class VectorBlocks:
-    """Rows of one width in blocks; of their numbers it gives rows as an array would."""
+    """Rows with the same features in several blocks; indexed by row numbers like an array."""
 
     blocks: tuple[Block, ...]
     width: int
@@ -46,7 +46,7 @@ class VectorBlocks:
         return len(self), self.width
 
     def __getitem__(self, rows: Any) -> Array:
-        """Rows by their numbers: a slice, or an array of them."""
+        """Rows by number: a slice or an array of numbers."""
         numbers = np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows)
         starts = np.array([block.start for block in self.blocks])
         home = np.searchsorted(starts, numbers, side="right") - 1
@@ -58,11 +58,11 @@ class VectorBlocks:
         return result
 
     def of(self, numbers: Sequence[int]) -> VectorBlocks:
-        """Some of the blocks, which keep the numbers of their rows."""
+        """Some of the blocks; rows keep their numbers."""
         return VectorBlocks(tuple(self.blocks[i] for i in numbers), self.width, self.dtype)
 
     def read(self) -> Array:
-        """The rows of all blocks, one below the other, in one piece of memory."""
+        """Read the rows of all blocks into one array."""
         rows = np.empty((sum(block.rows for block in self.blocks), self.width), self.dtype)
         done = 0
         for block in self.blocks:
@@ -71,7 +71,7 @@ class VectorBlocks:
         return rows
 
     def runs(self, most: int) -> Iterator[tuple[int, Array]]:
-        """Yield the rows in runs of at most `most`, each with the number of its first row."""
+        """Yield runs of at most `most` rows, each with the number of its first row."""
         for block in self.blocks:
             mapped = np.load(block.path, mmap_mode="r")
             for start in range(0, block.rows, most):
@@ -79,18 +79,19 @@ class VectorBlocks:
 
 
 def blocks_in(files: Sequence[Path], name: str) -> VectorBlocks:
-    """Rows in some ``.npy`` files, in the order given; only their headers are read."""
+    """The rows of ``.npy`` files, in the order given; only their headers are read."""
     blocks, width, types, start = [], None, [], 0
     for path in files:
         found = mapped_file(path, name)
         if found.ndim != 2 or found.dtype.kind not in "biuf":
             raise ValueError(
-                f"{name}: {path} must hold a matrix of numbers; "
+                f"{name}: {path} must contain a matrix of numbers; "
                 f"got {found.dtype} of shape {found.shape}"
             )
         if width not in (None, found.shape[1]):
             raise ValueError(
-                f"{name}: {path} has {found.shape[1]} columns, and the blocks before it {width}"
+                f"{name}: {path} has {found.shape[1]} columns, but the blocks before it have "
+                f"{width}"
             )
         width = found.shape[1]
         if len(found):
@@ -98,7 +99,7 @@ def blocks_in(files: Sequence[Path], name: str) -> VectorBlocks:
             types.append(found.dtype)
             start += len(found)
     if not blocks or not width:
-        raise ValueError(f"{name}: there is no row in {files[0]}" if files else f"{name} is empty")
+        raise ValueError(f"{name}: {files[0]} has no rows" if files else f"{name} is empty")
     return VectorBlocks(tuple(blocks), width, np.result_type(*types))
 
 
@@ -152,63 +153,65 @@ def found_blocks(folder: Path, name: str) -> VectorBlocks | ParquetBlocks:
 
 
 def files_in(folder: Path, name: str) -> tuple[list[Path], str]:
-    """The files of blocks in a folder, by the numbers in their names, and their ending."""
+    """The block files in a folder, ordered by the numbers in their names, and their ending."""
     if not folder.is_dir():
-        raise FileNotFoundError(f"{name}: there is no folder {folder}")
+        raise FileNotFoundError(f"{name}: no such folder: {folder}")
     files = [path for path in folder.iterdir() if not path.name.startswith(".")]
     found = {path.suffix for path in files} & {".npy", ".npz", ".parquet"}
     if len(found) != 1:
-        kinds = f"files of several kinds, {', '.join(sorted(found))}" if found else "no blocks"
-        raise ValueError(f"{name}: {folder} holds {kinds}; wanted: .npy or .parquet files")
+        kinds = f"files of several types, {', '.join(sorted(found))}" if found else "no blocks"
+        raise ValueError(f"{name}: {folder} contains {kinds}; expected .npy or .parquet files")
     ending = found.pop()
     return sorted((path for path in files if path.suffix == ending), key=_by_numbers), ending
 
 
 def _by_numbers(path: Path) -> list[tuple[int, str]]:
-    """So that block 10 comes after block 9."""
+    """A sort key that puts block 10 after block 9."""
     parts = re.findall(r"\d+|\D+", path.name)
     return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
 def mapped_file(path: Path, name: str) -> Array:
-    """A ``.npy`` file as an array on the disk; an error names the argument that it belongs to."""
+    """A memory-mapped ``.npy`` file; errors begin with `name`, the argument it was given for."""
     try:
         return np.asanyarray(np.load(path, mmap_mode="r"))
     except FileNotFoundError:
-        raise FileNotFoundError(f"{name}: there is no file {path}") from None
+        raise FileNotFoundError(f"{name}: no such file: {path}") from None
     except (ValueError, EOFError, OSError) as error:
         raise ValueError(f"{name}: {path} is not a .npy file of numbers: {error}") from None
 
 
 def write_array(path: str | Path, *arrays: Array) -> None:
-    """Write arrays to one file, as a whole or not at all."""
+    """Write arrays to one file, completely or not at all."""
     with replacing(path) as file:
         for array in arrays:
             np.save(file, array, allow_pickle=False)
 
 
 def read_arrays(path: str | Path, count: int) -> list[Array]:
-    """What `write_array` wrote."""
+    """Read the arrays of a file written by `write_array`."""
     with Path(path).open("rb") as file:
         return [np.load(file, allow_pickle=False) for _ in range(count)]
 
 
 def checked_rows(rows: Array, path: str) -> Array:
-    """Rows without gaps, or an error that names their file."""
+    """Check that rows are finite; an error names their file."""
     if rows.dtype.kind == "f" and not all_finite(rows):
-        raise ValueError(f"X holds NaN or infinity, in {path}; impute or remove it")
+        raise ValueError(f"X contains NaN or infinity in {path}; impute or remove it")
     return rows
 
 
 def _read_into(path: str, rows: Array) -> None:
-    """Read a file into memory that is there, without a copy where its type is the same."""
-    mapped = np.load(path, mmap_mode="r")  # of which no page is touched
+    """Read a file into an existing array, without a copy if the types are the same."""
+    mapped = np.load(path, mmap_mode="r")  # no page is read yet
     if mapped.shape != rows.shape:
-        raise ValueError(f"{path} has changed: its shape was {rows.shape}, and is {mapped.shape}")
+        raise ValueError(
+            f"{path} has changed: its shape was {rows.shape} and is now {mapped.shape}"
+        )
     if mapped.dtype != rows.dtype or not mapped.flags.c_contiguous:
         rows[:] = mapped
         return
     with Path(path).open("rb") as file:
         file.seek(mapped.offset)
         if file.readinto(rows.reshape(-1).view(np.uint8).data) != rows.nbytes:
-            raise ValueError(f"{path} is cut off")
+            raise ValueError(f"{path} is truncated")

@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster: how to reach them, and calls that they make for us."""
+"""The workers of a Dask cluster: connecting to them, and running calls on them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from nearlabel import __version__
 from nearlabel.common.extras import extra_module
 from nearlabel.common.progress import Progress
 
-_IN_SIGHT = 2048  # calls among which one is looked for whose blocks are free
-_MOST_DEATHS = 4  # times that the cluster may give up a call because its workers died
+_IN_SIGHT = 2048  # waiting calls that are checked for free blocks
+_MOST_DEATHS = 4  # how often a call may fail because its worker died
 
 
 class ClusterError(ConnectionError):
-    """A cluster that cannot do the work; says why."""
+    """A cluster that cannot be used, and why."""
 
 
 def dask_module(name: str) -> Any:
-    """A module of Dask, or an error that names the extra."""
+    """Import a module of Dask; an error names the extra that installs it."""
     return extra_module(name, "nl.distributed needs Dask", "distributed")
 
 
 @contextmanager
 def connected(client: Any = None) -> Iterator[Any]:
-    """A client of a cluster: the given one, of an address, or of workers of this machine.
+    """A client: the given one, one for a scheduler address, or one for workers on this machine.
 
-    None is the current client, where there is one.
+    None means the current client if there is one.
     """
     distributed = dask_module("distributed")
     if client is None:
@@ -64,17 +64,17 @@ def connected(client: Any = None) -> Iterator[Any]:
 
 
 def check_workers(client: Any, folder: Path) -> None:
-    """Refuse workers that have another nearlabel, or none, or do not see the folder."""
+    """Check that all workers have this version of nearlabel and see the folder."""
     if not client.nthreads():
         raise ClusterError(f"the cluster at {client.scheduler.address} has no workers")
-    # A function of the standard library, since a worker may have no other.
+    # A function of the standard library: nearlabel may be missing on a worker.
     found = client.run(pkgutil.resolve_name, "nearlabel:__version__", on_error="return")
     for worker, told in found.items():
         if isinstance(told, ImportError):
             raise ClusterError(f"worker {worker} cannot import nearlabel: {told}")
         if told != __version__:
             raise ClusterError(
-                f"worker {worker} has nearlabel {told}, and this process {__version__}"
+                f"worker {worker} has nearlabel {told}, but this process has {__version__}"
             )
     for worker, sees in client.run(_sees, str(folder)).items():
         if not sees:
@@ -85,7 +85,7 @@ def check_workers(client: Any, folder: Path) -> None:
 
 
 def check_files(client: Any, paths: Sequence[str], name: str) -> None:
-    """Refuse blocks that a worker does not see."""
+    """Check that all workers see the blocks."""
     for worker, missing in client.run(_first_missing, list(paths)).items():
         if missing is not None:
             raise FileNotFoundError(f"{name}: worker {worker} does not see {missing}")
@@ -100,16 +100,17 @@ def run_calls(
     sizes: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> list[Any]:
-    """What workers give for each call of a function, in the order of the calls.
+    """Call a function on the workers; return its results in the order of the calls.
 
     Parameters
     ----------
     calls : sequence of tuples
-        Arguments, small ones: paths and numbers.
+        The arguments of each call. They should be small, such as paths and numbers.
     uses : sequence of tuples of int, optional
-        The blocks that each call writes to: no other call does so at the same time.
+        The blocks that each call writes to; calls that share a block do not run at the same
+        time.
     sizes : sequence of int, optional
-        How much of the work each call is, for progress.
+        The share of each call in the work, for progress.
     """
     distributed = dask_module("distributed")
     uses = [()] * len(calls) if uses is None else uses
@@ -121,7 +122,8 @@ def run_calls(
     finished = distributed.as_completed()
     try:
         while waiting or running:
-            # Some wait at the workers; and one does where all workers are about to come back.
+            # Some calls wait on the workers, so that none is idle. If all workers are restarting,
+            # one call waits for them.
             free = max(2 * sum(client.nthreads().values()), 1) - len(running)
             for number in list(islice(waiting, _IN_SIGHT)):
                 if free <= 0:
@@ -142,8 +144,8 @@ def run_calls(
                 deaths[number] += 1
                 if deaths[number] == _MOST_DEATHS:
                     raise ClusterError(
-                        f"workers died again and again during {function.__name__}: their memory "
-                        "may be too small for two blocks"
+                        f"workers died {_MOST_DEATHS} times during {function.__name__}: their "
+                        "memory may be too small for two blocks"
                     ) from None
                 waiting[number] = None
                 continue

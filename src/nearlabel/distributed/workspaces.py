@@ -1,7 +1,7 @@
-"""Where a run keeps its blocks: a folder that all workers see, and that a later run goes on from.
+"""The folder in which a run keeps its blocks: shared by all workers, and reused by later runs.
 
-What a folder holds is known by a digest of the data and the parameters that it was made from, so
-that nothing old is taken for something else.
+The name of each subfolder has a digest of the data and parameters that its files were made from,
+so that stale files are never used.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from nearlabel.distributed.workers import (
     run_calls,
 )
 
-_BLOCKS_A_WORKER = 4  # of an array in memory, which has none
-_BLOCK_BYTES = 2**26  # at most, of such a block
-_ROWS_AT_ONCE = 2**13  # that are copied together
+_BLOCKS_A_WORKER = 4  # for an array in memory, which has no blocks
+_BLOCK_BYTES = 2**26  # maximum size of such a block
+_ROWS_AT_ONCE = 2**13  # copied together
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """A client, and a folder for what its workers write."""
+    """A client, and a folder for the files of its workers."""
 
     client: Any
     folder: Path
-    is_kept: bool  # whether the folder stays when the work is done
+    is_kept: bool  # whether the folder remains after the run
 
     def part(self, kind: str, *made_from: Any) -> Path:
-        """A folder of its own for what is made from something, which may be there already."""
+        """A subfolder for files made from some data and parameters; it may already exist."""
         text = json.dumps(made_from, default=str, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:20]
         path = self.folder / f"{kind}-{digest}"
@@ -60,11 +60,11 @@ class Workspace:
 
     @property
     def threads(self) -> int:
-        """Calls that run at the same time."""
+        """The number of calls that run at the same time."""
         return max(1, int(sum(self.client.nthreads().values())))
 
     def vectors(self, X: Any, name: str = "X") -> VectorBlocks:
-        """Vectors as blocks in ``.npy`` files: those given, or written once from what is given."""
+        """Vectors as blocks in ``.npy`` files: the given files, or new ones written once."""
         blocks = self._vectors(X, name)
         check_files(self.client, [block.path for block in blocks.blocks], name)
         return blocks
@@ -109,7 +109,7 @@ class Workspace:
         return blocks_in(paths, name)
 
     def _divided(self, rows: Array, name: str) -> VectorBlocks:
-        """An array in memory, divided into blocks by this process."""
+        """An array in memory, split into blocks by this process."""
         bytes_a_row = max(1, rows.shape[1] * rows.itemsize)
         even = -(-len(rows) // (_BLOCKS_A_WORKER * self.threads))
         size = max(1, min(even, _BLOCK_BYTES // bytes_a_row))
@@ -122,12 +122,12 @@ class Workspace:
         return blocks_in(paths, name)
 
     def labels(self, Y: Csr) -> LabelFiles:
-        """Labels in files that workers read."""
+        """Write labels to files for the workers."""
         marks = array_mark(Y.indptr), array_mark(Y.indices), Y.shape
         return LabelFiles.written(self.part("labels", *marks), Y)
 
     def joined(self, blocks: VectorBlocks) -> Array:
-        """The rows of all blocks as one array: in memory, or mapped where the folder is kept."""
+        """The rows of all blocks as one array: in memory, or mapped if the folder is kept."""
         if not self.is_kept:
             return blocks.read()
         if len(blocks.blocks) == 1:
@@ -145,7 +145,7 @@ class Workspace:
 
 @contextmanager
 def working(client: Any, folder: Any) -> Iterator[Workspace]:
-    """A workspace in the given folder, or in a temporary one of this machine."""
+    """A workspace in the given folder, or in a temporary one on this machine."""
     with connected(client) as own:
         if folder is not None:
             path = Path(folder).absolute()
@@ -159,18 +159,18 @@ def working(client: Any, folder: Any) -> Iterator[Workspace]:
 
 
 def data_mark(blocks: VectorBlocks) -> list[Any]:
-    """What tells these blocks from others: their files, sizes and times."""
+    """What identifies the data of blocks: paths, sizes and modification times of their files."""
     return [[file_mark(Path(block.path)) for block in blocks.blocks], *blocks.shape]
 
 
 def file_mark(path: Path) -> list[Any]:
-    """What tells a file from others, and from itself when it was another."""
+    """What identifies a version of a file: its path, size and modification time."""
     found = path.stat()
     return [str(path), found.st_size, found.st_mtime_ns]
 
 
 def array_mark(rows: Array) -> list[Any]:
-    """What tells an array from others."""
+    """What identifies an array: its shape and a digest."""
     digest = hashlib.sha256(str(rows.dtype).encode())
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         digest.update(np.ascontiguousarray(rows[start : start + _ROWS_AT_ONCE]).data)
@@ -178,12 +178,12 @@ def array_mark(rows: Array) -> list[Any]:
 
 
 def write_chunk(rows: Any, path: str) -> None:
-    """Write a chunk of a Dask array as a block; for workers."""
+    """Write a chunk of a Dask array as a block; runs on workers."""
     write_array(path, checked_rows(np.ascontiguousarray(rows), path))
 
 
 def copy_parquet(source: str, path: str) -> None:
-    """Write the columns of a Parquet file as a block; for workers."""
+    """Write the columns of a Parquet file as a block; runs on workers."""
     from nearlabel.datasets.frames import import_polars
 
     frame = import_polars().read_parquet(source, glob=False, hive_partitioning=False)

@@ -1,4 +1,4 @@
-"""Debian's exiftool and exiv2, which say what others read of our files, and the other way round."""
+"""Debian's exiftool and exiv2, to compare what they and nearlabel read and write."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import subprocess
 
 import pytest
 
-# What programs print is read as UTF-8, and they shall read our arguments so.
+# The programs read arguments and write output as UTF-8.
 ENVIRONMENT = {**os.environ, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
 def place_of(name):
-    """A program; skips the test where it is not installed, or fails where it must be."""
+    """A program; without it the test is skipped, or fails if the program is required."""
     path = shutil.which(name)
     if path is None:
         if os.environ.get("NEARLABEL_REQUIRE_PHOTO_TOOLS"):
@@ -66,7 +66,7 @@ def exiv2():
 
 @pytest.fixture(scope="session")
 def fields_of(exiftool):
-    """All fields that exiftool reads in a file, with structures, but none about the file itself."""
+    """All fields that exiftool reads in a file, with structures, except those about the file."""
 
     def read(path):
         (found,) = json.loads(exiftool("-j", "-struct", "-G1", "-a", "-x", "SourceFile", path))

@@ -114,7 +114,7 @@ def test_sidecars_are_written_once_and_imported_again(tmp_path, photos, pictures
 
 
 def test_a_sidecar_has_the_whole_list(photos, pictures, exiftool):
-    """Also what is in the picture and in the other sidecar, but not what was said no to."""
+    """It includes tags of the picture and of the other sidecar, without rejected ones."""
     picture = pictures / "1.jpg"
     exiftool("-XMP-dc:Subject=inside", "-XMP-dc:Subject=sky", "-IPTC:Keywords=iptc", picture)
     update_sidecar(pictures / "1.xmp", ["old", "sky", "darktable|exported"])
@@ -126,7 +126,7 @@ def test_a_sidecar_has_the_whole_list(photos, pictures, exiftool):
     assert not (pictures / "1.jpg.xmp").exists()
 
 
-def test_a_sidecar_that_would_say_nothing_new_is_not_made(photos, pictures, exiftool):
+def test_a_sidecar_without_new_information_is_not_created(photos, pictures, exiftool):
     words = ["-XMP-lr:HierarchicalSubject=Places|Rome", "-XMP-lr:HierarchicalSubject=sea"]
     exiftool(*words, pictures / "1.jpg")
     photos.reject(2, ["sea"])
@@ -135,7 +135,7 @@ def test_a_sidecar_that_would_say_nothing_new_is_not_made(photos, pictures, exif
     assert (report.written, report.unchanged) == (1, 2)
 
 
-def test_what_is_not_written_is_named_and_the_rest_is_done(photos, pictures):
+def test_failures_are_named_and_the_rest_is_written(photos, pictures):
     (pictures / "1.jpg.xmp").write_bytes(b"<!DOCTYPE x><x/>")
     (pictures / "in" / "3.jpg").unlink()
     photos.tag(2, ["sea"])
@@ -175,8 +175,8 @@ def test_texts_beside_pictures(tmp_path, photos, pictures):
     assert problems == []
 
 
-def test_nothing_is_written_beside_what_is_no_picture_of_its_folder(tmp_path, photos, pictures):
-    """A collection that somebody has altered names other files."""
+def test_nothing_is_written_for_files_outside_of_the_folder(tmp_path, photos, pictures):
+    """A manipulated collection names other files."""
     (tmp_path / "outside.jpg").write_bytes((pictures / "1.jpg").read_bytes())
     (pictures / "secret").write_text("no picture", encoding="utf-8")
     for path in ("../outside.jpg", str(tmp_path / "outside.jpg"), "secret"):

@@ -75,7 +75,7 @@ def test_files_are_matched_by_their_place_and_their_content(photos, tmp_path):
     assert [name for name, _ in report.unmatched] == ["elsewhere/2.jpg"]
 
 
-def test_where_an_item_is_now_counts_more_than_where_it_was(photos, tmp_path):
+def test_current_paths_count_more_than_former_ones(photos, tmp_path):
     root = tmp_path / "root"
     photos.set_files(root, [FileState(str(root), "moved.jpg", 1, 1, 2)], missing=["a/2.jpg"])
     files = (FileState(str(root), "a/2.jpg", 1, 1),)
@@ -124,7 +124,7 @@ def test_what_was_decided_stays_unless_it_is_overruled(photos, overrule):
         assert decisions(photos) == {(1, "sea"): False, (1, "sky"): True, (1, "land"): True}
 
 
-def test_what_cannot_be_is_named_and_the_rest_is_done(photos):
+def test_failures_are_named_and_the_rest_is_imported(photos):
     files = [
         TaggedFile("a/1.jpg", ("x" * 2000, "sea"), ("sea",)),
         TaggedFile("a/2.jpg", ("a\nb", "sky")),

@@ -32,7 +32,7 @@ def test_the_tag_of_a_keyword(text, tag):
         ({"paths": ("A|B|C",), "flat": ("A", "B", "C", "x")}, ["A|B|C", "x"]),
         ({"slashed": ("A/B",), "flat": ("B",), "iptc": ("B",)}, ["A|B"]),
         ({"paths": ("A|B",), "slashed": ("A/B", "A/C"), "flat": ("A/B", "A|B")}, ["A|B", "A|C"]),
-        # A level that stands alone among the paths was given.
+        # A level that is listed on its own is a tag.
         ({"paths": ("A|B", "A"), "flat": ("A", "B")}, ["A|B", "A"]),
         # digiKam has no other way to write a slash.
         ({"paths": ("AC/DC", "M|AC/DC"), "slashed": ("AC/DC", "M/AC/DC")}, ["AC/DC", "M|AC/DC"]),
@@ -63,7 +63,7 @@ tags = st.lists(st.lists(names, min_size=1, max_size=3).map("|".join).map(keywor
 
 
 @given(tags)
-def test_what_we_write_is_read_as_it_was(given_tags):
+def test_written_tags_are_read_back(given_tags):
     given_tags = [tag for tag in dict.fromkeys(given_tags) if tag]
     written = Keywords(
         tuple(given_tags),

@@ -1,4 +1,4 @@
-"""What exiftool and exiv2 read of our sidecars, and what is left of theirs after our changes."""
+"""What exiftool and exiv2 read in our sidecars, and what our changes preserve in theirs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FLAT = ["Places", "Italy", "Rome", *TAGS[1:]]
 SLASHED = [tag.replace("|", "/") for tag in TAGS]
 OUR_FIELDS = ("XMP-dc:Subject", "XMP-lr:HierarchicalSubject", "XMP-digiKam:TagsList")
 
-# A sidecar as darktable writes it: shortened, with all kinds of things that must stay.
+# A shortened sidecar of darktable, with many fields that must be preserved.
 DARKTABLE = """<?xml version="1.0" encoding="UTF-8"?>
 <!-- by hand -->
 <x:xmpmeta xmlns:x="adobe:ns:meta/" x:xmptk="XMP Core 4.4.0-Exiv2">
@@ -113,11 +113,11 @@ def test_a_sidecar_of_exiftool_keeps_every_other_field(tmp_path, exiftool, field
     assert len(others(before)) > 8
     assert after["XMP-dc:Subject"] == ["sea", 12, "Places", "Rome"]
     assert after["XMP-lr:HierarchicalSubject"] == ["sea", 12, "Places|Rome"]
-    # And back: what was added is taken away, and nothing else.
+    # And back: only the added fields are removed.
     assert update_sidecar(sidecar, [], ["Places|Rome"])
     assert others(fields_of(sidecar)) == others(before)
     assert fields_of(sidecar)["XMP-dc:Subject"] == before["XMP-dc:Subject"]
-    assert content != sidecar.read_bytes()  # the two other fields are there now
+    assert content != sidecar.read_bytes()  # now the other two fields exist
 
 
 def test_a_sidecar_of_exiv2_keeps_every_other_field(tmp_path, exiv2, fields_of):
@@ -170,7 +170,7 @@ def test_keywords_that_exiftool_wrote_into_pictures(tmp_path, exiftool, format):
     paths = "-XMP-lr:HierarchicalSubject=Places|Rome"
     exiftool("-XMP-dc:Subject=Rome", "-XMP-dc:Subject=Zürich", paths, picture)
     assert picture_keywords(picture).tags() == ["Places|Rome", "Zürich"]
-    if format != "WEBP":  # which has no place for IPTC
+    if format != "WEBP":  # the format does not support IPTC
         words = ("-IPTC:CodedCharacterSet=UTF8", "-IPTC:Keywords=東京", "-IPTC:Keywords=7")
         exiftool("-XMP:all=", *words, picture)
         assert picture_keywords(picture).iptc == ("東京", "7")

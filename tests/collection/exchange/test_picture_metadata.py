@@ -144,7 +144,7 @@ def test_damaged_pictures_have_fewer_keywords_and_no_error(tmp_path, kind):
 
 
 def test_large_blocks_are_not_read(tmp_path):
-    """The same block a thousand times: only so much of it is looked at."""
+    """The same block a thousand times: only part of it is read."""
     picture = tmp_path / "a"
     block = XMP + b" " * 2**22
     picture.write_bytes(tiff("<", (700, 1, block)))

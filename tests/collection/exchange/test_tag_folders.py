@@ -90,7 +90,7 @@ def test_any_tag_is_a_folder_and_back(tmp_path_factory, tag):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no pipes and links for everybody")
-def test_what_else_is_in_folders(tmp_path):
+def test_other_files_in_folders(tmp_path):
     (tmp_path / "sea" / ".hidden").mkdir(parents=True)
     (tmp_path / "top.jpg").touch()
     (tmp_path / "sea" / ".a.jpg").touch()

@@ -30,7 +30,7 @@ DIGEST = bytes(range(32))
         "sep=\t\nfile\ttags\r\na.jpg\tsea;2024;Places|Rome\r\nb.jpg\t\r\n",
     ],
 )
-def test_tables_that_people_have(tmp_path, text):
+def test_tables_from_users(tmp_path, text):
     path = tmp_path / "tags.csv"
     path.write_text(text, encoding="utf-8", newline="")
     assert read_csv_tags(path) == [
@@ -52,7 +52,7 @@ def test_tables_that_people_have(tmp_path, text):
         ("file,tags\na,b\0\n", "NUL"),
     ],
 )
-def test_tables_that_make_no_sense(tmp_path, text, reason):
+def test_invalid_tables(tmp_path, text, reason):
     path = tmp_path / "tags.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=reason) as caught:
@@ -90,7 +90,7 @@ def test_json_lines_of_others(tmp_path):
         ('{"file": "a", "file": "b", "tags": []}', "twice"),
     ],
 )
-def test_json_lines_that_make_no_sense(tmp_path, line, reason):
+def test_invalid_json_lines(tmp_path, line, reason):
     path = tmp_path / "tags.jsonl"
     path.write_text('{"file": "a", "tags": []}\n' + line, encoding="utf-8")
     with pytest.raises(DataError, match=f"line 2.*{reason}"):

@@ -33,7 +33,7 @@ def test_which_texts_belong_to_a_picture(tmp_path):
     assert [path.name for path in text_files_of(tmp_path / "b.txt")] == []
 
 
-def test_nothing_is_lost_where_tags_are_written(tmp_path):
+def test_other_content_is_kept_when_tags_are_written(tmp_path):
     picture, text = tmp_path / "a.jpg", tmp_path / "a.txt"
     assert write_text_tags(picture, ["sea", "Rome, Italy"])
     assert text.read_bytes() == b"sea\nRome, Italy\n"

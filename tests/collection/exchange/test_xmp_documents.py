@@ -162,7 +162,7 @@ BOMB = '<!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]>'
         ("<a>".encode("utf-16") + b"\0", "utf-16-le text"),
     ],
 )
-def test_what_is_no_document_is_refused(content, reason):
+def test_invalid_documents_are_refused(content, reason):
     with pytest.raises(ValueError, match=reason):
         XmpDocument(content)
 
@@ -181,7 +181,7 @@ lists = st.sampled_from(["Bag", "Seq", "Alt"])
 
 @st.composite
 def documents(draw):
-    """Documents as they may come, with keywords in some places, comments and blanks anywhere."""
+    """Random documents with keywords in some places, and comments and blanks anywhere."""
     from xml.sax.saxutils import escape
 
     parts = []
@@ -206,7 +206,7 @@ def documents(draw):
 
 
 @given(documents(), tag_lists, tag_lists, st.data())
-def test_any_document_keeps_all_but_its_keywords(content, add, remove, data):
+def test_documents_keep_everything_except_their_keywords(content, add, remove, data):
     before = tags_of(content)
     if before:
         remove = [*remove, data.draw(st.sampled_from(before))]

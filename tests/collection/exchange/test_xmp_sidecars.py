@@ -46,7 +46,7 @@ def test_which_sidecars_belong_to_a_picture(tmp_path):
     assert Sidecars(tmp_path / "none").of("a.jpg") == []
 
 
-def test_a_sidecar_is_written_only_where_it_says_something_else(tmp_path):
+def test_a_sidecar_is_written_only_if_it_changes(tmp_path):
     path = tmp_path / "a.jpg.xmp"
     assert not update_sidecar(path, [])
     assert not path.exists()
@@ -104,7 +104,7 @@ def test_a_sidecar_that_another_program_writes_meanwhile(tmp_path, monkeypatch):
         return b"ours"
 
     monkeypatch.setattr(XmpDocument, "with_tags", meanwhile)
-    for _ in range(2):  # one that was there, then one that was not
+    for _ in range(2):  # an existing one, then a new one
         with pytest.raises(DataError, match="another program has just changed"):
             update_sidecar(path, ["sky"])
         assert path.read_bytes() == b"theirs"

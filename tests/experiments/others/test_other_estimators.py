@@ -1,4 +1,4 @@
-"""Learners of other libraries in one form: by literal versions, and with constant labels."""
+"""Estimators for other learners: compared with literal versions, and with constant labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nearlabel.experiments.others.other_methods import OTHERS
 
 @pytest.fixture(scope="module")
 def data():
-    """With a label that no row carries, and one that all carry."""
+    """With a label that no row has, and one that all rows have."""
     made = nl.datasets.make_local_labels(80, 4, 3, labels_per_sample=2, random_state=0)
     Y = np.column_stack([made.Y.toarray(), np.zeros(80), np.ones(80)]).astype(np.int8)
     return made.X, Y

@@ -1,4 +1,4 @@
-"""Runs of other learners: chosen on training rows, limited in time, kept and read again."""
+"""Runs of other learners: tuned on training rows, limited in time, and kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nearlabel.experiments.others.other_methods import OTHERS, OtherMethod
 from nearlabel.experiments.others.other_results import BEST, evaluate_others
 from nearlabel.experiments.others.other_runs import run_other
 
-# What learners warn of is nothing that a comparison could change: their process keeps silent.
+# Warnings of learners are not shown in a comparison.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 SCORER = nl.metrics.scorer("average_precision")
@@ -33,7 +33,7 @@ def data():
 
 @pytest.fixture
 def here(monkeypatch):
-    """Learners work in this process, which is quicker; how often they did."""
+    """Run learners in this process, which is faster, and count their runs."""
     calls = []
 
     class Pipe:
@@ -49,7 +49,7 @@ def here(monkeypatch):
     return calls
 
 
-def test_a_process_of_its_own_gives_what_the_chosen_candidate_says(data, tmp_path):
+def test_a_separate_process_returns_the_predictions_of_the_chosen_candidate(data, tmp_path):
     told = []
     X, Y, queries = data.X[:60], data.Y[:60], data.X[60:]
     run = run_other(
@@ -74,14 +74,14 @@ def test_a_process_of_its_own_gives_what_the_chosen_candidate_says(data, tmp_pat
     assert kept.exists()
 
 
-def test_what_takes_too_long_is_stopped_and_remembered(data, tmp_path):
+def test_slow_runs_are_stopped_and_remembered(data, tmp_path):
     run = run_other("MLP", data.X[:60], data.Y[:60], data.X, SCORER, limit=1e-3, folder=tmp_path)
     assert run.scores is None
     assert "of a core" in run.refusal
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_an_interrupted_comparison_goes_on(data, here, tmp_path):
+def test_an_interrupted_comparison_continues(data, here, tmp_path):
     parts = splits(data, "cv3")
     how = {"folder": tmp_path}
     evaluate_others(data, ["KNeighbors"], parts[:1], SCORER, **how)
@@ -147,7 +147,7 @@ def test_kept_runs(tmp_path):
     assert store.get("a", (2, 3)) is None
 
 
-def test_keys_tell_data_and_settings_apart(data):
+def test_keys_depend_on_data_and_settings(data):
     X = np.asarray(data.X, np.float64)
     other = X.copy()
     other[0, 0] += 1
@@ -164,12 +164,12 @@ def test_keys_tell_data_and_settings_apart(data):
 
 
 def test_leave_one_out_has_no_test_rows(data):
-    with pytest.raises(ValueError, match="parts must hold out rows"):
+    with pytest.raises(ValueError, match="parts must have test rows"):
         evaluate_others(data, ["KNeighbors"], splits(data, "loo"), SCORER)
 
 
 @pytest.mark.slow
-def test_more_labels_than_a_byte_counts(here, tmp_path):
+def test_more_labels_than_int8_can_count(here, tmp_path):
     """scikit-learn's binarizer numbers labels in the type of Y: int8 would end at 127."""
     random = np.random.default_rng(0)
     X = random.normal(size=(120, 3))

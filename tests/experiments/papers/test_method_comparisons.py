@@ -105,7 +105,7 @@ def test_nothing_to_compare():
     assert method_comparisons([]) == []
 
 
-def test_one_data_set_is_no_comparison():
+def test_one_data_set_is_not_a_comparison():
     cells = [changed(one, paper="zhang-2005", table="I") for one in made(1)[0]]
     assert method_comparisons(cells) == []
 
@@ -126,7 +126,7 @@ def test_tables_of_an_experiment_go_together_and_others_do_not():
         assert [len(one.datasets) for one in found] == [count, count]
 
 
-def test_averages_and_what_is_no_metric_are_not_compared():
+def test_averages_and_other_values_are_not_compared():
     [yahoo] = [one for one in table_setups() if one.average]
     place = {"paper": yahoo.paper, "table": yahoo.tables[0]}
     cells = [changed(one, **place) for one in made(6, ("a", "b", "c"))[0]]

@@ -30,7 +30,7 @@ def small(name, **settings):
 
 
 def plotted(figure, data, progress=None):
-    """The plot of a figure, which can be stored and comes back the same."""
+    """The plot of a figure; checks that it can be stored and loaded."""
     plot = PLOTS[figure.kind](prepared(data, figure.data), figure.settings, progress)
     assert Plot.from_json(json.loads(json.dumps(asdict(plot), allow_nan=False))) == plot
     return plot
@@ -89,7 +89,7 @@ def test_rates(made):
     [panel] = plot.panels
     product, quotient = panel.curves.values()
     assert list(panel.curves) == ["exp(-z d)", "exp(-d / z)"]
-    assert quotient == product[::-1]  # the one reading is the other one with 1 / z
+    assert quotient == product[::-1]  # the two readings are related by 1 / z
     assert len(set(product)) > 1
     model = nl.PositivekNN(n_neighbors=7, rate=0.1)
     assert product[0] == metric_of(made, model, "ranking_loss", convention="mulan")
@@ -147,7 +147,7 @@ def test_figures_are_made_as_the_tables_on_the_same_data():
 
 
 def test_the_line_of_birds_is_that_of_its_table(load):
-    """0.578 in Table 3: the place of a recording is a category."""
+    """0.578 in Table 3: the location of a recording is a category."""
     [panel] = plotted(small("clusters_birds", clusters=[1], seeds=1), load("birds")).panels
     assert round(panel.lines["ML-kNN"], 3) == 0.578
 
@@ -208,7 +208,7 @@ def test_limits_of_the_rate(load):
     assert good_rate < small_rate - 0.005
 
 
-def test_data_that_have_nothing_to_show_are_told(made, monkeypatch, tmp_path):
+def test_data_without_results_are_reported(made, monkeypatch, tmp_path):
     """Fewer rows than the smallest size, and labels that no row carries."""
     monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
     few = {"run_time": FIGURES["run_time"]}
@@ -225,7 +225,7 @@ def test_data_that_have_nothing_to_show_are_told(made, monkeypatch, tmp_path):
     assert not list((tmp_path / "results").glob("*"))
 
 
-def test_numbers_that_are_not_defined_are_none(made):
+def test_undefined_numbers_are_None(made):
     some = made.Y.toarray()
     some[~made.train] = 0
     data = nl.datasets.Dataset(made.X, some, train=made.train)

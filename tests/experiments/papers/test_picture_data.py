@@ -1,4 +1,4 @@
-"""Tables that are made from pictures, on small made-up ones under the name of the real ones."""
+"""Tables from pictures, on small fake pictures under the name of the real ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOMENTS = picture_vectors_by_name()["scenes_moments"]
 
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory):
-    """A data folder with pictures whose mean color tells their labels, more or less."""
+    """A data folder with pictures whose labels depend on the mean color."""
     folder, rng = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
     Y = (rng.random((N, 5)) < 0.35).astype(np.int8)
     Y[Y.sum(axis=1) == 0, 0] = 1
@@ -48,14 +48,14 @@ def data_folder(scenes, monkeypatch):
 
 
 def colors(transformer, X):
-    """Mean colors, in the place of what a network computes."""
+    """Mean colors instead of the output of a network."""
     assert transformer.network == "efficientnet-lite0"
     return np.array([np.asarray(upright_rgb(one), np.float32).mean((0, 1)) for one in X])
 
 
 @pytest.fixture(autouse=True)
 def only_lite0(monkeypatch):
-    """Whatever the user's cache has: one network is there, and it is a quick one."""
+    """A fast fake network, independent of the user's cache."""
     there = property(lambda network: network.name == "efficientnet-lite0")
     monkeypatch.setattr(type(NETWORKS["pplcnetv2"]), "is_there", there)
     monkeypatch.setattr(PictureEmbedding, "fit", lambda self, X: self)
@@ -142,7 +142,7 @@ def test_a_second_run_neither_measures_nor_embeds(kept, tmp_path, monkeypatch):
     again = reproduce(["zhang-2007"], ["5-pictures"], results=kept)
     assert again.measured == 0
     assert [one.ours for one in again.cells] == [one.ours for one in first.cells]
-    # Vectors outlive the results, which go with every change of the code.
+    # Vectors are kept when the code changes, results are not.
     shutil.copytree(kept / "vectors", tmp_path / "vectors")
     other = reproduce(["zhang-2007"], ["5-pictures"], results=tmp_path)
     assert other.measured > 0
@@ -174,7 +174,7 @@ def test_the_key_follows_pictures_labels_and_parameters(copied):
 
 
 @pytest.mark.parametrize("broken", ["picture", "table", "missing"])
-def test_broken_sets_are_not_run_and_say_why(copied, tmp_path, broken):
+def test_broken_sets_are_not_run_and_have_a_reason(copied, tmp_path, broken):
     if broken == "picture":
         (copied / "pictures" / "7.jpg").write_bytes(b"no picture")
     elif broken == "table":

@@ -163,11 +163,11 @@ def test_doubtful_cells():
     doubtful = [one for one in cells() if one.doubt]
     assert len(doubtful) == 12
     assert "323" in cell("wang-2018", "3", "birds", "BRkNN", "one_error").doubt
-    # Odd, but it can be: see the errata page.
+    # Odd, but possible: see the errata page.
     assert cell("wang-2018", "3", "slashdot", "BRkNN", "hamming_loss").doubt is None
     assert "1/2000" in cell("zhang-2007", "11", "yahoo_society", "ADTBoost.MH", "one_error").doubt
     assert cell("zhang-2007", "10", "yahoo_society", "ADTBoost.MH", "hamming_loss").doubt is None
-    # What is said of two of them: a mean over 3000 documents is a multiple of 1/3000.
+    # The reason for two of them: a mean over 3000 documents is a multiple of 1/3000.
     for one in doubtful:
         if one.table in ("11", "12"):
             times = one.published * 3000
@@ -196,7 +196,7 @@ def test_cluster_counts():
 
 
 def test_every_cell_is_run_or_has_a_reason_why_not():
-    """Nothing is forgotten: a cell belongs to a setup or is one that cannot be run."""
+    """Every cell belongs to a setup or cannot be run."""
     for one in cells():
         plan = experiments_of(one)
         if one.printed is None and not one.is_new:
@@ -220,7 +220,7 @@ def test_no_cell_belongs_to_two_setups():
 
 
 def counted(data):
-    """What statistics tell, of a data set."""
+    """The printed statistics of a data set."""
     told = nl.datasets.describe(data)
     found = {
         key: getattr(told, key) for key in ("instances", "features", "labels", "train", "test")

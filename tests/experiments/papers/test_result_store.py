@@ -1,4 +1,4 @@
-"""Stored results: whole or not there, and of one state of the code."""
+"""Stored results: complete or missing, and for one state of the code."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def file_of(store, key):
     return store.path / f"{key}.json"
 
 
-def test_what_is_kept_is_there_again(tmp_path):
+def test_results_are_stored(tmp_path):
     store = ResultStore(tmp_path / "new" / "folder")
     assert store.get("a") is None
-    assert not store.path.exists()  # nothing is written before there is something to keep
+    assert not store.path.exists()  # nothing is written without a result
     store.add("a", RUN)
     store.add("b", {**RUN, "seconds": 1.5})
     again = ResultStore(tmp_path / "new" / "folder")
@@ -133,7 +133,7 @@ def test_other_code_has_another_folder(tmp_path, monkeypatch):
 
 
 def test_the_code_is_all_that_computes(tmp_path, monkeypatch):
-    """A changed source is other code, unless it only prints."""
+    """A changed source is different code, unless it only prints."""
     keys = []
     sources = ("methods.py", "cli/compare.py", "experiments/reporting/figures.py")
     for changed in (None, *sources):
@@ -178,7 +178,7 @@ SPARSE = ("Bibtex.labels.txt", "bibtex.features.txt", "bibtex.split.txt", "bibte
         ("scene", "scene_train.arff", "scene_test.arff"),
     ],
 )
-def test_a_key_changes_with_what_is_read_beside_the_data(tmp_path, monkeypatch, name, file, beside):
+def test_a_key_changes_with_other_inputs(tmp_path, monkeypatch, name, file, beside):
     monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
     (tmp_path / file).write_text("1 1 1\n0 0:1\n")
     (tmp_path / beside).write_text("as it was")
@@ -190,7 +190,7 @@ def test_a_key_changes_with_what_is_read_beside_the_data(tmp_path, monkeypatch, 
     assert data_key(name) != before
 
 
-def test_a_key_does_not_change_with_what_is_not_read(tmp_path, monkeypatch):
+def test_a_key_does_not_change_with_unused_inputs(tmp_path, monkeypatch):
     monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
     write_lookalikes(tmp_path, "mediamill")
     before = data_key("mediamill")

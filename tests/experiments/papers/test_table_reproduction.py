@@ -1,4 +1,4 @@
-"""The published tables made anew, on small data sets under the names of the real ones."""
+"""Reproduction of the published tables, on small data sets under the names of the real ones."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_table_1_of_2007_takes_one_search(tmp_path, searches):
     found = reproduce(["zhang-2007"], ["1"], results=tmp_path)
     assert [len(found.cells), found.measured] == [25, 1]
     assert searches[0] is None
-    # Held-out rows are hidden; rows that lose too many neighbors by that are topped up.
+    # Held-out rows are hidden; rows that lose too many neighbors are searched again.
     assert searches.count(None) == 1
     assert sum(filter(None, searches)) < 240
 
@@ -240,7 +240,7 @@ def test_coverage_as_a_share():
     ],
 )
 def test_parameters_are_chosen_by_the_training_rows(paper, table, algorithm):
-    """By leave-one-out: with any other test rows the same ones come out."""
+    """By leave-one-out: different test rows give the same parameters."""
     data, one = nl.datasets.load("emotions"), planned(paper, table, "emotions", algorithm)
     (run,) = measurements(one, data)
     for name, values in one.grid.items():
@@ -294,7 +294,7 @@ def test_data_that_do_not_fit_are_not_run_and_say_why(tmp_path, monkeypatch):
     nl.datasets.save(replace(data, train=None), tmp_path / "yeast.npz")
     found = reproduce(["zhang-2005"], ["I"], results=tmp_path)
     assert "official" in found.cells[0].reason.text
-    # That is no result: other data are tried again.
+    # This is not stored as a result: other data are tried again.
     assert found.measured == 0
 
 
@@ -370,19 +370,19 @@ def test_progress_goes_from_nothing_to_all(tmp_path, folder, monkeypatch, paper,
     ("paper", "dataset", "algorithm", "parameters", "anchor"),
     [
         ("cheng-2009", "image135", "ML-kNN", {"n_neighbors": 10}, "standardized-copies"),
-        # With the k that fits, ties are what differs; with another one, k is.
+        # With the k that fits, the reason is ties; with a different one, it is k.
         ("wang-2018", "enron", "ML-kNN", {"n_neighbors": 12}, "ties-at-the-k-th-distance"),
         ("wang-2018", "enron", "DML-kNN", {"n_neighbors": 12}, "ties-at-the-k-th-distance"),
-        ("wang-2018", "enron", "ML-kNN", {"n_neighbors": 15}, "k-and-m-are-not-said"),
-        ("wang-2018", "corel5k", "DML-kNN", {"n_neighbors": 20}, "k-and-m-are-not-said"),
+        ("wang-2018", "enron", "ML-kNN", {"n_neighbors": 15}, "k-and-m-are-not-stated"),
+        ("wang-2018", "corel5k", "DML-kNN", {"n_neighbors": 20}, "k-and-m-are-not-stated"),
         (
             "wang-2018",
             "yeast",
             "LAML-kNN",
             {"n_neighbors": 10, "n_clusters": 3},
-            "k-and-m-are-not-said",
+            "k-and-m-are-not-stated",
         ),
-        ("wang-2018", "slashdot", "ML-kNN", {"n_neighbors": 20}, "splits-that-are-not-said"),
+        ("wang-2018", "slashdot", "ML-kNN", {"n_neighbors": 20}, "splits-that-are-not-stated"),
     ],
 )
 def test_reasons(paper, dataset, algorithm, parameters, anchor):
@@ -399,8 +399,8 @@ def test_reasons_of_brknn_on_binary_features_tell_of_k():
     assert "vote; k is another one, too (docs/errata.md#ties-at-the-k-th-distance)" in other
 
 
-def test_what_is_not_known_is_said():
-    """Papers whose cells are all near have no entry, nor have rows that come out as they should."""
+def test_unknown_reasons_are_stated():
+    """Papers whose cells are all close have no entry, nor have rows that agree."""
     yeast = next(c for c in all_cells() if (c.paper, c.dataset) == ("wang-2018", "yeast"))
     right = {"n_neighbors": 10, "n_clusters": 2, "random_state": 0}
     for cell, parameters in ((all_cells()[0], {"n_neighbors": 8}), (yeast, right)):
@@ -435,7 +435,7 @@ def test_every_parameter_is_named(name, parameters):
     ("paper", "table", "digits"), [("zhang-2005", "I", 12), ("wang-2018", "1", 33)]
 )
 def test_published_digits(load, monkeypatch, tmp_path, paper, table, digits):
-    """On the real data: every cell is near, and so many are equal."""
+    """On the real data: every cell is close, and a known number is equal."""
     monkeypatch.undo()
     load("yeast"), load("scene")
     cells = reproduce([paper], [table], results=tmp_path).cells

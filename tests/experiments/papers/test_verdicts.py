@@ -28,7 +28,7 @@ from nearlabel.experiments.papers.verdicts import verdict
         (0.0612, "0.0612", None, "digits"),
         (0.06125, "0.0612", None, "close"),
         (0.0, "0.000", None, "digits"),
-        (0.0006, "0.000", "0.000", "off"),  # a standard deviation of nothing is one, too
+        (0.0006, "0.000", "0.000", "off"),  # a standard deviation of zero counts, too
     ],
 )
 def test_edges(ours, printed, std, said):
@@ -44,7 +44,7 @@ def test_coverage_that_counts_labels_has_another_measure(ours, counts_labels, sa
 
 
 def test_noise_of_floats_does_not_decide():
-    """A mean of folds that is 0.1945 but for the rounding of its sum is still rounded up."""
+    """A mean of folds that is 0.1945 except for rounding errors is still rounded up."""
     assert verdict(0.1945 - 2e-17 * 3, "0.195") == "digits"
     assert verdict(sum([0.1] * 3) - 0.1055, "0.195") == "digits"
     assert verdict(0.195 + 0.005 + 1e-16, "0.195") == "close"

@@ -30,7 +30,7 @@ def test_tuning_curve():
         title="songs",
     )
     [axes] = figure.axes
-    # Of the two best values of a, the one at the smaller k; missing values are no points.
+    # Of the two best values of a, the one with the smaller k; missing values are not drawn.
     assert rings(axes) == [(2, 0.2), (1, 0.3)]
     assert [list(line.get_xdata()) for line in axes.lines[1::2]] == [[1, 2, 4], [1]]
     assert legend_texts(figure) == ["a 0.2000 (2)", "b 0.3000 (1)"]
@@ -91,7 +91,7 @@ def test_a_legend_hides_nothing(count):
         assert plot.height > figure.bbox.height / 2  # it grows, so that the curves stay legible
 
 
-def test_series_are_told_apart_without_color():
+def test_series_can_be_distinguished_without_color():
     curves = {str(place): ([1, 2], [0.1, 0.2]) for place in range(9)}
     lines = figures.run_times(curves).axes[0].lines
     assert len({line.get_marker() for line in lines[:8]}) == 8
@@ -151,7 +151,7 @@ def test_critical_difference(rows, k):
     drawn = sorted([min(bar.get_xdata()), max(bar.get_xdata())] for bar in bars)
     assert np.allclose(drawn, sorted([group[0], group[-1]] for group in ends))
     figure.draw_without_rendering()
-    for text in axes.texts:  # nothing is cut off
+    for text in axes.texts:  # no text is clipped
         box = text.get_window_extent()
         assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
         assert 0 <= box.y0 < box.y1 <= figure.bbox.y1
@@ -215,7 +215,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch):
         drawing.report_module("scikit_posthocs")
 
 
-def test_what_a_package_misses_itself_is_not_hidden(monkeypatch):
+def test_missing_dependencies_of_a_package_are_not_hidden(monkeypatch):
     def broken(name):
         raise ModuleNotFoundError("No module named 'packaging'", name="packaging")
 

@@ -34,7 +34,7 @@ NAMES = ("LAML-kNN", "ML-kNN", "BRkNN")
 
 
 def compared(paper="wang-2018", table="3", dataset="emotions", algorithm="ML-kNN", **more):
-    """A compared cell; what `more` names is of the printed one, or of ours."""
+    """A compared cell; `more` overrides fields of the printed cell or of ours."""
     names = ("metric", "printed", "std", "doubt")
     cell = PrintedCell(
         metric="ranking_loss",
@@ -110,7 +110,7 @@ def written(tmp_path_factory):
     return folder, paths
 
 
-def test_the_files_that_are_told_are_all_files(written):
+def test_all_files_are_reported(written):
     folder, paths = written
     assert sorted(paths) == sorted(path for path in folder.rglob("*") if path.is_file())
     assert [path.name for path in paths[:2]] == ["report.html", "report.md"]
@@ -132,7 +132,7 @@ def test_the_page_needs_nothing_else_and_escapes_all(written):
     assert all(value for tag, name, value in page.attributes if (tag, name) == ("img", "alt"))
 
 
-def test_the_page_tells_both_numbers_and_the_verdict(written):
+def test_the_page_shows_both_numbers_and_the_verdict(written):
     text = (written[0] / "report.html").read_text(encoding="utf-8")
     off = re.search(r'<td [^>]*class="number off" title="off: [^"]*">(.*?)</td>', text).group(1)
     assert re.sub("<[^>]*>", " ", off).split() == ["0.200", "0.200", "!"]
@@ -167,7 +167,7 @@ def test_markdown(written):
     assert "\n\n\n" not in text
 
 
-def test_what_stands_there_before_is_kept_where_writing_fails(tmp_path, monkeypatch):
+def test_an_earlier_report_is_kept_if_writing_fails(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     pytest.importorskip("jinja2")
     from nearlabel.experiments.reporting import report
@@ -229,7 +229,7 @@ def test_table_blocks():
     assert second.notes == ["! off, ML-kNN · emotions · coverage, ranking loss (2 cells): a"]
 
 
-def test_data_that_are_not_there_are_told_once():
+def test_missing_data_are_reported_once():
     lost = Reason("not available")
     cells = [
         compared(dataset="mediamill", **NOTHING, reason=lost),
@@ -244,7 +244,7 @@ def test_data_that_are_not_there_are_told_once():
     ]
 
 
-def test_doubts_of_one_kind_are_told_together():
+def test_similar_doubts_are_reported_together():
     doubt = "no whole number"
     [block] = table_blocks([compared(doubt=doubt), compared(metric="coverage", doubt=doubt)])
     where = "ML-kNN · emotions · ranking loss, coverage (2 cells)"
@@ -252,7 +252,7 @@ def test_doubts_of_one_kind_are_told_together():
     assert [cell.cell.doubt for cell in block.rows[0].cells] == [doubt, doubt]
 
 
-def test_a_table_of_counts_has_a_label_a_column():
+def test_a_table_of_counts_has_one_column_per_label():
     one = compared(table="1", dataset="scene")
     counts = [
         replace(
@@ -300,7 +300,7 @@ def test_orders_of_the_2007_paper():
 
 
 def test_orders_of_our_runs():
-    """Of folds that are all better by the same order of methods, all relations come out."""
+    """If all folds have the same order of methods, all relations are significant."""
     names = ("ML-KNN", "BoosTexter", "ADTBoost.MH", "Rank-SVM")
     noise = np.random.default_rng(0).normal(0, 0.001, (4, 10))
     cells = []
@@ -344,8 +344,8 @@ def test_comparisons_in_words():
     assert view.ranks[0] == ("ranking loss ↓", "published", "< 0.001", ranks)
 
 
-def test_a_method_that_is_worse_is_told():
-    """Columns turned round: what the paper proposes loses everywhere, and has no test by one."""
+def test_a_worse_method_is_reported():
+    """With reversed columns the proposed method loses everywhere."""
     turned = {"LAML-kNN": "BRkNN", "BRkNN": "LAML-kNN"}
     cells = [
         replace(one, cell=replace(one.cell, algorithm=turned.get(name, name)))
@@ -367,7 +367,7 @@ def changed(cells, change):
     return [replace(one, ours=one.ours and change(one)) for one in cells]
 
 
-def test_what_is_not_significant_is_told():
+def test_insignificant_differences_are_reported():
     def noise(one):
         row, column = int(one.cell.dataset.split()[1]), NAMES.index(one.cell.algorithm)
         return 0.2 + 0.01 * ((row + column) % 3) if one.cell.metric == "one_error" else one.ours
@@ -381,7 +381,7 @@ def test_what_is_not_significant_is_told():
     assert view.equal == "By our numbers, Friedman's test finds no difference by one-error."
 
 
-def test_too_few_data_sets_are_told():
+def test_too_few_data_sets_are_reported():
     some = [one for one in many() if one.cell.dataset != "set 5"]
     [view] = comparison_views(method_comparisons(some))
     assert (view.pairs, view.ranks) == ([], [])
@@ -411,7 +411,7 @@ def test_diagrams_only_of_differences(tmp_path):
         assert "By our numbers, Friedman's test finds no difference by one-error." in text
 
 
-def test_claims_stand_in_the_pages_with_their_caution(tmp_path):
+def test_claims_are_shown_with_their_caution(tmp_path):
     for package in ("matplotlib", "jinja2"):
         pytest.importorskip(package)
     from nearlabel.experiments.reporting.report import write_report

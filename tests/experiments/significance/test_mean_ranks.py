@@ -102,7 +102,7 @@ def test_nemenyi_equals_scikit_posthocs(rows):
     found = nemenyi(values, names, loss=True)
     peer = posthocs.posthoc_nemenyi_friedman(values).to_numpy()
     np.testing.assert_allclose(found.p_values, peer, atol=1e-9)
-    # The critical difference decides as the p-values do.
+    # The critical difference agrees with the p-values.
     apart = np.abs(np.subtract.outer(found.mean_ranks, found.mean_ranks))
     assert np.array_equal(apart >= found.critical_difference, np.array(found.p_values) <= 0.05)
     together = {pair for group in found.groups for a in group for b in group for pair in [(a, b)]}
@@ -124,7 +124,7 @@ def test_algorithms_that_all_differ_are_in_no_group():
 
 
 @pytest.mark.parametrize("test", [friedman, nemenyi])
-def test_tables_that_cannot_be(test):
+def test_impossible_tables(test):
     two = [[0.1, 0.2], [0.2, 0.3]]
     for values, names, message in (
         ([[0.1], [0.2]], "a", "algorithms.*1"),
@@ -140,6 +140,6 @@ def test_tables_that_cannot_be(test):
 
 
 @pytest.mark.parametrize("level", [0, 1])
-def test_levels_that_cannot_be(level):
+def test_impossible_levels(level):
     with pytest.raises(ValueError, match=f"level.*{level}"):
         nemenyi([[0.1, 0.2], [0.2, 0.3]], "ab", loss=True, level=level)

@@ -53,7 +53,7 @@ P_VALUES = {
 
 
 def printed_cells(metric):
-    """Tables 10 to 14: a row a problem, a column an algorithm; NaN where there is no number."""
+    """Tables 10 to 14: one row per problem, one column per algorithm; NaN if there is no number."""
     cells = {
         (cell.dataset, cell.algorithm): cell.published
         for cell in printed_tables.cells()
@@ -95,7 +95,7 @@ def test_relations_of_table_15_from_the_printed_cells(metric):
 
 
 def mended_cells(metric):
-    """The cells; in the doubtful one the value that the printed mean of its column asks for."""
+    """The cells, with the doubtful one replaced by the value that fits the printed mean."""
     problems, values = printed_cells(metric)
     problem, algorithm, doubtful = DOUBTFUL
     if metric == doubtful:
@@ -143,14 +143,14 @@ def test_equal_differences_make_no_relation():
     assert (order.pairs["a", "b"].wins, order.pairs["a", "c"].ties) == (3, 3)
 
 
-def test_a_metric_that_an_algorithm_has_not():
+def test_a_metric_that_is_missing_for_an_algorithm():
     values = [[0.1, None, 0.3], [0.2, None, 0.5], [0.1, None, 0.3]]
     order = partial_order(values, "abc", "ranking_loss")
     assert list(order.pairs) == [("a", "c")]
     assert order.relations == (("a", "c"),)
 
 
-def test_orders_that_cannot_be():
+def test_impossible_orders():
     values = [[0.1, 0.2], [0.2, 0.3]]
     for arguments, message in (
         ((values, "abc", "one_error"), r"values.*3.*\(2, 2\)"),

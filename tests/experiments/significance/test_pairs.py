@@ -70,7 +70,7 @@ def test_wilcoxon_of_many_rows_is_normal():
     expected = stats.wilcoxon(gains, method="approx")
     assert found.statistic == expected.statistic
     assert found.p_value == pytest.approx(expected.pvalue, rel=1e-9)
-    # Where the one form ends and the other begins, they agree.
+    # At the boundary between the two forms, they agree.
     exact, normal = (
         wilcoxon(gains[:200], np.zeros(200), loss=False).p_value,
         stats.wilcoxon(gains[:200], method="approx").pvalue,
@@ -79,7 +79,7 @@ def test_wilcoxon_of_many_rows_is_normal():
     assert exact == pytest.approx(normal, abs=1e-3)
 
 
-def test_wilcoxon_sees_ties_through_rounding():
+def test_wilcoxon_detects_ties_despite_rounding():
     """0.3 - 0.1 and 0.4 - 0.2 are one difference, and share a rank."""
     first, second = [0.1, 0.4, 0.5, 0.9], [0.3, 0.2, 0.1, 0.4]
     assert second[0] - first[0] != first[1] - second[1]
@@ -109,7 +109,7 @@ def test_wilcoxon_without_any_difference():
 
 
 @pytest.mark.parametrize("test", [paired_t, wilcoxon])
-def test_columns_that_cannot_be(test):
+def test_impossible_columns(test):
     for first, second, message in (
         ([0.1], [0.2], "values.*1"),
         ([0.1, 0.2], [0.2, 0.3, 0.4], r"first.*second.*\(2,\).*\(3,\)"),

@@ -1,4 +1,4 @@
-"""Which algorithms are not clearly worse than the best."""
+"""Which algorithms are not significantly worse than the best."""
 
 from __future__ import annotations
 

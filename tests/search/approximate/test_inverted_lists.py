@@ -1,4 +1,4 @@
-"""Inverted lists: the recall that is asked for, and one graph for all engines, threads, blocks."""
+"""Inverted lists: the requested recall, and the same graph for all engines, threads, blocks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def clustered(n, d, seed=0):
 
 
 def check(graph, X, metric, queries=None):
-    """Hold a graph to its contract, and its distances to the canonical ones."""
+    """Check the invariants of a graph, and compare its distances with the canonical ones."""
     nl.NeighborGraph(graph.indices, graph.distances, graph.n_base, graph.recall)
     assert graph.n_base == len(X)
     assert len(graph) == len(X if queries is None else queries)
@@ -54,7 +54,7 @@ def check(graph, X, metric, queries=None):
 
 
 def in_float32(exact):
-    """The exact graph as it is told in float32: rounded distances, ties by row."""
+    """The exact graph in float32: rounded distances, ties by row."""
     distances = exact.distances.astype(np.float32)
     order = np.lexsort((exact.indices, distances), axis=1)
     indices = np.take_along_axis(exact.indices, order, axis=1)
@@ -153,7 +153,7 @@ def test_hard_data_in_both_engines(kind, metric, dtype, core):
             assert_same(asked, twin.graph(k, some))
         check(ours, X, metric)
         check(asked, X, metric, some)
-        # Where float32 does not hold the distances, the search is exact.
+        # If float32 cannot represent the distances, the search is exact.
         assert isinstance(index, list_index.ListIndex) == (ours.recall is not None)
         assert (ours.recall is None) == (kind in TOO_FAR.get(metric, ()))
         if recall == 1 and ours.recall is not None:
@@ -233,7 +233,7 @@ def of_usual_size():
         ),
     ],
 )
-def test_recall_is_what_was_asked_for_and_what_is_told(recall, metric, of_usual_size, core):
+def test_recall_is_as_requested_and_as_reported(recall, metric, of_usual_size, core):
     X, queries = np.split(clustered(3400, 10), [3000])
     k = 12
     index = InvertedLists(recall).build(X, metric)
@@ -242,7 +242,7 @@ def test_recall_is_what_was_asked_for_and_what_is_told(recall, metric, of_usual_
     assert graph.recall.value >= recall
     assert (graph.recall.rows, graph.recall.k, graph.recall.sample) == (512, k, "graph")
 
-    # What is told is the mean over the rows that were measured, in the graph as it is.
+    # The reported recall is the mean over the measured rows of the final graph.
     of_rows = shares(graph, exact)
     plan = index._plans[16]
     measured = index._listed.lists.order[plan.measured.rows]
@@ -250,11 +250,11 @@ def test_recall_is_what_was_asked_for_and_what_is_told(recall, metric, of_usual_
     assert graph.recall.value == pytest.approx(of_rows[measured].mean(), abs=1e-12)
     error = of_rows[measured].std(ddof=1) / np.sqrt(512)
     assert graph.recall.standard_error == pytest.approx(error, abs=1e-12)
-    # And says, within its error, what holds for all; lists that find all would show nothing.
+    # Within its error, it is the recall of all rows; perfect lists would not test this.
     assert abs(of_rows.mean() - graph.recall.value) < 3 * error
     assert of_rows.mean() < 1
 
-    # Queries have no pass; their recall is that of base rows that are searched as they are.
+    # Queries have no pass; their recall is that of base rows searched in the same way.
     assert (asked.recall.rows, asked.recall.k, asked.recall.sample) == (512, 16, "base")
     assert asked.recall.value >= recall
     alone = index.graph(17, X[measured])
@@ -266,7 +266,7 @@ def test_recall_is_what_was_asked_for_and_what_is_told(recall, metric, of_usual_
 
 
 @pytest.mark.usefixtures("copies_listed")
-def test_recall_of_queries_is_told_by_distance():
+def test_recall_of_queries_is_measured_by_distance():
     """Many rows at one distance: which of them are found must not matter."""
     X = np.random.default_rng(0).integers(0, 2, (800, 9)).astype(float)
     index = InvertedLists(0.5).build(X)
@@ -322,7 +322,7 @@ def test_recall_is_shown_kept_and_checked(tmp_path):
         ({"sample": 3}, "sample"),
     ],
 )
-def test_a_file_whose_recall_makes_no_sense_is_refused(change, error, tmp_path):
+def test_a_file_with_an_invalid_recall_is_refused(change, error, tmp_path):
     graph = neighbor_graph(clustered(300, 4), 5, search=InvertedLists(0.8))
     tree = graph._tree()
     tree["recall"] = {**tree["recall"], **change}
@@ -333,7 +333,7 @@ def test_a_file_whose_recall_makes_no_sense_is_refused(change, error, tmp_path):
 
 
 @pytest.mark.parametrize("recall", ["x", 7, {}, {"value": 0.5}, [0.5]])
-def test_a_file_whose_recall_is_none_is_refused(recall, tmp_path):
+def test_a_file_with_a_malformed_recall_is_refused(recall, tmp_path):
     graph = neighbor_graph(clustered(300, 4), 5, search=InvertedLists(0.8))
     tree = {**graph._tree(), "recall": recall}
     with mock.patch.object(nl.NeighborGraph, "_tree", return_value=tree):
@@ -351,7 +351,7 @@ def test_a_file_whose_recall_is_none_is_refused(recall, tmp_path):
         (InvertedLists(random_state=-1), "random_state.*0.*-1"),
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(search, error):
+def test_invalid_parameters_are_refused(search, error):
     for X in (clustered(300, 4), np.eye(4)):  # also where the lists would not be made
         with pytest.raises(ValueError, match=error):
             neighbor_graph(X, 2, search=search)
@@ -364,7 +364,7 @@ def test_parameters_of_other_types_are_refused(search):
 
 
 def with_probes(probes, through):
-    """Searches among rows with so many probes, and a pass through so many neighbors."""
+    """Searches among rows with given numbers of probes and of neighbors in the pass."""
     return mock.patch.object(list_index, "among_rows", return_value=(probes, through))
 
 
@@ -389,7 +389,7 @@ def test_the_pass_takes_the_nearest_of_the_neighbors_of_neighbors(metric, core):
         np.testing.assert_array_equal(graph.indices[row], seen[order])
 
 
-def test_the_pass_is_taken_where_it_spares_probes():
+def test_the_pass_is_used_if_it_saves_probes():
     X = clustered(1500, 12)
     index = InvertedLists(0.97).build(X)
     graph = index.graph(16)
@@ -458,7 +458,7 @@ def test_the_seed_decides_the_lists():
     assert (graphs[2].indices != graphs[0].indices).any()
 
 
-def test_what_was_asked_before_changes_nothing():
+def test_earlier_queries_change_nothing():
     X = clustered(600, 5)
     fresh = [InvertedLists(0.8).build(X).graph(k) for k in (3, 30)]
     index = InvertedLists(0.8).build(X)
@@ -522,7 +522,7 @@ def test_distances_beyond_float64_are_refused_as_by_the_exact_search():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_none_are_refused(value):
+def test_non_finite_numbers_are_refused_here(value):
     X = clustered(300, 5)
     bad = X.copy()
     bad[7, 2] = value
@@ -554,7 +554,7 @@ def test_progress_rises_to_all_rows(n_jobs):
     X = clustered(500, 5)
     index = InvertedLists(0.9).build(X)
     with mock.patch.multiple(probing, _QUERIES_AT_ONCE=40, _ROWS_A_PASS=50):
-        for _ in range(2):  # also when the lists are there already
+        for _ in range(2):  # also if the lists exist already
             told = told_by(lambda tell: index.graph(5, n_jobs=n_jobs, progress=tell))
             assert_rises(told, 500)
             assert len(told) > 15
@@ -588,7 +588,7 @@ def test_probes_are_raised_until_the_recall_holds():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
-def test_a_child_can_search_though_another_thread_was_preparing_the_lists():
+def test_a_forked_child_can_search_while_another_thread_prepares_the_lists():
     X = clustered(300, 4)
     index = InvertedLists().build(X)
     entered, leave, parent = threading.Event(), threading.Event(), os.getpid()
@@ -631,7 +631,7 @@ def test_equal_rows_are_searched_once(metric, core):
 
 @pytest.mark.parametrize("metric", SOME)
 def test_lists_far_from_each_other(metric):
-    """Seen from one center, float32 could not tell the rows of a list apart."""
+    """With a single center, float32 could not distinguish the rows of a list."""
     rng = np.random.default_rng(0)
     n = 1200  # bounds are tried on samples of 1,088 rows
     X = rng.normal(size=(n, 5)) + 1e6 * rng.normal(size=(3, 5))[np.arange(n) % 3]

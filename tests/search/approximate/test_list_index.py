@@ -1,4 +1,4 @@
-"""Lists as they live on: rows that are reached, rows that come later, lists from files."""
+"""Lists in use: reached rows, rows added later, and lists from files."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_few_rows_in_many_lists():
         index._plans[index._planned(k)] = index._plans[8]
         reached = check_answers(tail, later, queries, k, limits, "euclidean", centers, probes)
         assert len(reached.row)
-    # Neither as few as the probes, nor all.
+    # More lists than the probes, but not all.
     assert probes < tail._listed.probes_beyond(probes, 5) < len(centers)
     seen = probed(later, queries, centers, "euclidean", probes, 5).sum(axis=1)
     assert seen.min() >= 5
@@ -386,7 +386,7 @@ def test_only_the_lists_of_a_query_are_read(metric, kind, kept_bytes):
 
 
 @pytest.mark.engines
-def test_numbers_that_are_none_are_refused_where_they_are_met():
+def test_non_finite_numbers_are_refused_on_access():
     X = clustered(2000, 6)
     index = InvertedLists(0.5).build(X)
     asked = index.graph(8, X[:1])
@@ -488,7 +488,7 @@ def test_a_tree_that_does_not_fit_the_model_is_refused(small_index):
         choice.index_from({**tree, "search": "exact"}, rows, "euclidean")
 
 
-def test_nothing_is_stored_of_lists_that_were_not_made():
+def test_lists_that_were_not_built_are_not_stored():
     assert InvertedLists().build(clustered(300, 4))._tree() is None
 
 
@@ -496,7 +496,7 @@ def test_nothing_is_stored_of_lists_that_were_not_made():
 
 
 @pytest.mark.engines
-def test_auto_passes_on_what_lists_can(tmp_path):
+def test_auto_forwards_the_features_of_lists(tmp_path):
     X, later, queries = clustered(600, 6), clustered(50, 6, 1), clustered(30, 6, 2)
     limits = kth_distances(X, 9, "euclidean")
     lists = InvertedLists().build(X)
@@ -514,7 +514,7 @@ def test_auto_passes_on_what_lists_can(tmp_path):
         tail, its = auto.tail(later), lists.tail(later)
         assert_same(tail.graph(8, queries), its.graph(8, queries))
         assert_same(tail.nearest_and_reached(queries, 8, limits[:50])[0], its.graph(8, queries))
-        # As exact as the search of the other rows is.
+        # As exact as the search of the other rows.
         assert auto.probes(30) is None
         assert_same(tail.graph(30, queries), neighbor_graph(later, 30, queries, search="exact"))
         better = auto.with_probes(8, len(lists._listed.lists), TOLD)

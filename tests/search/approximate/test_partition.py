@@ -1,4 +1,4 @@
-"""Lists of near rows: every row in one of them, none empty, none long."""
+"""Partition into lists of near rows: each row in one list, no list empty or long."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_lists_depend_neither_on_threads_nor_on_how_the_numbers_are_stored(metri
     X = np.random.default_rng(0).integers(0, 50, (200, 3))
     np.save(tmp_path / "x.npy", X.astype(np.float16))
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    # Centers are as precise as the rows are.
+    # Centers have the precision of the rows.
     for forms in ((X.astype(np.float64), X), (X.astype(np.float32), mapped, X.astype(np.uint8))):
         lists = divide(forms[0], metric, 3, 1)
         check(lists, X)
@@ -72,7 +72,7 @@ def test_equal_rows_of_one_list_are_divided_in_their_order():
 
 
 @pytest.mark.engines
-def test_rows_are_in_the_list_of_the_nearest_center_unless_lists_were_mended():
+def test_rows_are_in_the_list_of_the_nearest_center_unless_lists_were_repaired():
     rng = np.random.default_rng(0)
     X = np.repeat(50 * rng.normal(size=(40, 3)), 20, axis=0) + 0.1 * rng.normal(size=(800, 3))
     lists = divide(X, "euclidean", 0, 1)
@@ -91,7 +91,7 @@ def test_a_common_offset_does_not_merge_the_lists():
 
 
 @pytest.mark.engines
-def test_near_lists_stand_side_by_side():
+def test_near_lists_are_next_to_each_other():
     X = np.random.default_rng(0).random((3000, 2))
     centers = divide(X, "euclidean", 0, 1).centers
     steps = np.linalg.norm(np.diff(centers, axis=0), axis=1).mean()

@@ -9,6 +9,6 @@ from nearlabel.search.exact import core_rows
 
 @pytest.fixture(scope="package", autouse=True)
 def bounds_for_few_rows():
-    """Few rows are searched as many are, so that small data test it; see test_core_rows.py."""
+    """Search few rows like many, so that small data test it; see test_core_rows.py."""
     with mock.patch.object(core_rows, "_FEW", 0):
         yield

@@ -1,4 +1,4 @@
-"""Neighbors between two blocks, merged block by block, are those of all rows."""
+"""Neighbors between two blocks, merged block by block, equal those of all rows."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def test_pairs_of_blocks_give_the_graph_of_all_rows(seed, metric, kind, dtype, c
     np.testing.assert_array_equal(distances, expected.distances)
 
 
-def test_a_row_that_needs_nothing_and_a_limit():
+def test_rows_without_a_search_and_rows_with_a_limit():
     X = np.array([[0.0], [10.0], [1.0], [2.0], [3.0]])
     limits = np.array([2.0, np.inf, -1.0, -1.0, -1.0])
     places, distances = neighbors_between(X, 2, "euclidean", 3, limits)
     assert places[0, :2].tolist() == [2, 3]  # a distance of just the limit is within it
     assert places[1].tolist() == [4, 3, 2]
     assert distances[1].tolist() == [7.0, 8.0, 9.0]
-    if len(np.unique(places[2:])) == 1:  # where nothing was asked for, nothing is found
+    if len(np.unique(places[2:])) == 1:  # without a search nothing is found
         assert np.isinf(distances[2:]).all()
 
 

@@ -1,4 +1,4 @@
-"""The compiled search: as NumPy's to the last bit, also where float32 knows little."""
+"""The compiled search: equal to NumPy's bit for bit, also if float32 bounds are loose."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_INTS, NO_FLOATS = np.empty(0, np.int32), np.empty(0)
 
 @pytest.fixture
 def searched_again():
-    """How many rows NumPy had to search after the core."""
+    """The number of rows left to NumPy by the core."""
     rows = []
     original = NumpyIndex.fill
 
@@ -148,7 +148,7 @@ def test_sparse_rows_that_share_nothing_are_at_one_exactly(data, stored, signed)
     X = rng.choice([1, 0.3, 1e-25, 1e-200], (n, d)) * (rng.random((n, d)) < stored)
     X *= rng.choice([1, -1], (n, d)) if signed else 1
     csr = sparse.csr_array(X)
-    csr.data[rng.random(csr.nnz) < 0.1] = 0  # stored, and still nothing to share
+    csr.data[rng.random(csr.nnz) < 0.1] = 0  # a stored zero is not a shared feature
     X = csr.toarray()
     k = data.draw(st.integers(1, n - 1))
     queries = X[: data.draw(st.integers(1, n))] * 3.3
@@ -230,7 +230,7 @@ def test_wide_rows_of_few_entries(data, metric):
     assert_same(ours, by_numpy(X, 2, queries, metric=metric))
 
 
-def test_what_float32_cannot_tell_apart_is_searched_again(searched_again):
+def test_rows_that_float32_cannot_distinguish_are_searched_again(searched_again):
     X = HARD["two far clusters"](np.random.default_rng(0))
     with mock.patch.object(packed_bounds.DenseBounds, "are_vague", return_value=False):
         assert_same(nl.neighbor_graph(X, 3), by_numpy(X, 3))
@@ -260,7 +260,7 @@ def test_queries_far_beyond_the_rows(searched_again):
 
 
 @pytest.mark.parametrize("count", range(1, 10))
-def test_among_rows_each_two_stripes_meet_once(count):
+def test_each_pair_of_stripes_is_compared_once(count):
     met = []
     found = nl.neighbor_graph(np.eye(count + 1), 1)
     index = nl.ExactSearch(block_bytes=4).build(np.eye(count + 1)[:, :count])._compiled
@@ -318,7 +318,7 @@ def shortlist(rows, **changes):
         {"queries": dense(np.zeros((6, 2)), "manhattan"), "itself": -1},
     ],
 )
-def test_a_shortlist_of_parts_that_do_not_fit_is_refused(changes):
+def test_a_shortlist_of_inconsistent_parts_is_refused(changes):
     with pytest.raises(ValueError, match=rf"\b({'|'.join(changes)}|errors)\b"):
         shortlist(dense(np.zeros((6, 2))), **changes)
 
@@ -355,17 +355,17 @@ def test_blocks_outside_the_rows_are_refused():
         lists.given_up(np.zeros(5, bool))
 
 
-def test_errors_that_are_no_numbers_are_refused():
+def test_nan_errors_are_refused():
     lists = shortlist(dense(np.zeros((6, 2))), base_errors=np.full(6, np.nan, np.float32))
     lists.offer(np.zeros((3, 6), np.float32), 0, 0, False)
-    with pytest.raises(ValueError, match="numbers|too few"):
+    with pytest.raises(ValueError, match="NaN|too few"):
         lists.finish(0, np.zeros((3, 2), np.int32), np.zeros((3, 2)))
 
 
-def test_rows_that_are_none_are_refused():
+def test_invalid_rows_are_refused():
     with pytest.raises(ValueError, match="metric"):
         dense(np.zeros((3, 2)), "jaccard")
-    with pytest.raises(ValueError, match="values.*side by side"):
+    with pytest.raises(ValueError, match="values must have contiguous rows"):
         dense(np.zeros((3, 4))[:, ::2])
     with pytest.raises(ValueError, match="exponents and lengths"):
         dense(np.zeros((3, 2)), "cosine")

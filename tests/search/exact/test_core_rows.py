@@ -1,4 +1,4 @@
-"""Few rows, whose distances are all measured by the core."""
+"""Few rows: the core computes all distances."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not 
 
 @pytest.fixture(scope="module")
 def few_rows():
-    """Everything is few, and bounds are not to be had."""
+    """Treat all data as few rows, and make bounds unavailable."""
     with (
         mock.patch.object(rows_of_core, "_FEW", 2**40),
         mock.patch("nearlabel.search.exact.index.compiled_index", side_effect=AssertionError),
@@ -75,8 +75,20 @@ def test_arguments_that_do_not_belong_together():
     room = np.empty((1, 2), np.int32), np.empty((1, 2))
     for queries, rows, alone, out, wrong in (
         (one, base, True, room, "queries"),
-        (core_rows(np.ones((1, 3)), "euclidean"), base, False, room, "one kind"),
-        (core_rows(np.ones((1, 4)), "cosine"), base, False, room, "one kind"),
+        (
+            core_rows(np.ones((1, 3)), "euclidean"),
+            base,
+            False,
+            room,
+            "queries and base must have the same",
+        ),
+        (
+            core_rows(np.ones((1, 4)), "cosine"),
+            base,
+            False,
+            room,
+            "queries and base must have the same",
+        ),
         (one, base, False, (np.empty((1, 5), np.int32), np.empty((1, 5))), "k must"),
         (one, base, False, (np.empty((1, 0), np.int32), np.empty((1, 0))), "k must"),
         (one, base, False, (room[0], np.empty((2, 2))), "distances"),

@@ -1,4 +1,4 @@
-"""Equal rows are searched once, and every copy gets what a search of all rows would give it."""
+"""Equal rows are searched once, and every copy gets the result of a search of all rows."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_few_copies_do_not_matter():
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int8, bool])
-def test_rows_of_small_whole_numbers_are_told_apart(kind):
+def test_rows_of_small_integers_are_distinguished(kind):
     """Their bits differ in few places."""
     X = (np.arange(2**12)[:, None] >> np.arange(12) & 1).astype(kind)
     for form in (X, sparse.csr_array(X)):

@@ -1,4 +1,4 @@
-"""Clusters far from each other: the core finds what NumPy finds, and leaves little to it."""
+"""Far clusters: the core finds the same as NumPy, and leaves little to it."""
 
 from __future__ import annotations
 

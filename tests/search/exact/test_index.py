@@ -1,4 +1,4 @@
-"""The search against the literal oracle: the same rows and the same distances to the last bit."""
+"""The search compared with the literal oracle: the same rows and distances, bit for bit."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_smallest_problem():
     assert graph.distances.tolist() == [[2.0], [2.0]]
 
 
-def test_near_ties_that_a_norm_trick_cannot_tell_apart():
+def test_near_ties_that_a_norm_trick_cannot_distinguish():
     base = np.array([1e8, 1e8])
     X = base + np.array([[0, 0], [1, 0], [0, 1], [1 + 2**-25, 0], [0.5, 0.5]])
     for dtype in (np.float64, np.float32):
@@ -174,7 +174,7 @@ def test_agrees_with_scikit_learn_where_there_are_no_ties(metric):
     np.testing.assert_allclose(graph.distances, distances, rtol=1e-10)
 
 
-def test_a_function_as_metric_and_slow_metrics_say_that_they_are_slow():
+def test_a_function_as_metric_and_slow_metrics_warn():
     X = np.array([[0.0, 1], [2, 2], [5, 0]])
     with pytest.warns(EfficiencyWarning, match="function.*metric"):
         graph = nl.neighbor_graph(X, 2, metric=lambda a, b: float(abs(a - b).sum()))
@@ -251,7 +251,7 @@ def test_only_distances_to_neighbors_have_to_be_finite():
 
 
 def test_a_long_sparse_row_does_not_multiply():
-    """Everyone's neighbor has 100,000 entries: all differences at once would be gigabytes."""
+    """A neighbor of all rows has 100,000 entries: all differences at once would be gigabytes."""
     n, d = 400, 200_000
     ones = [np.sort(np.random.default_rng(i).choice(d, 10, replace=False)) for i in range(n - 1)]
     long = np.arange(100_000)
@@ -266,14 +266,14 @@ def test_a_long_sparse_row_does_not_multiply():
     assert peak < 300e6
 
 
-def test_searches_at_the_same_time_give_blas_its_threads_back():
+def test_concurrent_searches_restore_the_threads_of_blas():
     from threadpoolctl import threadpool_info, threadpool_limits
 
     def blas_threads():
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
     X = np.random.default_rng(5).normal(size=(300, 5))
-    with threadpool_limits(2), ThreadPoolExecutor(4) as pool:  # whatever the machine has
+    with threadpool_limits(2), ThreadPoolExecutor(4) as pool:  # independent of the machine
         before = blas_threads()
         graphs = list(pool.map(lambda _: nl.neighbor_graph(X, 5, n_jobs=2), range(12)))
         assert blas_threads() == before
@@ -324,7 +324,7 @@ def test_n_jobs_counts_from_all_cores_when_negative():
 
 
 def far_clusters(rng):
-    """Rows that float32 tells apart only from near centers; one query out of its range."""
+    """Rows that float32 distinguishes only with near centers; one query out of its range."""
     centers = 1e5 * rng.normal(size=(20, 12))
     X, queries = (centers[rng.integers(0, 20, n)] + rng.normal(size=(n, 12)) for n in (1500, 6))
     return X, np.concatenate([queries, 1e60 * queries[:1], np.zeros((1, 12))])
@@ -351,7 +351,7 @@ def test_rows_that_have_a_query_within_their_limit(rows, metric):
     query, row = (ends.ravel() for ends in np.indices((queries.shape[0], X.shape[0])))
     distances = pair_distances(X, metric, queries, query, row)
     limits = np.median(distances.reshape(-1, X.shape[0]), axis=0)
-    limits[::3] = distances[: X.shape[0] : 3]  # at which a row is not reached
+    limits[::3] = distances[: X.shape[0] : 3]  # a row at its limit is not reached
     limits[1::9], limits[2::9] = -np.inf, 1.5
     limits[5] = np.inf
     graph, reached = index.nearest_and_reached(queries, 4, limits, n_jobs=2)

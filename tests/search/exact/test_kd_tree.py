@@ -74,7 +74,7 @@ def test_distances_that_overflow_in_the_tree():
     assert_same(X, 3, X[:10], metric="euclidean")
 
 
-def test_where_it_is_taken():
+def test_when_it_is_used():
     few, many = np.zeros((100, 2)), np.zeros((4000, 2))
     assert tree.tree_wins(many, "euclidean")
     assert tree.tree_wins(many, "chebyshev")

@@ -1,4 +1,4 @@
-"""The bounds hold in whole fractions; blocks of the core equal NumPy's."""
+"""The bounds hold in exact fractions; blocks of the core equal NumPy's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def packed(bounds, X, metric, stripe=None):
 
 
 def exactly(metric, a, b):
-    """The distance of two rows in whole fractions, squared for euclidean."""
+    """The distance of two rows in exact fractions, squared for euclidean."""
     differences = [Fraction(x) - Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
     if metric == "manhattan":
         return sum(map(abs, differences))
@@ -88,7 +88,7 @@ def test_bounds_from_another_center_hold_without_the_errors_of_queries(data, X, 
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])
-def test_only_bounds_of_far_clusters_are_vague(metric):
+def test_only_bounds_of_far_clusters_are_loose(metric):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 8))
     far = X + 1e6 * rng.normal(size=(4, 8))[np.arange(1200) % 4]
@@ -168,7 +168,7 @@ def test_rows_whose_products_might_overflow_are_packed_as_zeros():
             np.testing.assert_array_equal(factors[1:], [[0, 0, 0, 1]] * 2)
 
 
-def test_what_does_not_fit_is_not_packed():
+def test_invalid_input_is_not_packed():
     rows = core_rows(np.ones((3, 2)), "euclidean")
     options = {
         "chosen": np.zeros(1, np.int32),

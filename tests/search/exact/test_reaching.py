@@ -1,4 +1,4 @@
-"""Base rows that have a query within their limit: against all distances, and lies."""
+"""Base rows with a query within their limit: compared with all distances, and invalid input."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_scaled_limits_are_above_all_that_is_within(metric, scale):
 def offer(n=4, **changes):
     rows = core_rows(np.arange(2.0 * n).reshape(n, 2), "euclidean")
     options = {"queries": rows, "base": rows, "limits": np.ones(n, np.float32)}
-    if "shape" in changes:  # rows of another kind
+    if "shape" in changes:  # rows with a different width or metric
         changes["queries"] = core_rows(np.ones(changes["shape"]), changes["metric"])
     given = {
         "block": np.zeros((2, 3), np.float32),
@@ -93,13 +93,13 @@ def offer(n=4, **changes):
         ({"chosen": np.array([-1, 0], np.int32)}, "chosen"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(changes, error):
+def test_inconsistent_input_is_refused(changes, error):
     assert len(offer()) == 6
     with pytest.raises(ValueError, match=error):
         offer(**changes)
 
 
-def test_what_is_not_a_number_is_within_nothing():
+def test_nan_is_within_no_limit():
     assert len(offer(block=np.full((2, 3), np.nan, np.float32))) == 0
     assert len(offer(limits=np.full(4, np.nan, np.float32))) == 0
     found = offer()

@@ -1,4 +1,4 @@
-"""The ordered copy of the rows: the same graph from a temporary file, and nothing left of it."""
+"""The ordered copy of the rows: the same graph from a temporary file, which is removed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def assert_full(error, folder, size):
     assert not any(folder.iterdir())
 
 
-def test_a_disk_without_room_is_told_before_anything_is_written(folder):
+def test_a_full_disk_is_reported_before_anything_is_written(folder):
     X = some_rows()
     index = InvertedLists(0.8).build(X)
     full = mock.patch("shutil.disk_usage", return_value=Usage(10, 9, X.nbytes - 1))
@@ -87,7 +87,7 @@ def test_a_disk_without_room_is_told_before_anything_is_written(folder):
         assert index.graph(5).recall.value >= 0.8  # when there is room, the index works
 
 
-def test_the_size_is_told_in_gib(folder):
+def test_the_size_is_reported_in_gib(folder):
     X = np.lib.stride_tricks.as_strided(np.zeros(1), (2**20, 768), (0, 0))
     full = mock.patch("shutil.disk_usage", return_value=Usage(10, 10, 0))
     with full, pytest.raises(OSError, match="vectors.*6.0 GiB") as caught:
@@ -141,7 +141,7 @@ def test_a_disk_that_is_full_in_the_middle(tmp_path):
     assert message.startswith(f"[Errno {errno.EFBIG}] ")
     assert "0.0 GiB" in message
     assert f"{tmp_path} (File too large)" in message
-    assert left == "[] []"  # no file, and a model that has learned nothing
+    assert left == "[] []"  # no file, and an unfitted model
     assert later == "20"
     assert not any(tmp_path.iterdir())
 

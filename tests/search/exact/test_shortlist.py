@@ -1,4 +1,4 @@
-"""Lists of the nearest rows, and neighbors of neighbors: against literal versions and lies."""
+"""Shortlists and neighbors of neighbors: compared with literal versions, and invalid input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def dense(X, metric="euclidean"):
     return CORE.dense_rows(X, metric, NO_INTS, NO_FLOATS)
 
 
-# A look at the neighbors of neighbors
+# Neighbors of neighbors
 
 
 def found_among(X, k, metric, rng):
@@ -89,12 +89,12 @@ def test_neighbors_of_neighbors_against_the_literal_version(data, metric, dtype,
 
 
 def test_distances_below_the_normal_floats_are_not_dropped():
-    """Where float32 has few digits left, rough sums may be larger than what they stand for."""
+    """For subnormal float32 numbers, rough sums may exceed the distances."""
     rng = np.random.default_rng(0)
     n, k = 30, 2
     names = np.arange(n, dtype=np.int32)
     for width in (3, 9, 35):
-        for _ in range(20):  # it takes a tie at the limit, and nothing nearer
+        for _ in range(20):  # requires a tie at the limit
             X = (3e-23 * rng.normal(size=(n, width))).astype(np.float32)
             rows, distances = found_among(X, k, "sqeuclidean", rng)
             new = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
@@ -168,7 +168,7 @@ def read_only(array):
         },
     ],
 )
-def test_parts_that_do_not_fit_are_refused(changes):
+def test_inconsistent_parts_are_refused(changes):
     with pytest.raises(ValueError, match=rf"\b({'|'.join(changes)})\b"):
         look(**changes)
 
@@ -178,11 +178,11 @@ def test_places_and_names_outside_the_rows_are_refused(bad):
     for row, place in ((0, 0), (3, 1), (5, 1)):
         rows = (np.arange(6)[:, None] + [1, 2]).astype(np.int32) % 6
         rows[row, place] = bad
-        with pytest.raises(ValueError, match="row .*range"):
+        with pytest.raises(ValueError, match="rows and names"):
             look(rows=rows)
         names = np.arange(6, dtype=np.int32)
         names[row] = bad
-        with pytest.raises(ValueError, match="row .*range"):
+        with pytest.raises(ValueError, match="rows and names"):
             look(names=names)
 
 
@@ -213,7 +213,7 @@ def test_arrays_of_another_kind_are_refused(changes):
 
 
 class Guarded:
-    """Rows and distances to be written to, between others that must stay as they are."""
+    """Output rows and distances, between others that must not change."""
 
     def __init__(self, shape, kind):
         n, k = shape
@@ -222,17 +222,17 @@ class Guarded:
         self.rows, self.distances = self._rows[2:-2], self._distances[2:-2]
 
     def check(self, names):
-        """Nothing beside them was written to, and they hold names only, or what they held."""
+        """Check that nothing else was written, and that outputs are valid names or unchanged."""
         for array in (self._rows, self._distances):
             assert (array[:2] == -7).all()
             assert (array[-2:] == -7).all()
         assert np.isin(self.rows, [*names, -7]).all()
 
 
-def test_input_that_lies_does_no_harm():
-    """Repeated rows, a row as its own neighbor, names that are the same, distances that are none.
+def test_invalid_input_is_safe():
+    """Repeated rows, a row as its own neighbor, equal names, distances that are not numbers.
 
-    What comes out then means nothing, but nothing else is read or written.
+    The result is meaningless then, but nothing else is read or written.
     """
     rng = np.random.default_rng(0)
 
@@ -249,7 +249,7 @@ def test_input_that_lies_does_no_harm():
     for _ in range(20):
         written = Guarded((6, 2), np.float32)
         written.rows[:] = rng.integers(0, 6, (6, 2))
-        look(rows=written.rows, new_rows=written.rows)  # written while it is read
+        look(rows=written.rows, new_rows=written.rows)  # output aliases input
         written.check(range(6))
     some = rng.integers(0, 6, (6, 2)).astype(np.int32)
     look_guarded(rows=some, distances=floats(6, 2)[::-1].copy())
@@ -278,7 +278,7 @@ def shortlist(base, queries=None, **changes):
 @examples(80)
 @given(data=st.data(), metric=st.sampled_from(METRICS), among=st.booleans(), named=st.booleans())
 def test_blocks_of_chosen_queries_against_the_literal_version(data, metric, among, named):
-    """Each query is offered some parts of the base, in any order, with bounds that may say little.
+    """Each query is offered parts of the base in any order, with bounds that may be loose.
 
     Its k nearest are those by (distance, name) of all that it was offered.
     """
@@ -336,7 +336,7 @@ def test_blocks_of_chosen_queries_against_the_literal_version(data, metric, amon
     assert not given_up.any() or error > 1
 
 
-def test_blocks_of_queries_that_are_not_there_are_refused():
+def test_blocks_of_unknown_queries_are_refused():
     lists = shortlist(dense(np.zeros((6, 2))))
     block, chosen = floats(3, 4), np.array([0, 2, 5], np.int32)
     for row in (-1, 3, 6, 2**62, -(2**62)):
@@ -350,7 +350,7 @@ def test_blocks_of_queries_that_are_not_there_are_refused():
             lists.offer_to(block, wrong, 0)
     with pytest.raises(ValueError, match="block.*base rows"):
         lists.offer_to(floats(3, 7), chosen, 0)
-    with pytest.raises(ValueError, match="block.*queries.*stripe"):
+    with pytest.raises(ValueError, match="block.*starts.*stripe"):
         shortlist(dense(np.zeros((6, 2))), starts=[0, 5]).offer_to(block, chosen, 0)
     for changed in ((block.astype(np.float64), chosen), (block, chosen.astype(np.int64))):
         with pytest.raises(TypeError):
@@ -364,7 +364,7 @@ def test_blocks_of_queries_that_are_not_there_are_refused():
         lists.finish(0, ints(6, 2), np.zeros((6, 2)))
 
 
-def test_names_must_be_one_a_row_or_none():
+def test_names_must_be_one_per_row_or_none():
     for count in (1, 5, 7):
         with pytest.raises(ValueError, match="names"):
             shortlist(dense(np.zeros((6, 2))), names=ints(count))
@@ -373,8 +373,8 @@ def test_names_must_be_one_a_row_or_none():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e308])
-def test_blocks_that_lie_do_no_harm(value):
-    """Offered twice, bounds or rows that are no numbers: an error or a wrong answer, no more."""
+def test_invalid_blocks_are_safe(value):
+    """Pairs offered twice, NaN bounds or rows: only an error or a wrong result."""
     rng = np.random.default_rng(0)
     n, k = 300, 60
     for kind in (np.float64, np.float32):
@@ -397,12 +397,12 @@ def test_blocks_that_lie_do_no_harm(value):
                 written.check(range(n))
                 given_up = np.empty(n, bool)
                 lists.given_up(given_up)
-                # Rows that are given up are told, and nothing is written for them.
+                # Rows that are given up are reported, and nothing is written for them.
                 assert (written.rows[given_up] == -7).all()
 
 
-def test_rows_that_are_no_numbers_come_last():
-    """Sorting what has no order would read outside of the list."""
+def test_nan_rows_come_last():
+    """Sorting unordered values would read outside of the list."""
     rng = np.random.default_rng(0)
     for share in (0.05, 0.3, 0.6):
         for n in (30, 200):

@@ -96,7 +96,7 @@ def test_many_rows_at_once_in_blocks(k, monkeypatch):
     check(kept, least, k)
 
 
-def test_spare_neighbors_stand_in_before_anything_is_searched():
+def test_spare_neighbors_are_used_before_any_search():
     rows = LivingRows(np.arange(20), np.zeros((20, 1)))
     kept = KeptNeighbors.of(rows.graph(np.arange(20), 5), 2)
     asked = []
@@ -127,7 +127,7 @@ def test_neighbors_of_alive_places_only():
         assert kept.head(np.array([6, 1])).indices.tolist() == [[7, 4], [2, 3]]
 
 
-def test_arrays_are_taken_over_where_they_can_be(tmp_path):
+def test_arrays_are_not_copied_if_possible(tmp_path):
     rows = LivingRows(np.arange(12), np.zeros((12, 1)))
     wide = rows.graph(np.arange(12), 7)
     assert np.shares_memory(KeptNeighbors.of(wide, 2).places, wide.indices)
@@ -146,7 +146,7 @@ def test_arrays_are_taken_over_where_they_can_be(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "places.npy"), wide.indices)
 
 
-def test_what_fails_half_way_is_told(monkeypatch):
+def test_partial_failures_are_reported(monkeypatch):
     rows = LivingRows(np.arange(12), np.zeros((12, 1)))
     kept = KeptNeighbors.of(rows.graph(np.arange(12), 2), 2)
 
@@ -177,7 +177,7 @@ def test_a_copy_has_the_lists_and_no_more():
     check(kept, after, 2)
 
 
-def test_what_does_not_fit_is_refused():
+def test_invalid_input_is_refused():
     rows = LivingRows(np.arange(12), np.zeros((12, 1)))
     graph = rows.graph(np.arange(12), 5)
     with pytest.raises(ValueError, match="k=6.*got 5"):

@@ -1,4 +1,4 @@
-"""Whatever comes and goes: neighbors are those of a search of the rows that are there."""
+"""After additions and removals, neighbors equal those of a search of the current rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lopsided(x, y):
 
 
 def searched_by(X, queries, k):
-    """A search from outside, with distances of its own."""
+    """An external search with its own distances."""
     graph = nl.neighbor_graph(
         X, min(k, X.shape[0] - (queries is None)), queries, metric="manhattan"
     )
@@ -39,7 +39,7 @@ def searched_by(X, queries, k):
 
 
 class OwnIndex:
-    """Somebody's index, of which nothing is known but `graph`."""
+    """An external index that only has `graph`."""
 
     def __init__(self, vectors, metric):
         self.index = build_index(vectors, metric, "exact")
@@ -54,7 +54,7 @@ class OwnSearch:
 
 
 class Rows:
-    """Rows that come and go, in a living index and as plain arrays."""
+    """Added and removed rows, in a living index and as plain arrays."""
 
     def __init__(self, X, form, metric="euclidean", search="exact"):
         self.X, self.form, self.metric, self.search = X, form, metric, search
@@ -109,7 +109,7 @@ class Rows:
     def expected(self, k, queries=None):
         """The graph of the rows that are there, by place."""
         alive = self.alive
-        if self.kind == np.float32:  # of lists, all of which are searched
+        if self.kind == np.float32:  # with all lists probed
             asked = self.X[alive] if queries is None else queries
             distances = all_distances(self.X[alive], asked, self.metric).astype(np.float32)
             if queries is None:
@@ -203,7 +203,7 @@ def test_reached_rows_against_the_definition(seed, metric, form):
 def test_rows_of_other_forms_and_types_are_added():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 3)).astype(np.float32)
-    new = rng.normal(size=(3, 3))  # which float32 does not hold
+    new = rng.normal(size=(3, 3))  # not representable in float32
     whole = nl.neighbor_graph(np.concatenate([X, new]), 4)
     for base, form in ((X, sparse.csr_array), (sparse.csr_array(X), np.asarray)):
         store = VectorStore(base)
@@ -214,7 +214,7 @@ def test_rows_of_other_forms_and_types_are_added():
 
 
 def test_few_segments_and_none_of_them_large():
-    """As many as the history is long would be slow to search, and one slow to build."""
+    """Too many would be slow to search, and a single one slow to build."""
     rng = np.random.default_rng(0)
     rows = Rows(rng.normal(size=(500, 2)), np.asarray)
     with mock.patch.multiple(living_index, _RECENT=8, _FEWEST_JOINED=64):
@@ -234,7 +234,7 @@ def test_few_segments_and_none_of_them_large():
         rows.check(3, rng.normal(size=(2, 2)))
 
 
-def test_removed_rows_cost_a_mask_and_no_search_is_made_anew():
+def test_removed_rows_only_change_a_mask():
     rows = Rows(np.random.default_rng(0).normal(size=(60, 2)), np.asarray)
     before = rows.living
     rows.remove(np.array([3, 5]))

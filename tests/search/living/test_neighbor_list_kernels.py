@@ -1,4 +1,4 @@
-"""The kernels that change lists of neighbors: as their twins in NumPy, and safe whatever comes."""
+"""The kernels that change neighbor lists: equal to their NumPy twins, and safe for any input."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_changes_of_lists(states, k, few, data):
             ):
                 if len(after.x) > n:
                     order = np.random.default_rng(seed)
-                    # Of these pairs some are at the limit, or beyond it, or of dead rows.
+                    # Some of these pairs are at the limit, beyond it, or of removed rows.
                     limits = kept.limits() + order.integers(0, 2, n)
                     limits[~before.alive] = 3
                     changes.append(added(kept, after.arrivals(n, width, limits, order)))
@@ -53,7 +53,7 @@ def test_changes_of_lists(states, k, few, data):
 
 
 def arrays(**changed):
-    """Two lists of three places, of which the second has one left."""
+    """Two lists of three places; the second has one entry."""
     given = {
         "places": np.array([[1, 2, 3], [0, -1, -1]], np.int32),
         "distances": np.array([[1.0, 2.0, 3.0], [1.0, np.inf, np.inf]]),
@@ -66,11 +66,11 @@ LISTS = [
     ({"lengths": np.array([3], np.int32)}, "lengths.*entry"),
     ({"lengths": np.array([4, 1], np.int32)}, "lengths.*width"),
     ({"lengths": np.array([-1, 1], np.int32)}, "lengths.*width"),
-    ({"places": np.zeros((2, 6), np.int32)[:, ::2]}, "places.*side by side"),
+    ({"places": np.zeros((2, 6), np.int32)[:, ::2]}, "places.*contiguous"),
 ]
 WITH_DISTANCES = [
     *LISTS,
-    ({"distances": np.zeros((2, 6))[:, ::2]}, "distances.*side by side"),
+    ({"distances": np.zeros((2, 6))[:, ::2]}, "distances.*contiguous"),
     ({"distances": np.zeros((2, 2))}, "shape"),
     ({"distances": np.zeros((3, 3))}, "shape"),
 ]
@@ -86,7 +86,7 @@ WITH_DISTANCES = [
         ({"distance": np.array([0.5])}, "size"),
     ],
 )
-def test_insertions_refuse_what_does_not_fit(changed, message):
+def test_insertions_refuse_invalid_input(changed, message):
     new = {
         "row": np.array([0, 0]),
         "place": np.array([9, 8], np.int32),
@@ -110,7 +110,7 @@ def test_insertions_refuse_what_does_not_fit(changed, message):
         ({"lengths": np.array([3, 2], np.int32), "rows": np.array([1])}, "places"),
     ],
 )
-def test_removals_refuse_what_does_not_fit(changed, message):
+def test_removals_refuse_invalid_input(changed, message):
     given = {"rows": np.array([0]), "gone": np.array([0, 1, 0, 1], np.uint8)}
     lists = arrays()
     CORE.drop_neighbors(**lists, **given)
@@ -130,7 +130,7 @@ def test_removals_refuse_what_does_not_fit(changed, message):
         ({"first": np.zeros(3, np.int32)}, "first"),
     ],
 )
-def test_scans_refuse_what_does_not_fit(changed, message):
+def test_scans_refuse_invalid_input(changed, message):
     lists = {name: part for name, part in arrays().items() if name != "distances"}
     given = {
         **lists,

@@ -20,7 +20,7 @@ METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
 @pytest.fixture(scope="module")
 def faiss():
     faiss = pytest.importorskip("faiss", reason="needs faiss: Linux and NumPy 2")
-    faiss.omp_set_num_threads(1)  # where a test trains an index by itself
+    faiss.omp_set_num_threads(1)  # for tests that train an index themselves
     return faiss
 
 
@@ -30,7 +30,7 @@ def data():
 
 
 class Fake:
-    """What an index of faiss has; brute force, with answers that tests can spoil."""
+    """A mock of a faiss index: brute force, with results that tests can corrupt."""
 
     metric_type, is_trained = 1, True
 
@@ -76,7 +76,7 @@ def test_a_flat_index_gives_the_exact_graph(faiss, metric, kind):
         for k in (1, 10, most):
             expected = nl.neighbor_graph(X, k, asked, metric=metric)
             found = nl.neighbor_graph(X, k, asked, metric=metric, search=index)
-            if metric == "cosine" and k < most:  # its row of zeros is as far from all the others
+            if metric == "cosine" and k < most:  # the zero row has equal distances to all others
                 others = np.flatnonzero(np.arange(len(found)) != 200)
                 found, expected = found.take(others), expected.take(others)
             same(found, expected)
@@ -126,7 +126,7 @@ def test_the_recall_is_that_of_a_sample_of_a_large_graph(faiss):
     assert nl.neighbor_graph(X[:4096], 10, search=index).recall is None
 
 
-def test_rounding_in_float32_does_not_decide_who_is_the_last():
+def test_rounding_in_float32_does_not_decide_the_last_neighbor():
     X = 1e4 + np.array([[0], [1.0004], [1.0001], [5]])
     assert np.float32(X[1, 0]) == np.float32(X[2, 0])
     assert nl.neighbor_graph(X, 1, search=Fake(1)).indices.ravel().tolist() == [2, 2, 1, 1]
@@ -195,7 +195,7 @@ def test_a_filled_index_for_cosine_holds_rows_of_length_one(faiss, data):
     )
 
 
-def test_what_does_not_go_together(faiss):
+def test_invalid_combinations_of_index_and_metric(faiss):
     X = np.eye(4)
     l2 = faiss.IndexFlatL2(4)
     for search, how, error, message in (
@@ -249,7 +249,7 @@ def test_an_index_that_is_broken(spoil, message):
         nl.neighbor_graph(X, 38, search=Fake(1, spoil))
 
 
-def test_an_index_that_answers_less_than_asked():
+def test_an_index_that_returns_too_few_neighbors():
     X = np.arange(40.0)[:, None]
     for spoil in (lambda indices: indices[1:], lambda indices: indices[:, :2]):
         with pytest.raises(ValueError, match="search=Fake .*indices and distances.*shape"):

@@ -39,7 +39,7 @@ def test_distances_agree_but_for_rounding():
     true = np.random.default_rng(0).random((50, 10)) + 1
     true[:, 0] = 0
     rounded = true.astype(np.float32)
-    rounded[:, 0] = 1e-3  # what a product leaves of a distance of zero
+    rounded[:, 0] = 1e-3  # rounding error of a zero distance
     assert _agree(rounded, true)
     assert _agree(true, true)
     assert not _agree(true**2, true)

@@ -27,7 +27,7 @@ def brute(X, queries, k, scale=1.0, kind=np.float64):
 
 
 def without_itself(X, queries, k):
-    """A function that leaves rows out by itself, and cannot give more than there are."""
+    """A function that excludes the row itself, and returns at most all other rows."""
     graph = nl.neighbor_graph(X, min(k, X.shape[0] - (queries is None)), queries)
     return graph.indices, graph.distances
 
@@ -133,7 +133,7 @@ def test_answers_that_are_wrong(change, error, message):
         nl.neighbor_graph(np.arange(30.0)[:, None], 3, search=searching)
 
 
-def test_what_is_no_search():
+def test_not_a_search():
     for wrong in (3, None, "faiss", KeyError, object(), ["exact"]):
         with pytest.raises(
             ValueError, match=f"search .*'auto', 'exact', 'approximate'.*{re.escape(repr(wrong))}"

@@ -20,7 +20,7 @@ def data():
 
 
 class Graphs(BaseEstimator):
-    """A transformer that gives the graphs it was made with, as PyNNDescentTransformer might."""
+    """A transformer that returns given graphs, as PyNNDescentTransformer might."""
 
     def __init__(self, among=None, of_queries=None):
         self.among, self.of_queries = among, of_queries

@@ -1,4 +1,4 @@
-"""Which cluster does the work."""
+"""The options of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 @Parameter(name="*", group=Group("On a cluster", sort_key=3))
 @dataclass(frozen=True)
 class Clustering:
-    """Which cluster does the work.
+    """The Dask cluster to use.
 
     Parameters
     ----------
     cluster
-        A Dask cluster: the address of its scheduler, or local for one worker per core of this
-        machine. DATA may then be a folder with blocks of vectors in its folder X, .npy or Parquet
-        files, and blocks of labels in Y, .npy, .npz or Parquet files.
+        Address of the scheduler of a Dask cluster, or local for one worker per core of this
+        machine. DATA may then be a folder of blocks: .npy or Parquet files of vectors in its
+        subfolder X, and .npy, .npz or Parquet files of labels in Y.
     cluster_folder
-        A folder that all workers see. A run that was stopped continues from what it contains.
+        Folder that all workers share. An interrupted run continues from the files in it.
     """
 
     cluster: Annotated[str | None, Parameter(metavar="ADDRESS|local")] = None
@@ -32,10 +32,10 @@ class Clustering:
 
     def __post_init__(self) -> None:
         if self.cluster is None and self.cluster_folder is not None:
-            raise ValueError("--cluster-folder: only together with --cluster")
+            raise ValueError("--cluster-folder can only be used with --cluster")
 
     def blocks(self, data: str) -> Dataset | None:
-        """The items of a folder of blocks, whose vectors stay there; None where it is not one."""
+        """The data set of a folder of blocks, with vectors left in files; None for other data."""
         folder = Path(data)
         if self.cluster is None or not (folder / "X").is_dir():
             return None
@@ -46,11 +46,11 @@ class Clustering:
         blocks: Any = found_blocks((folder / "X").absolute(), "X")
         Y = read_labels(folder / "Y").matrix
         if len(blocks) != Y.shape[0]:
-            raise ValueError(f"{data}: X has {len(blocks)} rows, and Y {Y.shape[0]}")
+            raise ValueError(f"{data}: X has {len(blocks)} rows, but Y has {Y.shape[0]}")
         return Dataset(blocks, Y)
 
     def fit(self, model: Any, X: Any, Y: Any, **how: Any) -> None:
-        """Fit a model in this process, or on the cluster."""
+        """Fit a model in this process or on the cluster."""
         if self.cluster is None:
             model.fit(X, Y, **how)
             return
@@ -58,6 +58,6 @@ class Clustering:
 
         if not (model.keeps_items and model.needs.graph):
             raise ValueError(
-                f"--cluster: {model.title} does not read a neighbor graph; leave it out"
+                f"--cluster: {model.title} does not use a neighbor graph; fit it without --cluster"
             )
         nl.distributed.fit(model, X, Y, self.cluster, folder=self.cluster_folder, **how)

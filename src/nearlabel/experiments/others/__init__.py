@@ -1,1 +1,1 @@
-"""What people use instead: other learners beside ours, with parameters chosen on training rows."""
+"""Comparison with multi-label learners of other libraries, tuned on the training rows."""

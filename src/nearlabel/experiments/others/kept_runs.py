@@ -1,4 +1,4 @@
-"""Runs of other learners on the disk: what took an hour once is not done again."""
+"""Runs of other learners, kept in files so that an hour of work is not repeated."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from nearlabel.common.user_cache import cache_folder
 
 @dataclass(frozen=True)
 class OtherRun:
-    """What another learner said of test rows.
+    """The predictions of another learner for test rows.
 
     Attributes
     ----------
     scores : ndarray, shape (m, q), or None
-        What it ranks labels by; None where it did not come to an end.
+        Scores that rank the labels; None if the run did not finish.
     decided : ndarray of bool, shape (m, q), or None
         The labels that it predicts.
     seconds : float
-        Processor time, of the choice as well.
+        CPU time, including the choice of parameters.
     chosen : dict
-        Its parameters.
+        The chosen parameters.
     held_out : float or None
-        Its value on held-out training rows, by which these were chosen; greater is better.
+        The score on held-out training rows by which they were chosen; greater is better.
     refusal : str or None
-        Why there is no answer.
+        Why there are no predictions.
     version : str
-        Of the package that the learner is in.
+        Version of the learner's package.
     """
 
     scores: Any
@@ -50,21 +50,21 @@ class OtherRun:
 
     @classmethod
     def refused(cls, seconds: float, why: str) -> OtherRun:
-        """A run without an answer."""
+        """A run without predictions."""
         return cls(None, None, seconds, {}, refusal=why)
 
 
 class KeptRuns:
-    """A folder with one file for each run, written whole or not at all.
+    """A folder with one file per run, written completely or not at all.
 
-    A file that is damaged counts as not there.
+    A damaged file counts as missing.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self.path = cache_folder() / "results" / "others" if folder is None else Path(folder)
 
     def get(self, key: str, shape: tuple[int, int]) -> OtherRun | None:
-        """The run of that key, if it is kept and has answers of that shape, or none."""
+        """The run with this key if it is kept and has predictions of this shape, else None."""
         try:
             tree = read_stored(self._file(key)).tree
             return _checked(OtherRun(**tree), shape)
@@ -72,7 +72,7 @@ class KeptRuns:
             return None
 
     def add(self, key: str, run: OtherRun) -> None:
-        """Keep a run; it is on the disk when this returns."""
+        """Keep a run; it is on disk when this returns."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_tree(self._file(key), vars(run))
 
@@ -81,7 +81,7 @@ class KeptRuns:
 
 
 def _checked(run: OtherRun, shape: tuple[int, int]) -> OtherRun:
-    """A run that makes sense; a ValueError or the like otherwise."""
+    """Check the fields of a run; raise a ValueError or one of `NONSENSE`."""
     known = [isinstance(run.chosen, dict), isinstance(run.version, str), run.seconds >= 0]
     known.append(run.held_out is None or math.isfinite(run.held_out))
     if run.refusal is not None:
@@ -90,12 +90,12 @@ def _checked(run: OtherRun, shape: tuple[int, int]) -> OtherRun:
         known.append(run.scores.shape == run.decided.shape == shape)
         known.append(run.decided.dtype == bool and bool(np.isfinite(run.scores).all()))
     if not all(known):
-        raise ValueError("it is no run")
+        raise ValueError("not a valid run")
     return run
 
 
 def run_key(settings: Sequence[Any], matrices: Sequence[Any]) -> str:
-    """A text that changes with the data, and with what is tried of a learner."""
+    """A digest of the data and of the settings of a learner."""
     digest = hashlib.sha256(json.dumps(settings).encode())
     for matrix in matrices:
         is_sparse = sparse.issparse(matrix)

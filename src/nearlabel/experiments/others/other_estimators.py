@@ -1,6 +1,6 @@
-"""Multi-label learners that other libraries lack, or have in another form, as estimators.
+"""Estimators for multi-label learners that other libraries lack or provide in another form.
 
-All have `predict_proba`, shape (n, q), and `predict`.
+Most have `predict_proba`, shape (n, q); all have `predict`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _FAR = 1e6  # a decision value beyond all others
 
 
 class LabelPowerset(ClassifierMixin, BaseEstimator):
-    """Every set of labels that occurs is one class of a classifier.
+    """A multiclass classifier with one class per label set in the training data.
 
-    The score of a label is the probability of all sets that have it.
+    The score of a label is the total probability of the sets that contain it.
     """
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
     def fit(self, X: Any, Y: Any) -> Self:
-        """Learn which set a row has."""
+        """Learn the label set of a row."""
         self.sets_, which = np.unique(np.asarray(Y), axis=0, return_inverse=True)
         only = len(self.sets_) == 1
         self.estimator_ = (DummyClassifier() if only else clone(self.estimator)).fit(
@@ -38,7 +38,7 @@ class LabelPowerset(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of labels."""
+        """Probabilities of the labels."""
         chances: Floats = self.estimator_.predict_proba(X) @ self.sets_
         return chances
 
@@ -49,17 +49,17 @@ class LabelPowerset(ClassifierMixin, BaseEstimator):
 
 
 class MachinePerLabel(ClassifierMixin, BaseEstimator):
-    """A classifier with decision values for each label.
+    """One classifier with decision values per label.
 
-    A label that no row or every row carries is the least or the most likely of all. In
-    `OneVsRestClassifier` its decision value is 0 or 1, which is more than most others have.
+    A label that no row or every row carries gets a decision value below or above all others. In
+    `OneVsRestClassifier` it is 0 or 1, which is more than that of most other labels.
     """
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
     def fit(self, X: Any, Y: Any) -> Self:
-        """Learn each label."""
+        """Fit one classifier per label."""
         columns = np.asarray(Y).T
         self.constants_ = [int(one[0]) if (one == one[0]).all() else None for one in columns]
         self.estimators_ = [
@@ -85,13 +85,13 @@ class MachinePerLabel(ClassifierMixin, BaseEstimator):
 
 
 class ConstantToo(ClassifierMixin, BaseEstimator):
-    """A classifier of 0 and 1 that learns from one of them alone, too: then it says that one."""
+    """A binary classifier that also accepts a single class, and then always predicts it."""
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn, or remember the only class."""
+        """Fit the classifier, or remember the only class."""
         self.classes_, seen = np.array([0, 1]), np.unique(y)
         self.constant_ = int(seen[0]) if len(seen) == 1 else None
         if self.constant_ is None:
@@ -99,7 +99,7 @@ class ConstantToo(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Classes."""
+        """Predict classes."""
         return np.asarray(np.argmax(self.predict_proba(X), axis=1))
 
     def predict_proba(self, X: Any) -> Floats:
@@ -111,10 +111,10 @@ class ConstantToo(ClassifierMixin, BaseEstimator):
 
 
 class LabelForest(ClassifierMixin, BaseEstimator):
-    """A forest of regression trees for 0/1 labels: its means are the probabilities of labels.
+    """A forest of regression trees for 0/1 labels; its means are the label probabilities.
 
-    For two classes, the variance that a regression tree lessens is half the Gini impurity of a
-    classification tree: the trees are the same, and take half the room.
+    For two classes, the variance that a regression tree reduces is half the Gini impurity of a
+    classification tree. So the trees are the same, and take half the memory.
     """
 
     def __init__(self, forest: Any) -> None:
@@ -126,16 +126,16 @@ class LabelForest(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Mean shares of labels in the leaves."""
+        """Mean frequencies of the labels in the leaves."""
         return np.asarray(self.forest_.predict(X)).reshape(X.shape[0], -1)
 
     def predict(self, X: Any) -> Array:
-        """Labels of probability 1/2 and more."""
+        """Labels with a probability of at least 1/2."""
         return (self.predict_proba(X) >= 0.5).astype(np.int8)
 
 
 class _LabelSearch(ClassifierMixin, BaseEstimator):
-    """A tree of labels, in which the best ones of a row are searched."""
+    """A tree of labels, searched for the best labels of a row."""
 
     labels_: int
 
@@ -144,11 +144,11 @@ class _LabelSearch(ClassifierMixin, BaseEstimator):
         """The scores of the `top` best labels of each row."""
 
     def predict_proba(self, X: Any) -> Floats:
-        """Scores of all labels, which are probabilities or like them."""
+        """Scores of all labels: probabilities, or values on the same scale."""
         return np.asarray(self.best_labels(X, self.labels_).toarray(), np.float64)
 
     def predict(self, X: Any) -> Array:
-        """Labels of score 1/2 and more."""
+        """Labels with a score of at least 1/2."""
         return (self.predict_proba(X) >= 0.5).astype(np.int8)
 
 
@@ -160,7 +160,7 @@ class LabelTree(_LabelSearch):
         self.random_state = random_state
 
     def fit(self, X: Any, Y: Any) -> Self:
-        """Learn; the model is in a folder that goes with it."""
+        """Fit the tree; its temporary folder is deleted with this estimator."""
         from napkinxc.models import PLT
 
         self.folder_ = tempfile.TemporaryDirectory(prefix="nearlabel-napkinxc-")
@@ -188,7 +188,7 @@ class RankedTree(_LabelSearch):
         self.random_state = random_state
 
     def fit(self, X: Any, Y: Any) -> Self:
-        """Learn a tree of labels, and a classifier at each of its nodes."""
+        """Build a tree of labels, and fit a classifier at each of its nodes."""
         from pecos.xmc import Indexer, LabelEmbeddingFactory
         from pecos.xmc.xlinear.model import XLinearModel
 
@@ -207,7 +207,7 @@ class RankedTree(_LabelSearch):
 
 
 def _csr(X: Any) -> Any:
-    """The form of matrix that these libraries take."""
+    """Convert to the matrix type that these libraries accept."""
     matrix = sparse.csr_matrix(X).astype(np.float32)
     matrix.sort_indices()
     return matrix

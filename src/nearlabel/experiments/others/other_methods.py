@@ -1,4 +1,4 @@
-"""Which other learners there are, and what is tried of each."""
+"""The learners of other libraries, and the parameters tried for each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nearlabel.common.arrays import Csr
 from nearlabel.datasets.preparing import scaler
 
 _DENSE_SCALES, _SPARSE_SCALES = ("standard", "rank"), ("none", "tfidf")
-_FEW_FEATURES = 1_000  # up to so many, Newton's method with a dense Hessian is fast
-_FEW_LABELS = 100  # up to so many, a forest may have leaves of one row: each holds all labels
+_FEW_FEATURES = 1_000  # up to this many, Newton's method with a dense Hessian is fast
+_FEW_LABELS = 100  # up to this many, leaves of one row are affordable: each leaf stores all labels
 _TREES = 300
 _COSTS = (0.1, 1, 10)
 
 
 class Candidate(NamedTuple):
-    """An unfitted estimator, and the parameters in which it differs from others."""
+    """An unfitted estimator, and the parameters in which it differs from the others."""
 
     parameters: dict[str, Any]
     estimator: Any
@@ -34,11 +34,11 @@ class OtherMethod:
     Attributes
     ----------
     title : str
-        Its name in print.
+        Its name in tables.
     package : str
-        What is installed for it.
+        The package that has to be installed.
     candidates : callable
-        Those that are worth a try for (X, Y, seed).
+        Returns the candidates to try for (X, Y, seed).
     """
 
     title: str
@@ -47,7 +47,7 @@ class OtherMethod:
 
     @property
     def version(self) -> str | None:
-        """The version of its package; None where it is not installed."""
+        """The installed version of its package; None if it is not installed."""
         try:
             return version(self.package)
         except PackageNotFoundError:
@@ -55,7 +55,7 @@ class OtherMethod:
 
 
 def _in_scales(X: Any, make: Callable[..., Any], **grid: Sequence[Any]) -> list[Candidate]:
-    """What is made of all parameters in a grid, on each scale of the features that suits X."""
+    """Candidates for all parameters of a grid, with each scaling of the features that suits X."""
     from sklearn.pipeline import make_pipeline
 
     found = []
@@ -112,7 +112,7 @@ def _powersets(X: Any, Y: Csr, seed: int) -> list[Candidate]:
 
 
 def _vector_machines(X: Any, Y: Csr, seed: int) -> list[Candidate]:
-    """Linear ones for sparse features, and on an RBF kernel for dense ones."""
+    """Linear SVMs for sparse features, and SVMs with an RBF kernel for dense ones."""
     from sklearn.svm import SVC, LinearSVC
 
     from nearlabel.experiments.others.other_estimators import MachinePerLabel
@@ -127,7 +127,7 @@ def _vector_machines(X: Any, Y: Csr, seed: int) -> list[Candidate]:
 
 
 def _forests(kind: str, X: Any, Y: Csr, seed: int) -> list[Candidate]:
-    """They ask for no scale."""
+    """Trees do not need scaled features."""
     from sklearn import ensemble
 
     from nearlabel.experiments.others.other_estimators import LabelForest

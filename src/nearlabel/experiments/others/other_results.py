@@ -1,4 +1,4 @@
-"""How well other learners do on parts of a data set, and our best beside them."""
+"""Results of other learners and of `AutoNeighbors` on parts of a data set."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from nearlabel.metrics import METRICS, Scorer
 from nearlabel.metrics.scorers import evaluate_and_per_row, measure
 
 BEST = "AutoNeighbors"
-_BYTES_A_PAIR = 24  # of a row and a label, in the arrays that learners take and give
-_STEPS = 100  # of progress, for each run
+_BYTES_A_PAIR = 24  # per row and label, in the inputs and outputs of learners
+_STEPS = 100  # of progress per run
 
 
 def evaluate_others(
@@ -42,33 +42,35 @@ def evaluate_others(
     folder: Any = None,
     progress: Progress | None = None,
 ) -> dict[str, list[SplitResult]]:
-    """Results of other learners, and of `AutoNeighbors`, on each part.
+    """Evaluate other learners, and `AutoNeighbors`, on each part.
 
-    Each chooses its parameters, and the scale of the features, on the training rows of the part.
-    Runs of others are kept, so that an interrupted comparison goes on where it was.
+    Parameters and scaling of the features are chosen on the training rows of each part. The runs
+    of other learners are kept, so that an interrupted comparison can be continued.
 
     Parameters
     ----------
     data : Dataset
     names : sequence of str
-        Of `OTHERS`, or "AutoNeighbors".
-    parts : sequence of Part, as `splits` gives them
-        Not leave-one-out.
+        Names of `OTHERS`, or "AutoNeighbors".
+    parts : sequence of Part, from `splits`
+        Leave-one-out is not supported.
     scorer : Scorer
-        What others choose by.
+        The metric by which other learners choose their parameters.
     impute, convention, at
         As in `evaluate_splits`.
     seed, limit, again, folder
         As in `run_other`.
     progress : callable, optional
-        Called with (steps done, steps in all).
+        Called with (steps done, total number of steps).
 
     Returns
     -------
     dict of str to list of SplitResult
     """
     if any(part.left_out for part in parts):
-        raise ValueError("parts must hold out rows, such as 'holdout' or 'cv10'; got leave-one-out")
+        raise ValueError(
+            "parts must have test rows, as from 'holdout' or 'cv10'; got leave-one-out"
+        )
     found: dict[str, list[SplitResult]] = {name: [] for name in names}
     Y = label_matrix(data.Y, "Y")
     stages = Stages(progress, _STEPS * len(parts) * len(names))
@@ -82,7 +84,7 @@ def evaluate_others(
                 if name == BEST:
                     run = _best(*work, scorer, seed, n_jobs, tell)
                 else:
-                    what = f"{name}, which gives every label of every row a score,"
+                    what = f"{name}, which scores every label of every row,"
                     check_dense_size(what, Y.shape, _BYTES_A_PAIR, BEST)
                     how = {"seed": seed, "limit": limit, "again": again, "folder": folder}
                     run = run_other(name, *work, scorer, **how, progress=tell)
@@ -101,7 +103,7 @@ def evaluate_others(
 
 
 def _vectors(data: Dataset, part: Part, impute: str) -> tuple[Any, Any]:
-    """Training and test rows as vectors, not scaled."""
+    """Training and test rows as unscaled vectors."""
     X, queries = data.X[part.train], data.X[part.test]
     preparing = Preparing("none", impute, data.text)
     transformer = preparing.transformer(X) if preparing.is_needed(X) else None
@@ -119,10 +121,10 @@ def _best(
     n_jobs: int | None,
     progress: Progress | None,
 ) -> OtherRun:
-    """What our best says of queries, with its value on the training rows, each left out."""
+    """Predictions of `AutoNeighbors`, and its leave-one-out score on the training rows."""
     start = time.process_time()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of few rows, about which nobody can do anything here
+        warnings.simplefilter("ignore")  # about few rows: nothing can be done here
         model = AutoNeighbors(random_state=seed, n_jobs=n_jobs).fit(X, Y, progress=progress)
     scores, decided = model.label_scores(queries), model.predict(queries)
     seconds = time.process_time() - start

@@ -1,4 +1,4 @@
-"""Runs of other learners: chosen on training rows, in a process of their own, and kept."""
+"""Runs of other learners: tuned on training rows, in a separate process, and kept."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from nearlabel.metrics import METRICS, Scorer
 from nearlabel.metrics.scorers import estimator_scores, measure
 
 CORE_HOUR = 3600.0
-_FOLDS, _ROWS_OF_FOLDS = 3, 2_500  # up to so many rows, each is held out once; else a third is
-_MOST_ROWS = 6_000  # that parameters are chosen by
-_HOPELESS = 2.0  # times the limit, by the first fit: then it is not tried further
+_FOLDS, _ROWS_OF_FOLDS = 3, 2_500  # up to this many rows, each is held out once; else a third is
+_MOST_ROWS = 6_000  # used to choose parameters
+_HOPELESS = 2.0  # times the limit, extrapolated from the first fit: then the run is given up
 OVER = 87  # exit status of a process that took too long
 
 
@@ -45,12 +45,12 @@ def run_other(
     folder: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> OtherRun:
-    """What one of `OTHERS` says of queries, with parameters chosen on the training rows alone.
+    """Predictions of one of `OTHERS`, with parameters chosen on the training rows only.
 
-    It works in a process of its own, which ends when `limit` core-seconds have passed. A run is
-    kept in `folder`, by default in the user's cache, and read from there the next time that the
-    same learner meets the same data; with `again` it is made anew. So is a run of another version
-    of the learner's package, unless that is not installed here: then the run is made elsewhere.
+    The learner runs in a separate process, which ends after `limit` core-seconds. Runs are kept in
+    `folder`, by default in the user's cache, and used again for the same learner and data. With
+    `again` they are repeated. So are runs of a different version of the learner's package, unless
+    the package is not installed: then the kept run is returned.
     """
     limit = check_real(limit, "limit", low=0)
     candidates = OTHERS[name].candidates(X, Y, seed)
@@ -67,13 +67,13 @@ def run_other(
         return OtherRun.refused(0.0, why)
     run = _in_process(name, (X, Y, queries, scorer, seed, limit), progress)
     run = replace(run, version=version)
-    if run.refusal is None or run.seconds >= limit:  # else it may do better the next time
+    if run.refusal is None or run.seconds >= limit:  # else another attempt may succeed
         store.add(key, run)
     return run
 
 
 def _in_process(name: str, work: tuple[Any, ...], progress: Progress | None) -> OtherRun:
-    """Run it in a new process, and tell how far it is."""
+    """Run a learner in a new process, and report its progress."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(there, name, work), daemon=True)
@@ -88,7 +88,7 @@ def _in_process(name: str, work: tuple[Any, ...], progress: Progress | None) -> 
                 return run
             if progress is not None:
                 progress(*value)
-    except EOFError:  # it ended before it had an answer
+    except EOFError:  # it ended without a result
         process.join()
         if process.exitcode == OVER:
             why = f"it takes over {_time(limit)} of a core"
@@ -105,12 +105,12 @@ def _in_process(name: str, work: tuple[Any, ...], progress: Progress | None) -> 
 
 
 def _work(pipe: Any, name: str, work: tuple[Any, ...]) -> None:
-    """What the process does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that waits for it ends it
+    """The work of the new process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends it
     X, Y, queries, scorer, seed, limit = work
-    warnings.simplefilter("ignore")  # of regressions that have not converged
+    warnings.simplefilter("ignore")  # about regressions that have not converged
     try:
-        candidates = OTHERS[name].candidates(X, Y, seed)  # imports what it needs
+        candidates = OTHERS[name].candidates(X, Y, seed)  # imports the package: not timed
         threading.Thread(target=stop_after, args=(limit,), daemon=True).start()
         run = _chosen_run(candidates, X, Y, queries, scorer, seed, limit, pipe)
     except Exception as error:
@@ -121,7 +121,7 @@ def _work(pipe: Any, name: str, work: tuple[Any, ...]) -> None:
 
 
 def stop_after(limit: float) -> None:
-    """End the process when it has used so many core-seconds; for a thread of its own."""
+    """End the process after `limit` core-seconds; runs in its own thread."""
     end = time.process_time() + limit
     while (rest := end - time.process_time()) > 0:
         time.sleep(min(max(rest / 16, 0.05), 5))
@@ -138,7 +138,7 @@ def _chosen_run(
     limit: float,
     pipe: Any,
 ) -> OtherRun:
-    dense = Y.toarray().astype(np.int64)  # scikit-learn numbers labels in this type
+    dense = Y.toarray().astype(np.int64)  # the type of labels in scikit-learn
     parts = _inner_parts(len(dense), seed)
     steps = len(candidates) * len(parts) + 1
     found = np.zeros((len(candidates), len(parts)))
@@ -163,7 +163,7 @@ def _chosen_run(
 
 
 def _value(model: Any, X: Any, Y: Csr, scorer: Scorer) -> float:
-    """How good a fitted model is; greater is better."""
+    """The score of a fitted model; greater is better."""
     if METRICS[scorer.metric].reads == "sets":
         decided = np.asarray(model.predict(X)).reshape(Y.shape)
         said = Said(DenseScores(decided.astype(np.float64)), sparse.csr_array(decided))
@@ -174,14 +174,14 @@ def _value(model: Any, X: Any, Y: Csr, scorer: Scorer) -> float:
 
 @dataclass(frozen=True)
 class Said:
-    """What a learner says of rows: scores of labels, and label sets where they are needed."""
+    """The predictions of a learner: label scores, and label sets if they are needed."""
 
     scores: Any
     decided: Any
 
 
 def _inner_parts(n: int, seed: int) -> list[tuple[Any, Any]]:
-    """Rows that candidates learn from, and rows that they are measured on."""
+    """Training and validation rows for the choice among candidates."""
     order = np.random.default_rng(seed).permutation(n)[:_MOST_ROWS]
     folds = [np.sort(fold) for fold in np.array_split(order, _FOLDS)]
     held_out = folds if n <= _ROWS_OF_FOLDS else folds[:1]
