@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -21,25 +22,44 @@ def kill_one(client):
     os.kill(random.choice(list(by_worker.values())), signal.SIGKILL)
 
 
+@pytest.fixture
+def two_workers(client):
+    """A client whose workers are replaced even if a nanny ends with its worker."""
+    done = threading.Event()
+
+    def replace():
+        while not done.wait(0.5):
+            client.cluster.scale(2)
+
+    thread = threading.Thread(target=replace)
+    thread.start()
+    yield client
+    client.wait_for_workers(2)
+    done.set()
+    thread.join()
+
+
 def assert_same(found, X, k):
     expected = nl.neighbor_graph(X, k)
     np.testing.assert_array_equal(found.load().indices, expected.indices)
     np.testing.assert_array_equal(found.load().distances, expected.distances)
 
 
-def test_a_worker_killed_in_the_middle(client, items, folder_of, tmp_path):
+def test_a_worker_killed_in_the_middle(two_workers, items, folder_of, tmp_path):
     killed = []
 
     def kill(done, of):
         if 2 * done >= of and not killed:
             killed.append(done)
-            kill_one(client)
+            kill_one(two_workers)
 
     rows = folder_of(items.X, range(60, 700, 60))
-    found = nl.distributed.neighbor_graph(rows, 6, client, folder=tmp_path / "work", progress=kill)
+    found = nl.distributed.neighbor_graph(
+        rows, 6, two_workers, folder=tmp_path / "work", progress=kill
+    )
     assert killed
     assert_same(found, items.X, 6)
-    client.wait_for_workers(2)
+    two_workers.wait_for_workers(2)
 
 
 def test_an_interrupted_run_continues(client, items, folder_of, tmp_path):
@@ -94,19 +114,18 @@ def test_lists_are_replaced_atomically(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_workers_killed_at_random_during_a_fit(client, items, folder_of, tmp_path, seed):
+def test_workers_killed_at_random_during_a_fit(two_workers, items, folder_of, tmp_path, seed):
     chance, killed = random.Random(seed), []
 
     def kill(done, of):
         if len(killed) < 5 and chance.random() < 0.05:
             killed.append(done)
-            kill_one(client)
+            kill_one(two_workers)
 
     rows = folder_of(items.X, range(50, 700, 50))
     how = {"folder": tmp_path / "work", "progress": kill}
-    found = nl.distributed.fit(nl.MLkNN(8), rows, items.Y, client, **how)
+    found = nl.distributed.fit(nl.MLkNN(8), rows, items.Y, two_workers, **how)
     assert killed
-    client.wait_for_workers(2)
     expected = nl.MLkNN(8).fit(items.X, items.Y)
     np.testing.assert_array_equal(found._counted.with_label, expected._counted.with_label)
     np.testing.assert_array_equal(found._counted.without_label, expected._counted.without_label)

@@ -62,7 +62,7 @@ def test_folders_of_parquet_files(tmp_path):
     with pytest.raises(ValueError, match="3.parquet has 1 columns, and the blocks before it 2"):
         found_blocks(tmp_path, "X")
     polars.DataFrame({"a": [1.0], "b": ["x"]}).write_parquet(tmp_path / "3.parquet")
-    with pytest.raises(ValueError, match="must hold columns of numbers; 'b' has the type String"):
+    with pytest.raises(ValueError, match="must have numeric columns; 'b' has the type String"):
         found_blocks(tmp_path, "X")
     (tmp_path / "3.parquet").write_bytes(b"nothing")
     with pytest.raises(ValueError, match="X: .*3.parquet is not a Parquet file"):

@@ -211,7 +211,7 @@ def write_comparison(
         methods,
         titled,
         told["parts"],
-        [*legend(told["parts"]), f"{spread}; ↓ less is better, ↑ more"],
+        [*legend(told["parts"]), f"{spread}; ↓ lower is better, ↑ higher"],
     )
     report.write_comparison(path, compared)
 

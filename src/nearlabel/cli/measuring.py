@@ -194,7 +194,7 @@ class Measuring:
             say_folded("one graph of all items, in which those held out are hidden")
         elif told["parts"] > 1 and has_graph:
             say_folded("each part is prepared by itself and has a graph of its own")
-        say_folded(f"convention {self.convention}{spread}; ↓ less is better, ↑ more")
+        say_folded(f"convention {self.convention}{spread}; ↓ lower is better, ↑ higher")
         say()
         return True
 

@@ -130,7 +130,7 @@ def parquet_blocks(files: Sequence[Path], name: str) -> ParquetBlocks:
         for column, kind in schema.items():
             if not (kind.is_numeric() or kind == polars.Boolean):
                 raise ValueError(
-                    f"{name}: {path} must hold columns of numbers; {column!r} has the type {kind}"
+                    f"{name}: {path} must have numeric columns; {column!r} has the type {kind}"
                 )
         if width not in (None, len(schema)):
             raise ValueError(
@@ -149,7 +149,7 @@ def found_blocks(folder: Path, name: str) -> VectorBlocks | ParquetBlocks:
         return blocks_in(files, name)
     if ending == ".parquet":
         return parquet_blocks(files, name)
-    raise ValueError(f"{name}: {folder} must hold .npy or .parquet files; got {ending}")
+    raise ValueError(f"{name}: {folder} must contain .npy or .parquet files; got {ending}")
 
 
 def files_in(folder: Path, name: str) -> tuple[list[Path], str]:

@@ -36,7 +36,7 @@ def test_tuning_curve():
     assert legend_texts(figure) == ["a 0.2000 (2)", "b 0.3000 (1)"]
     assert figure.legends[0].get_title().get_text() == "○ best value (at k)"
     assert axes.get_xlabel() == "neighbors k"
-    assert axes.get_ylabel() == "ranking loss (less is better)"
+    assert axes.get_ylabel() == "ranking loss (lower is better)"
     assert axes.get_title("left") == "songs"
 
 
@@ -44,7 +44,7 @@ def test_the_best_of_a_gain_is_the_greatest():
     curves = {"a": ([5, 1], [0.7, 0.7]), "b": ([1, 5], [0.1, 0.6])}
     figure = figures.tuning_curve(curves, "average_precision")
     assert rings(figure.axes[0]) == [(1, 0.7), (5, 0.6)]
-    assert figure.axes[0].get_ylabel() == "average precision (more is better)"
+    assert figure.axes[0].get_ylabel() == "average precision (higher is better)"
 
 
 def test_lines_spread_and_a_shaded_part():
@@ -103,7 +103,7 @@ def test_method_values():
     values = {"a": (0.3, 0.01), "b": (0.2, None)}
     for own, marks in (("a", ", filled: nearlabel"), ("ab", ""), ("", "")):
         axes = figures.method_values(values, "ranking_loss", own=list(own)).axes[0]
-        assert axes.get_xlabel() == f"ranking loss ± standard error\n(less is better{marks})"
+        assert axes.get_xlabel() == f"ranking loss ± standard error\n(lower is better{marks})"
         assert [tick.get_text() for tick in axes.get_yticklabels()] == ["a", "b"]  # the best on top
 
 

@@ -77,7 +77,7 @@ def tuning_curve(
                 report_module("matplotlib.ticker").MaxNLocator(6, steps=[1, 2, 5, 10], integer=True)
             )
         axes.set_xlabel(x_label)
-        side = "less" if METRICS[metric].loss else "more"
+        side = "lower" if METRICS[metric].loss else "higher"
         axes.set_ylabel(f"{metric_title(metric)} ({side} is better)")
         columns = [some for points in curves.values() if (some := _finite(points)[1])]
         if share < 1 and columns:
@@ -96,7 +96,7 @@ def method_values(
     """Values of methods with standard errors, the best on top; the `own` ones are filled."""
     loss = METRICS[metric].loss
     names = sorted(values, key=lambda name: values[name][0], reverse=not loss)
-    side = "less" if loss else "more"
+    side = "lower" if loss else "higher"
     marks = ", filled: nearlabel" if not set(own).isdisjoint(names) else ""
     marks = "" if set(own).issuperset(names) else marks  # there is nothing to tell apart
     errors = any(error is not None for _, error in values.values())

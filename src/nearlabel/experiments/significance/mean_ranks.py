@@ -62,7 +62,7 @@ def friedman(values: Any, algorithms: Sequence[str], *, loss: bool) -> Friedman:
     algorithms : sequence of str
         Their names.
     loss : bool
-        Whether less is better.
+        Whether lower is better.
 
     Examples
     --------

@@ -62,7 +62,7 @@ def partial_order(
     algorithms : sequence of str
         Their names.
     metric : str
-        A name of `nearlabel.metrics.METRICS`; it says whether less is better.
+        A name of `nearlabel.metrics.METRICS`; it says whether lower is better.
     level : float, default=0.05
         Of the two-tailed paired t-test. Where all differences of two algorithms are equal, t is
         not defined, and they have no relation.

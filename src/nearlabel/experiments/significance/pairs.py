@@ -71,7 +71,7 @@ def paired_t(first: Any, second: Any, *, loss: bool) -> Pair:
     first, second : array-like, shape (n,)
         What two algorithms reached in the same rows, two at least.
     loss : bool
-        Whether less is better.
+        Whether lower is better.
     """
     gains = _gains(first, second, loss)
     n, mean = len(gains), float(gains.mean())
