@@ -25,7 +25,8 @@ QUESTION = (
     "blocks. Every graph is the same to the last bit"
 )
 ROWS_AT_ONCE = 2**14
-PYTHON_MIB = 220  # of a worker that has imported everything and read nothing yet
+PYTHON_MIB = 180  # of a worker that has imported everything and read nothing yet
+MOST_USED = 0.7  # of the limit of a worker, which pauses above 0.8
 
 
 @contextmanager
@@ -146,14 +147,22 @@ def constants(rows: list[dict[str, Any]], n: int, folder: Path) -> list[dict[str
     ]
 
 
-def larger_than_memory(n: int, d: int, size: int, limit_mib: int, folder: Path) -> dict[str, Any]:
-    """A fit to vectors three times as large as the memory of both workers."""
+def larger_than_memory(limit_mib: int, folder: Path) -> dict[str, Any]:
+    """A fit to vectors three times as large as the memory of two workers together.
+
+    There are few wide rows: their products take seconds, while as many numbers in many rows would
+    take hours. They vary in 16 directions only, so that their distances differ.
+    """
     random = np.random.default_rng(0)
+    d = 100_000
+    size = int(MOST_USED * limit_mib - PYTHON_MIB) * MIB // (16 * d)
+    n = 6 * limit_mib * MIB // (4 * d) + size
     blocks = folder / "wide"
     blocks.mkdir()
+    directions = random.standard_normal((16, d), dtype=np.float32)
     for start in range(0, n, size):
-        rows = min(size, n - start)
-        np.save(blocks / f"{start:09}.npy", random.standard_normal((rows, d), dtype=np.float32))
+        rows = random.standard_normal((min(size, n - start), 16), dtype=np.float32)
+        np.save(blocks / f"{start:09}.npy", rows @ directions)
     Y = (random.random((n, 20)) < 0.2).astype(np.int8)
     with two_workers(f"{limit_mib}MiB") as client:
         before = client.run(os.getpid)
@@ -185,17 +194,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000, help="use fewer to try the script")
     parser.add_argument("--mib", type=int, default=512, help="memory limit of a worker")
     arguments = parser.parse_args()
-    n, limit = arguments.rows, arguments.mib
+    n = arguments.rows
     with tempfile.TemporaryDirectory(prefix="nearlabel-") as name:
         folder = Path(name)
         sizes = (n // 16, n // 8, n // 4)
         rows = overhead(n, 128, 100, sizes, folder)
         rows += constants(rows, n // 50, folder)
-        # Few wide rows: their products take seconds, where as many numbers in many rows take hours.
-        wide, size = 100_000, (limit - PYTHON_MIB) * MIB // (20 * 100_000)
-        rows.append(
-            larger_than_memory(6 * limit * MIB // (4 * wide) + size, wide, size, limit, folder)
-        )
+        rows.append(larger_than_memory(arguments.mib, folder))
     report(QUESTION, rows, peers=("dask", "distributed"))
 
 
