@@ -156,7 +156,7 @@ def settings_of_the_page() -> dict[tuple[str, str], tuple[dict[str, int], bool, 
             told = re.match(r"k = (\d+)(?:, m = (\d+))?", cell)
             pairs = zip(("n_neighbors", "n_clusters"), told.groups(), strict=True)
             parameters = {name: int(value) for name, value in pairs if value}
-            found[dataset, algorithm] = parameters, "Weka" in cell, "but for" in cell
+            found[dataset, algorithm] = parameters, "Weka" in cell, "except for" in cell
     return found
 
 

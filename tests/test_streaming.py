@@ -14,6 +14,7 @@ from nearlabel.labels import counts as statistics
 from nearlabel.labels.histograms import label_histograms
 from nearlabel.methods import answers as answering
 from nearlabel.methods.registry import METHODS, estimator
+from nearlabel.methods.training_sources import SearchedRows
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +240,7 @@ def test_training_vectors_are_not_copied(dtype, tmp_path, monkeypatch):
     X = np.memmap(path, dtype, "r", shape=(60_000, 40))
     y = np.arange(60_000) % 2
     nl.BRkNN(3).fit(X[:1000], y[:1000])
-    most, model = peak(lambda: nl.BRkNN(3)._check_training(X, len(X), None))
+    most, model = peak(lambda: SearchedRows(X).vectors(nl.BRkNN(3), len(X)))
     assert np.shares_memory(model, X)
     assert most < X.size // 2
     assert np.shares_memory(nl.BRkNN(3).fit(X, y)._items.vectors, X)

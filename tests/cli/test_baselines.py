@@ -213,6 +213,6 @@ def test_a_comparison_of_nothing_is_an_error(fail, here):
 
 def test_no_cluster_for_baselines(fail, here, tmp_path):
     words = ("songs.csv", "-o", tmp_path / "c45.model", "--algorithm", "C45Tree")
-    assert "--cluster: C4.5 does not read a neighbor graph" in fail(
+    assert "--cluster: C4.5 does not use a neighbor graph" in fail(
         "fit", *words, "--cluster", "local"
     )

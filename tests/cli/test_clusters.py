@@ -55,7 +55,8 @@ def test_a_table_and_blocks_give_the_model_of_one_process(ask, fail, tmp_path, a
     assert "X has 90 rows, but Y has 70" in fail("fit", blocks, "-o", model, *how)
 
 
-def test_options_that_conflict_with_a_cluster(fail, here, tmp_path):
+def test_options_that_conflict_with_a_cluster(fail, here, tmp_path, monkeypatch):
+    monkeypatch.setattr("nearlabel.distributed.workers._PATIENCE", 0.5)
     model = tmp_path / "m"
     assert "can only be used with --cluster" in fail(
         "fit", "songs.csv", "-o", model, "--cluster-folder", tmp_path

@@ -47,7 +47,8 @@ def test_a_folder_or_a_file_that_workers_do_not_see(client, tmp_path):
         workers.check_files(client, [str(tmp_path / "missing.npy")], "X")
 
 
-def test_no_scheduler_and_no_valid_client(items):
+def test_no_scheduler_and_no_valid_client(items, monkeypatch):
+    monkeypatch.setattr(workers, "_PATIENCE", 0.5)
     with pytest.raises(workers.ClusterError, match="no Dask scheduler answers at 127.0.0.1:9"):
         nl.distributed.neighbor_graph(items.X, 3, "127.0.0.1:9")
     with pytest.raises(TypeError, match="client must be a dask.distributed.Client, .*; got int"):

@@ -15,6 +15,7 @@ from nearlabel.common.extras import extra_module
 from nearlabel.common.progress import Progress
 
 _IN_SIGHT = 2048  # waiting calls that are checked for free blocks
+_PATIENCE = 10  # seconds that a scheduler has to answer
 _MOST_DEATHS = 4  # how often a call may fail because its worker died
 
 
@@ -56,7 +57,7 @@ def connected(client: Any = None) -> Iterator[Any]:
             yield own
     else:
         try:
-            own = distributed.Client(client, timeout=10)
+            own = distributed.Client(client, timeout=_PATIENCE)
         except (OSError, ValueError) as error:
             raise ClusterError(f"no Dask scheduler answers at {client}: {error}") from None
         with own:
