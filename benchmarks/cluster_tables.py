@@ -7,7 +7,10 @@ from typing import Any
 Row = dict[str, Any]
 D, K = 128, 100  # of the worked example
 # Items, rows of a block, and workers of one thread: chosen, not measured.
-EXACT = ((10**6, 62_500, 8), (10**7, 250_000, 64), (10**8, 1_000_000, 1_000))
+EXACT = (
+    *((10**6, 62_500, 8), (10**7, 250_000, 64)),
+    *((10**8, 1_000_000, 1_000), (10**9, 2_000_000, 10_000)),
+)
 LISTS = ((10**6, 8), (10**7, 16), (10**8, 64), (10**9, 256))
 
 
@@ -86,7 +89,7 @@ def exact(rows: list[Row]) -> str:
         hours = seconds / 3600 / workers
         lines.append(
             f"| {n:,} | {size:,} | {blocks:,} | {(beside + size * bytes_a_row(D, K)) / 1e9:.1f} | "
-            f"{seconds / 3600:,.1f} | {moved / 1e12:,.1f} | {workers:,} | {hours:,.1f} | "
+            f"{seconds / 3600:,.1f} | {moved / 1e12:,.2f} | {workers:,} | {hours:,.1f} | "
             f"{moved / 1e6 / seconds:,.0f} |"
         )
     return "\n".join(lines)

@@ -528,13 +528,14 @@ def main() -> None:
     parser.add_argument("--peers", help="the Python of the environment with the peers")
     parser.add_argument("--only", choices=(*WITHOUT, *WITH_PEERS), help="one benchmark")
     parser.add_argument("--method", choices=METHODS, help="one method, with --only methods")
+    parser.add_argument("--pages", action="store_true", help="write the pages, measure nothing")
     arguments = parser.parse_args()
     if arguments.method and arguments.only != "methods":
         parser.error("--method can only be used with --only methods")
-    for name in WITHOUT:
+    for name in () if arguments.pages else WITHOUT:
         if arguments.only in (None, name):
             measure(name, sys.executable, arguments.method)
-    for name in WITH_PEERS if arguments.peers else ():
+    for name in WITH_PEERS if arguments.peers and not arguments.pages else ():
         if arguments.only in (None, name):
             measure(name, arguments.peers)
     for path, text in documents().items():
