@@ -26,7 +26,10 @@ RUN = [
     ROOT / "README.md",
     ROOT / "docs/features.md",
 ]
-NEEDS = {"features": "PIL", "photographs": "PIL", "service": "fastapi", "text": "polars"}
+NEEDS = {
+    **{"cluster": "distributed", "features": "PIL", "photographs": "PIL", "service": "fastapi"},
+    "text": "polars",
+}
 FENCE = re.compile(r"^( *)```.*?^\1```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SUBPACKAGES = ("collection", "datasets", "distributed", "experiments", "features", "metrics")
@@ -36,6 +39,9 @@ def relative(path):
     return str(path.relative_to(ROOT))
 
 
+@pytest.mark.filterwarnings("ignore:(?s)Port 8787 is already in use:UserWarning")  # by other tests
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("page", RUN, ids=relative)
 def test_a_page_shows_the_output_of_its_code(monkeypatch, page):
     if module := NEEDS.get(page.stem):
