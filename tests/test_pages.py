@@ -27,7 +27,10 @@ RUN = [
     ROOT / "docs/features.md",
 ]
 NEEDS = {
-    **{"cluster": "distributed", "features": "PIL", "photographs": "PIL", "service": "fastapi"},
+    "cluster": "distributed",
+    "features": "PIL",
+    "photographs": "PIL",
+    "service": "fastapi",
     "text": "polars",
 }
 FENCE = re.compile(r"^( *)```.*?^\1```$", re.DOTALL | re.MULTILINE)
