@@ -409,8 +409,8 @@ def five_numbers() -> str:
     rows = [
         (
             "published numbers",
-            f"{agree} of the {of} cells of five papers that can be run agree; of Zhang and Zhou "
-            f"(2007), {first['agree']} of {first['of']}",
+            f"of {of} numbers in the tables of five papers that can be computed again, {agree} "
+            f"agree; of Zhang and Zhou (2007), {first['agree']} of {first['of']}",
         ),
         (
             "scikit-multilearn-ng",
@@ -419,8 +419,8 @@ def five_numbers() -> str:
         ),
         (
             "exact search",
-            f"{graph['times_faster_than_faiss']} times faster than faiss, "
-            f"{graph['times_faster_than_scikit_learn']} times faster than scikit-learn",
+            f"{graph['times_faster_than_faiss']:.1f} times faster than faiss, "
+            f"{graph['times_faster_than_scikit_learn']:.1f} times faster than scikit-learn",
         ),
         ("a million items", scale_tables.short(result_of("scale")["rows"])),
         (

@@ -172,7 +172,10 @@ def test_a_report_has_what_is_printed(ask, here, tmp_path, monkeypatch):
     some = ("--algorithm", "MLkNN", "BRkNN", "IBLR", "--metric", "ranking_loss", "macro_f1")
     words = ("compare", "songs.csv", *some, "--split", "cv5", "--tune", "--k", "3", "9")
     printed = ask(*words, "--seed", "3", "--report", path)
-    assert printed.endswith(f"wrote {path}\n")
+    assert f"wrote {path}\nto fit BRkNN, the best of ours by " in printed
+    command = printed.splitlines()[-1]
+    assert command.startswith("nearlabel fit songs.csv -o songs.model --algorithm BRkNN --k ")
+    assert "BRkNN" in ask(*shlex.split(command)[1:])
     page = path.read_text("utf-8")
     check_needs_nothing(page)
     texts = [text.strip() for text in Page(page).texts]

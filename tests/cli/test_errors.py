@@ -48,7 +48,10 @@ from nearlabel.datasets.text_lines import DataError
         (["fit", "none.csv", "-o", "m"], ["'none.csv'"]),
         (["fit", "Song.csv", "-o", "m"], ["'Song.csv'", "did you mean 'songs.csv'"]),
         (["evaluate", "songs.csv", "--metric", "haming"], ["--metric", "mean 'hamming_loss'"]),
-        (["fit", "new.csv", "-o", "m"], ["new.csv, line 1", "pass --tags or --labels"]),
+        (
+            ["fit", "new.csv", "-o", "m"],
+            ["new.csv, line 1", "pass --tags for a column of tags, or --labels for"],
+        ),
         (["fit", "songs.csv", "-o", "m", "--xml", "x"], ["nearlabel: --xml ", "'csv'"]),
         (["fit", "songs.csv", "-o", "m", "--encoding", "x"], ["nearlabel: --encoding ", "'x'"]),
         (["evaluate", "songs.csv", "--set", "smoothin=2"], ["--set smoothin", "'smoothing'?"]),

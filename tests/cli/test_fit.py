@@ -45,7 +45,7 @@ def test_the_best(ask, fail, tmp_path):
     assert (saved.predict_proba(data.X) == auto.predict_proba(data.X)).all()
     text = ask("fit", made, "-o", model, "--best", "--set", "objective=hamming", "--scale", "none")
     assert text.startswith("Blend, 40 neighbors, scale none, learned from")
-    assert "strongest readings: " in text
+    assert "largest weights in the blend: " in text
     assert "at least 0.50" in text
     assert "leave out --algorithm" in fail("fit", made, "-o", model, "--best", "--thresholds")
     assert "did you mean 'ridge'" in fail("fit", made, "-o", model, "--best", "--set", "rige=1")

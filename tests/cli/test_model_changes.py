@@ -484,7 +484,7 @@ def wrong(two_parts, tmp_path_factory):
         (["add", "old.csv", "more.csv"], ["old.csv", "the model comes first"]),
         (["add", "old.model", "none.csv"], ["'none.csv'"]),
         (["add", "old.model", "all.model"], ["all.model", "pass --format"]),
-        (["add", "old.model", "new.csv"], ["new.csv", "--tags or --labels"]),
+        (["add", "old.model", "new.csv"], ["new.csv", "pass --tags for a column"]),
         (["add", "old.model", "old.csv"], ["'song 001'", "already", "and 87 more"]),
         (["add", "old.model", "twice.csv"], ["twice.csv", "'song 900'"]),
         (["add", "old.model", "less.csv"], ["less.csv", "'tempo'"]),
@@ -517,7 +517,7 @@ def wrong(two_parts, tmp_path_factory):
         (["relabel", "old.model", "more.csv"], ["more.csv", "'song 091'", "and 7 more"]),
         (["relabel", "old.model", "twice.csv"], ["twice.csv has two rows", "'song 900'"]),
         (["relabel", "old.model", "nameless.csv"], ["nameless.csv has no ids", "--id"]),
-        (["relabel", "old.model", "new.csv"], ["new.csv", "--tags or --labels"]),
+        (["relabel", "old.model", "new.csv"], ["new.csv", "pass --tags for a column"]),
     ],
 )
 def test_errors_are_one_line_and_change_nothing(fail, wrong, monkeypatch, arguments, parts):

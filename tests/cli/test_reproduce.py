@@ -92,7 +92,7 @@ def test_tables_for_people(ask, kept):
     assert lines[published + 1][-1] in "=~≈!"
     absent = "(48 cells): not in the data folder: yahoo_arts, yahoo_business"
     assert absent in " ".join(printed.split())
-    assert "11 data sets are not in the data folder: set NEARLABEL_DATA" in printed
+    assert "11 data sets are not in the data folder: 'nearlabel datasets list" in printed
 
 
 def test_counts_of_the_summary_are_those_of_the_records(ask, kept):
@@ -138,7 +138,7 @@ def test_a_second_run_continues_after_an_interrupt(kept, tmp_path, monkeypatch, 
 def test_without_data_nothing_is_run_and_nothing_fails(ask, tmp_path, monkeypatch):
     monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path / "nowhere"))
     printed = ask("reproduce", "--results", tmp_path)
-    assert "set NEARLABEL_DATA to the folder that has them" in " ".join(printed.split())
+    assert "set NEARLABEL_DATA to the folder that has the others" in " ".join(printed.split())
     assert "Zhang and Zhou (2007), Table 1\n" in printed
     records = json.loads(ask("reproduce", "--results", tmp_path, "--json"))
     assert {record["verdict"] for record in records} == {"not run"}

@@ -51,6 +51,7 @@ def test_the_whole_message(fail, here, command, message):
         ("evaluate yeest", "yeast"),
         ("evaluate songs.cvs", "songs.csv"),  # rather than songs.model
         ("evaluate songs.csv --algorithm mlnn", "MLkNN"),
+        ("evaluate songs.csv --algorithm bknn", "BalancedkNN"),  # its name in tables, not BRkNN
         ("evaluate songs.csv --split holdot", "holdout"),
         ("evaluate songs.csv --metric haming_loss", "hamming_loss"),
         ("evaluate songs.csv --distance cosin", "cosine"),

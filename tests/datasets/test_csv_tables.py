@@ -43,7 +43,7 @@ def test_excels_first_line(put, first):
     assert data.X.tolist() == [[1.5, 0], [2.5, 0]]
     assert data.label_names.tolist() == ["c", "d", "e"]
     assert nl.datasets.load(put("sep=|\nx;tags\n1;a\n"), delimiter=";").X.tolist() == [[1]]
-    with pytest.raises(DataError, match="first row"):
+    with pytest.raises(DataError, match="the file is empty; it must have the names of the columns"):
         nl.datasets.load(put(f"{first}\n"))
 
 
@@ -230,7 +230,7 @@ def test_labels_without_features(put):
     assert (data.X.shape, data.Y.toarray().tolist()) == ((1, 0), [[0, 1]])
     data = nl.datasets.load(put("x,tags\n1,\n"), features=["x"])
     assert (data.X.tolist(), data.Y.shape, data.label_names.tolist()) == ([[1]], (1, 0), [])
-    with pytest.raises(DataError, match="tags= or labels="):
+    with pytest.raises(DataError, match="pass tags= for a column of tags, or labels= for"):
         nl.datasets.load(put("id,x\n1,2\n"), features=())
 
 

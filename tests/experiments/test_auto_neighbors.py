@@ -46,7 +46,7 @@ def test_it_is_the_blend_on_the_chosen_scale(tmp_path):
         X[120:121], 1
     ).names[0].tolist()
     assert f"scale: {model.scale_} (average precision by leave-one-out: none" in model.summary()
-    assert "strongest readings: " in model.summary()
+    assert "largest weights in the blend: " in model.summary()
     assert model.explain(X[120])[0].name in ("up", "low", "high")
     model.save(tmp_path / "auto.model")
     again = nl.load(tmp_path / "auto.model")

@@ -175,7 +175,7 @@ class BlendedNeighbors(NeighborClassifier):
             lines.append("no learned distance: too many training rows are duplicates")
         weights = sorted(self.weights_.items(), key=lambda one: -abs(one[1]))
         shown = ", ".join(f"{name} {weight:+.2f}" for name, weight in weights[:_SHOWN])
-        lines.append(f"strongest readings: {shown}")
+        lines.append(f"largest weights in the blend: {shown}")
         cuts = self.cuts_
         if self._decision.objective == "cardinality":
             decided = "as many labels as the probabilities add up to"

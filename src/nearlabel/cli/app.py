@@ -67,7 +67,7 @@ app = App(
     help_format="plaintext",
     help_formatter=_Help(),
     help_epilogue=f"{EXAMPLES}"
-    "  nearlabel demo\n"
+    "  nearlabel demo songs\n"
     "  nearlabel index photos -c photos.nearlabel --tags tags.csv\n"
     "  nearlabel tag photos.nearlabel new.jpg\n"
     "  nearlabel serve photos.nearlabel --open\n"

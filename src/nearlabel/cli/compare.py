@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.baselines.algorithm_registry import BASELINES
+from nearlabel.baselines.algorithm_registry import ALGORITHMS, BASELINES
 from nearlabel.cli.compared_results import (
+    best_of,
     draw_results,
     legend,
+    most_frequent,
     records_of,
     results_of,
     say_choices,
@@ -23,9 +25,9 @@ from nearlabel.cli.compared_results import (
 from nearlabel.cli.measuring import Measuring
 from nearlabel.cli.options import Algorithms, DataOrPictures, Distance, Neighbors, Several, Switch
 from nearlabel.cli.options.learning import check_neighbor_options, estimator
-from nearlabel.cli.options.others import Others
+from nearlabel.cli.options.others import Others, learner_title
 from nearlabel.cli.options.preparation import naming_preparation
-from nearlabel.cli.output import check_target, counted, say, say_folded, steps
+from nearlabel.cli.output import check_target, counted, printable, say, say_folded, steps
 from nearlabel.methods.registry import METHODS
 
 if TYPE_CHECKING:
@@ -68,14 +70,14 @@ def compare(
         Learn one threshold per label by leave-one-out F1, for each.
     distance
         Distance between items; by default euclidean, or cosine for network features of pictures.
-        With --tune, the distances to try; by default both.
+        With --tune, the distances to try; by default euclidean and cosine.
     tune
         Tune the parameters of each algorithm by the first metric of --metric; by default
         ranking_loss, or average_precision with --others.
     baselines
-        Compare the papers' other methods, too: boosting, ranking SVM, trees and mixtures, with the
-        parameters of the papers. They know no neighbors: --k, --distance, --thresholds and --tune
-        are for the others.
+        Also compare the papers' other methods: boosting, ranking SVM, trees and mixtures, with the
+        parameters of the papers. They do not use neighbors, so that --k, --distance, --thresholds
+        and --tune have no effect on them. Rank-SVM and boosting may take minutes.
     figure
         Draw the first metric of all, with standard errors, to a .png, .svg or .pdf file.
     report
@@ -163,7 +165,10 @@ def compare(
     if report is not None:
         write_comparison(report, told, items, what, found, results, standing, ours)
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
-    if not measuring.deliver(told, records, {"results": results}, what, spread, has_graph):
+    best = best_of(results, wanted[0], ours)
+    command = None if best is None else _fit_command(data, best, how, measuring, first)
+    told_results = {"results": results, "fit_command": command}
+    if not measuring.deliver(told, records, told_results, what, spread, has_graph):
         return
     say_results(results, wanted, errors=beside.others)
     for line in legend(len(parts)):
@@ -173,6 +178,25 @@ def compare(
     for path in (measuring.output, figure, report):
         if path is not None:
             say(f"wrote {path}")
+    if best is not None:
+        named = learner_title(best["algorithm"])
+        say(f"to fit {named}, the best of ours by {wanted[0]}:\n{printable(command)}")
+
+
+def _fit_command(
+    data: str, best: dict[str, Any], how: dict[str, Any], measuring: Measuring, usual: str
+) -> str:
+    """The command that fits the best algorithm; if it was tuned, with its most frequent choice."""
+    if best["algorithm"] not in ALGORITHMS:  # the blend
+        return measuring.fit_command(data, {"--best": True}, {}, usual)
+    options: dict[str, Any] = {"--algorithm": best["algorithm"]}
+    if best["algorithm"] in BASELINES:
+        return measuring.fit_command(data, options, {}, usual)
+    own = dict(most_frequent(best.get("chosen", ())))
+    k = own.pop("n_neighbors", own.pop("per_class", how.get("k")))
+    options |= {"--k": k, "--distance": own.pop("metric", how.get("distance"))}
+    options["--thresholds"] = how["thresholds"]
+    return measuring.fit_command(data, options, own, usual)
 
 
 def _check_report(path: str, data: str) -> None:

@@ -75,6 +75,26 @@ def records_of(found: Found, wanted: Sequence[str], tuned: bool) -> list[dict[st
     return records
 
 
+def best_of(
+    results: list[dict[str, Any]], metric: str, names: Sequence[str]
+) -> dict[str, Any] | None:
+    """The best by a metric of the algorithms with these names; None if it is not defined."""
+    from nearlabel.metrics import METRICS
+
+    known = [
+        one
+        for one in results
+        if one["algorithm"] in names and one["metrics"].get(metric) is not None
+    ]
+    best = min if METRICS[metric].loss else max
+    return best(known, key=lambda one: one["metrics"][metric]) if known else None
+
+
+def most_frequent(chosen: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The parameters chosen in most parts, the first of equally frequent ones; empty if none."""
+    return max(chosen, key=lambda one: list(chosen).count(one), default={})
+
+
 def marked_cells(results: list[dict[str, Any]], metric: str) -> list[tuple[str, str]]:
     """Values of a metric, and marks of the best printed one and of those not worse."""
     from nearlabel.experiments.significance.pairs import LEVEL

@@ -7,10 +7,12 @@ import tempfile
 import textwrap
 from contextlib import chdir
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 from nearlabel.cli.output import say
+from nearlabel.common.extras import install_command
 
 FEATURES = ("tempo", "energy", "loudness", "brightness", "speech", "acoustic")
 MOODS = (
@@ -51,7 +53,10 @@ def demo(what: Literal["pictures", "songs"] = "pictures", /, *, folder: str | No
         place.mkdir(parents=True, exist_ok=True)
         if next(place.iterdir(), None) is not None:
             raise ValueError(f"--folder {folder}: this folder is not empty; give a new one")
-        return _pictures(place) if what == "pictures" else _songs(place)
+        code = _pictures(place) if what == "pictures" else _songs(place)
+        if not code and what == "songs":
+            say(f"\nsongs.csv, new.csv and songs.model are in {folder}")
+        return code
     if what == "pictures":
         return _pictures(Path(tempfile.mkdtemp(prefix="nearlabel-demo-")))
     with tempfile.TemporaryDirectory() as temporary:
@@ -69,6 +74,9 @@ def _songs(place: Path) -> int:
 
 
 def _pictures(place: Path) -> int:
+    if find_spec("PIL") is None:
+        command = install_command("pictures")
+        raise ImportError(f"pictures need Pillow: {command}; 'nearlabel demo songs' does not")
     with chdir(place):
         write_scenes()
         say(f"{TAGGED} painted pictures are in scenes, their tags in scenes.csv;")

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
 from nearlabel.baselines.algorithm_registry import BASELINES
-from nearlabel.cli.options import Convention, Count, Json, Output, Seed, Switch, Texts
+from nearlabel.cli.options import (
+    Convention,
+    Count,
+    Json,
+    Output,
+    Seed,
+    Switch,
+    Texts,
+    as_typed,
+)
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.preparation import Preparation
 from nearlabel.cli.options.reading import LabeledReading
@@ -165,6 +176,29 @@ class Measuring:
             "train": len(parts[0].train),
             "test": len(parts[0].test),
         }
+
+    def fit_command(
+        self,
+        data: str,
+        options: Mapping[str, Any],
+        parameters: Mapping[str, Any],
+        usual_distance: str | None,
+    ) -> str:
+        """The command that fits a model to data as it was evaluated.
+
+        Options with their default values are left out, and so are those that are None; True is a
+        switch.
+        """
+        stem = Path(data).name.removesuffix(".gz").partition(".")[0].strip("-") or "best"
+        words = ["nearlabel", "fit", data, "-o", f"{stem}.model"]
+        usual = {"--distance": usual_distance, "--part": "all", "--seed": 0}
+        for option, value in {**options, "--seed": self.seed}.items():
+            if value is not None and value is not False and value != usual.get(option):
+                words += [option] if value is True else [option, str(value)]
+        if parameters:
+            words += ["--set", *(f"{name}={value}" for name, value in parameters.items())]
+        groups = (self.preparation, self.searching, self.reading)
+        return shlex.join([*words, *(word for group in groups for word in as_typed(group))])
 
     def deliver(
         self,

@@ -82,7 +82,7 @@ def items_for(
         read = new_pictures([data, *others], step) if labels else labeled_pictures(data, step)
         return part_of(read, part)
     if others:
-        raise ValueError(f"unexpected argument {others[0]!r}: several are for pictures only")
+        raise ValueError(f"unexpected argument {others[0]!r}: only pictures can be several files")
     items = reading.load(data, part, **labels, **reading_options(pipeline))
     names = () if items.feature_names is None else items.feature_names.tolist()
     if (numbers := numbered_columns(pipeline, names)) is not None:

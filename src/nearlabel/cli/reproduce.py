@@ -91,9 +91,10 @@ def reproduce(
     _say_summary(found.cells)
     if found.absent:
         say_folded(
-            f"{len(found.absent)} data sets are not in the data folder: set NEARLABEL_DATA to the "
-            "folder that has them, NAME.npz each; pictures are a folder NAME with labels.csv and "
-            "pictures/"
+            f"{len(found.absent)} data sets are not in the data folder: 'nearlabel datasets list "
+            "--public' shows which ones 'nearlabel datasets fetch' can download; set "
+            "NEARLABEL_DATA to the folder that has the others, NAME.npz each; pictures are a "
+            "folder NAME with labels.csv and pictures/"
         )
     say(f"{found.measured} results measured now, {found.read} read from {found.path}")
     if report is not None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterator, Sequence
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -21,12 +19,20 @@ from nearlabel.cli.options import (
     Part,
     Several,
     Texts,
-    as_typed,
 )
 from nearlabel.cli.options.learning import estimator, grid_of
 from nearlabel.cli.options.preparation import naming_preparation
 from nearlabel.cli.options.reading import part_of
-from nearlabel.cli.output import check_target, counted, say, say_folded, say_table, steps, width
+from nearlabel.cli.output import (
+    check_target,
+    counted,
+    printable,
+    say,
+    say_folded,
+    say_table,
+    steps,
+    width,
+)
 from nearlabel.cli.terminal_curve import legend, text_plot
 
 if TYPE_CHECKING:
@@ -114,8 +120,10 @@ def tune(
     searches = "one graph" if graphs == 1 else f"{graphs} graphs, one per distance"
     which = {"train": "the training items", "test": "the test items", "all": "all"}
     tried = f"{counted(len(candidates), 'candidate')}{measuring.searching.title()}, {searches}"
-    command = _fit_command(data, ranked[0], part, measuring, usual)
-    results = {"metric": first, "best": ranked[0], "fit_command": command, "results": records}
+    best = ranked[0]
+    options = {"--algorithm": best["algorithm"], "--k": best["k"], "--distance": best["distance"]}
+    command = measuring.fit_command(data, {**options, "--part": part}, best["parameters"], usual)
+    results = {"metric": first, "best": best, "fit_command": command, "results": records}
     if not measuring.deliver(told, records, results, f"items: {which[part]}; {tried}"):
         return
     if kind == "official":
@@ -138,24 +146,7 @@ def tune(
     for path in (measuring.output, figure):
         if path is not None:
             say(f"wrote {path}")
-    say(f"to fit the best:\n{command}")
-
-
-def _fit_command(
-    data: str, best: dict[str, Any], part: str, measuring: Measuring, usual_distance: str
-) -> str:
-    """The command that fits the best candidate to the items that it was tuned on."""
-    stem = Path(data).name.removesuffix(".gz").partition(".")[0].strip("-") or "best"
-    words = ["nearlabel", "fit", data, "-o", f"{stem}.model"]
-    words += ["--algorithm", best["algorithm"], "--k", str(best["k"])]
-    if best["parameters"]:
-        words += ["--set", *(f"{name}={value}" for name, value in best["parameters"].items())]
-    usual = {"--distance": usual_distance, "--part": "all", "--seed": 0}
-    chosen = (best["distance"], part, measuring.seed)
-    for (option, default), value in zip(usual.items(), chosen, strict=True):
-        words += [] if value == default else [option, str(value)]
-    groups = (measuring.preparation, measuring.searching, measuring.reading)
-    return shlex.join([*words, *(word for group in groups for word in as_typed(group))])
+    say(f"to fit the best:\n{printable(command)}")
 
 
 def _candidates(

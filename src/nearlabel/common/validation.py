@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
-from nearlabel.common.messages import first_twice, some
+from nearlabel.common.messages import did_you_mean, first_twice, some
 from nearlabel.common.tag_lists import (
     TagForm,
     Tags,
@@ -114,10 +114,14 @@ def _span(low: float, high: float) -> str:
     return f" from {least} to {most}" if has_end else f" from {least} up"
 
 
-def check_choice(value: Any, name: str, choices: Any) -> Any:
-    """`value` if it is one of `choices`, or an error that lists them."""
+def check_choice(value: Any, name: str, choices: Any, also: str = "") -> Any:
+    """`value` if it is one of `choices`, or an error that lists them, after what `also` says."""
     if not isinstance(value, str) or value not in choices:
-        raise _wrong_value(repr(value), name, f"one of {', '.join(map(repr, choices))}")
+        words = [one for one in choices if not one[-1:].isdigit()]  # another number is no typo
+        hint = did_you_mean(value, words) if isinstance(value, str) else ""
+        raise _wrong_value(
+            f"{value!r}{hint}", name, f"{also}one of {', '.join(map(repr, choices))}"
+        )
     return value
 
 

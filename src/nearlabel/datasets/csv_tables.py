@@ -53,7 +53,9 @@ def csv_rows(
         if not delimiter:
             raise file.error("sep= must be followed by the delimiter; or pass delimiter=", 1)
     if not header.strip():
-        raise file.error("the first row must have the names of the columns", 1)
+        empty = not any(line.strip() for line in lines)
+        what = "the file is empty" if empty else "the first row is empty"
+        raise file.error(f"{what}; it must have the names of the columns", 1)
     outside_quotes = "".join(header.split('"')[::2])
     found = delimiter or usual or max(",;\t|", key=outside_quotes.count)
     return found, _rows(file, chain([header], lines), found)

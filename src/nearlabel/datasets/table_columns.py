@@ -99,7 +99,9 @@ class ColumnRoles:
         tags = self._named("tags") or self._named("labels")
         if not marked and tags is None and options.labels is None:
             raise self._file.error(
-                "which columns are labels? There is no column 'tags'; pass tags= or labels=", 1
+                f"which columns are labels? There is no column 'tags' among {some(self._columns)}; "
+                "pass tags= for a column of tags, or labels= for columns of 0 and 1",
+                1,
             )
         return marked, None if marked else tags
 

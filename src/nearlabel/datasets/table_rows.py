@@ -199,13 +199,17 @@ class Table:
         raise self._file.error(f"column {name}: expected a string; got {shown(str(cell))}")
 
     def _hint(self, name: str, cell: Any) -> str:
-        """A hint about options that would accept a cell, unless a model determines them."""
+        """A hint about what would accept a cell: an option, or another model."""
         hints = ["the cell is empty"] if cell in ("", None) else []
-        if self._options.features is None and name not in self._labels:
-            if _is_missing(cell):
-                hints.append("gaps=True accepts missing cells")
-            elif isinstance(cell, str) and not _is_infinite(cell):
-                hints.append("if the column contains words, pass it to categories= or text=")
+        is_missing, for_model = _is_missing(cell), self._options.features is not None
+        if name in self._labels:
+            return f" ({hints[0]})" if hints else ""
+        if is_missing and for_model:
+            hints.append("the model was fitted without imputing missing values")
+        elif is_missing:
+            hints.append("gaps=True accepts missing cells")
+        elif not for_model and isinstance(cell, str) and not _is_infinite(cell):
+            hints.append("if the column contains words, pass it to categories= or text=")
         return f" ({'; '.join(hints)})" if hints else ""
 
     def _number(self, name: str, cell: Any) -> float:

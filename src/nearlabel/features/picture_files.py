@@ -161,7 +161,7 @@ def picture_vectors(
     >>> found.X.shape
     (2, 294)
     >>> found.skipped
-    [('picture 1', "is not a picture of a known format; it starts with b'no pictu'")]
+    [('picture 1', "is not a picture of a known format; it starts with 'no pictu'")]
     """
     top = ""
     if isinstance(source, str | os.PathLike):

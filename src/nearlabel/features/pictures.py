@@ -181,7 +181,7 @@ def _format(file: IO[bytes], name: str) -> str:
     found = format_of(head, name)
     if found is None:
         raise UnreadablePicture(
-            "", f"is not a picture of a known format; it starts with {head[:8]!r}"
+            "", f"is not a picture of a known format; it starts with {head[:8].decode('latin-1')!a}"
         )
     return found
 

@@ -387,7 +387,7 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
             return n
         if self.n_neighbors > n - 1 and self.needs.graph:
             warnings.warn(
-                f"n_neighbors={self.n_neighbors} is more than the {n - 1} other training rows; "
+                f"n_neighbors={self.n_neighbors} is more than the number of other training rows; "
                 f"using {n - 1}",
                 UserWarning,
                 stacklevel=5,

@@ -102,11 +102,14 @@ class Explanation:
         for label in self.labels:
             terms = ", ".join(f"{term} {value:.4g}" for term, value in label.terms.items())
             lines.append(f"{_mark(label)} {label.name}: {label.score:.4f} ({terms})")
-            lines.append(f"    {len(label.neighbors)} of {self.n_neighbors} neighbors carry it")
-            lines.extend(
-                f"    {voter.id} at {voter.distance:.4g}; without it {voter.score_without:.4f}"
-                for voter in label.neighbors
-            )
+            voters = label.neighbors
+            without = [f"{voter.score_without:.4f}" for voter in voters]
+            alike = len(voters) > 1 and len(set(without)) == 1  # as where votes are only counted
+            told = f"; without any one of them {without[0]}" if alike else ""
+            lines.append(f"    {len(voters)} of {self.n_neighbors} neighbors carry it{told}")
+            for voter, score in zip(voters, without, strict=True):
+                told = "" if alike else f"; without it {score}"
+                lines.append(f"    {voter.id} at {voter.distance:.4g}{told}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,7 +118,8 @@ class Network:
         """The command that installs it on this machine."""
         if self.extra is not None:
             return install_command(self.extra)
-        return f"nearlabel models get {self.name}"
+        command = f"nearlabel models get {self.name}"
+        return command if find_spec("cyclopts") else f"{install_command('cli')} && {command}"
 
     @property
     def is_kept(self) -> bool:

@@ -355,7 +355,7 @@ def check_metric(metric: Any) -> Metric:
     if callable(metric):
         return metric  # type: ignore[no-any-return]
     known = (*SPACES, "precomputed")
-    return str(check_choice(metric, "metric (or a function of two rows)", known))
+    return str(check_choice(metric, "metric", known, also="a function of two rows, or "))
 
 
 def space(vectors: Any, metric: Metric) -> Space:
