@@ -27,7 +27,7 @@ from nearlabel.distributed.growing_lists import (
 from nearlabel.distributed.list_blocks import lists_for
 from nearlabel.distributed.list_searches import ListSearch, files_of
 from nearlabel.distributed.vector_blocks import VectorBlocks
-from nearlabel.distributed.workers import ClusterError, dask_module, run_calls
+from nearlabel.distributed.workers import ClusterError, check_function, dask_module, run_calls
 from nearlabel.distributed.workspaces import Workspace, alone_in, data_mark, working
 from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.search import InvertedLists, check_metric, check_search, is_precomputed
@@ -203,6 +203,8 @@ def graph_of(
         raise ValueError(
             f"queries must have as many features as X: {blocks.width}; got {queries.width}"
         )
+    if callable(metric):
+        check_function(place.client, metric, "metric")
     lists = lists_for(place, blocks, k, metric, search)
     target = _graph_folder(place, blocks, k, queries, metric, lists)
     stored = target / "graph.json"

@@ -124,6 +124,14 @@ def check_files(client: Any, paths: Sequence[str], name: str) -> None:
             raise FileNotFoundError(f"{name}: worker {worker} does not see {missing}")
 
 
+def check_function(client: Any, function: Callable[..., Any], name: str) -> None:
+    """Check that all workers can load a function; a call that they cannot load never ends."""
+    pickled = dask_module("distributed.protocol.pickle").dumps(function)
+    for worker, problem in client.run(_problem_of_loading, pickled).items():
+        if problem is not None:
+            raise ClusterError(f"{name}: worker {worker} cannot load the function: {problem}")
+
+
 def run_calls(
     client: Any,
     function: Callable[..., Any],
@@ -194,6 +202,14 @@ def _problem_with(folder: str) -> str | None:
     if not Path(folder).is_dir():
         return "does not see"
     return None if os.access(folder, os.W_OK) else "cannot write to"
+
+
+def _problem_of_loading(pickled: bytes) -> str | None:
+    try:
+        dask_module("distributed.protocol.pickle").loads(pickled)
+    except Exception as error:  # whatever its module raises
+        return str(error)
+    return None
 
 
 def _first_missing(paths: list[str]) -> str | None:
