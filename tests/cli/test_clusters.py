@@ -42,9 +42,15 @@ def test_a_table_and_blocks_give_the_model_of_one_process(ask, fail, tmp_path, a
     ask("fit", blocks, "-o", model, *how, "--cluster-folder", tmp_path / "work")
     np.testing.assert_array_equal(nl.load(model).predict_proba(data.X), expected)
     assert list((tmp_path / "work").iterdir())
-    assert "cannot be used with blocks" in fail(
-        "fit", blocks, "-o", model, *how, "--scale", "minmax"
-    )
+    for option in (
+        ("--scale", "minmax"),
+        ("--learn-distance",),
+        ("--part", "train"),
+        ("--id", "a"),
+    ):
+        assert f"{option[0]} cannot be used with blocks" in fail(
+            "fit", blocks, "-o", model, *how, *option
+        )
     polars = pytest.importorskip("polars")
     for path in (blocks / "X").iterdir():
         polars.DataFrame(np.load(path)).write_parquet(path.with_suffix(".parquet"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
@@ -32,3 +33,21 @@ def test_bad_arguments_are_refused(client, items):
         nl.distributed.rank(model, items.X, 0, client)
     with pytest.raises(ValueError, match="X has 700, y has 5"):
         nl.distributed.evaluate(model, items.X, items.Y[:5], client)
+
+
+def test_a_model_that_has_changed_since_the_last_call(client, items, tmp_path):
+    model, how = nl.MLkNN(3).fit(items.X, items.Y), {"client": client, "folder": tmp_path / "work"}
+    nl.distributed.rank(model, items.X[:9], 3, **how)
+    model.fit(items.X[:50], items.Y[:50])
+    found, expected = nl.distributed.rank(model, items.X[:9], 3, **how), model.rank(items.X[:9], 3)
+    np.testing.assert_array_equal(found.scores, expected.scores)
+
+
+def test_a_pipeline_that_imputes(client, items):
+    X = items.X[:60].copy()
+    X[::5, 2] = np.nan
+    model = nl.make_pipeline(SimpleImputer(), nl.MLkNN(3)).fit(X, items.Y[:60])
+    found, expected = nl.distributed.rank(model, X, 3, client), model.rank(X, 3)
+    np.testing.assert_array_equal(found.scores, expected.scores)
+    with pytest.raises(ValueError, match="X contains NaN or infinity in row 0"):
+        nl.distributed.rank(model[-1], X, 3, client)

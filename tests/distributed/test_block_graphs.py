@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
+
 import numpy as np
 import pytest
+from scipy import sparse
 
 import nearlabel as nl
 from nearlabel.distributed.block_graphs import _rounds
+from nearlabel.distributed.workers import ClusterError
 
 
 def assert_same(found, expected):
@@ -77,6 +82,19 @@ def test_bad_arguments_are_refused(client, items, tmp_path):
         graph(items.X, 3, client, search=lambda X, queries, k: None)
     with pytest.raises(ValueError, match="X has 1 sample"):
         graph(items.X[:1], 1, client)
+    with pytest.raises(ValueError, match=r"X must have rows and columns; got shape \(9, 0\)"):
+        graph(items.X[:9, :0], 1, client)
+    with pytest.raises(TypeError, match="X must be dense on a cluster; got a csr_"):
+        graph(sparse.csr_array(items.X), 1, client)
+    with pytest.raises(TypeError, match="folder must be a path or None; got int"):
+        graph(items.X, 3, client, folder=3)
+    (tmp_path / "file").touch()
+    with pytest.raises(ClusterError, match="folder: .*file cannot be used as a folder: File exi"):
+        graph(items.X, 3, client, folder=tmp_path / "file")
+    with pytest.raises(NotADirectoryError, match="X: .*file is a file; expected a folder of blo"):
+        graph(tmp_path / "file", 3, client)
+    with pytest.raises(ValueError, match="metric must not be 'precomputed' on a cluster"):
+        nl.distributed.fit(nl.BRkNN(3, metric="precomputed"), items.X, items.Y, client)
 
 
 @pytest.mark.slow
@@ -97,3 +115,74 @@ def test_lists_are_those_of_one_process(client, folder_of, metric):
     expected = nl.neighbor_graph(X, 10, search=search, metric=metric)
     assert_same(found.load(), expected)
     assert found.recall == expected.recall
+
+
+def only_here(a, b):
+    return float(abs(a - b).sum())
+
+
+def test_a_metric_that_workers_cannot_import(client, items):
+    with pytest.raises(ClusterError, match="metric: worker .* cannot load the function: No modul"):
+        nl.distributed.neighbor_graph(items.X, 3, client, metric=only_here)
+
+
+@pytest.mark.filterwarnings("ignore:a function as metric")
+def test_changes_that_names_and_times_do_not_show(client, items, folder_of, tmp_path):
+    da = pytest.importorskip("dask.array")
+    X, how = items.X[:40], {"client": client, "folder": tmp_path / "work"}
+
+    def distances(rows, **more):
+        return nl.distributed.neighbor_graph(rows, 2, **how, **more).load().distances
+
+    def expected(rows, **more):
+        return nl.neighbor_graph(rows, 2, **more).distances
+
+    for rows in (X, 2 * X):  # a Dask array of the same name
+        given = da.from_array(rows, chunks=(40, 6), name="X")
+        np.testing.assert_array_equal(distances(given), expected(rows))
+    functions = (lambda a, b: float(abs(a - b).sum())), (lambda a, b: float(abs(a - b).max()))
+    folder = folder_of(X, (20,))
+    for metric in (*functions, partial(functions[0])):
+        np.testing.assert_array_equal(distances(folder, metric=metric), expected(X, metric=metric))
+    for rows in (X, 2 * X):
+        for number, part in enumerate(np.split(rows, (20,))):
+            np.save(folder / f"block {number}.npy", part)
+            os.utime(folder / f"block {number}.npy", (0, 0))
+        np.testing.assert_array_equal(distances(folder), expected(rows))
+    moved = (tmp_path / "work").rename(tmp_path / "moved")
+    how["folder"] = moved
+    np.testing.assert_array_equal(distances(folder), expected(2 * X))
+
+
+def test_nan_in_any_argument_is_refused(client, items, folder_of):
+    da = pytest.importorskip("dask.array")
+    graph, X = nl.distributed.neighbor_graph, items.X[:40].copy()
+    X[30, 1] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN or infinity in .*block 1.npy"):
+        graph(folder_of(X, (20,)), 2, client, queries=items.X[:3])
+    with pytest.raises(ValueError, match="queries contains NaN or infinity in row 30"):
+        graph(items.X[:9], 2, client, queries=X)
+    with pytest.raises(ValueError, match="queries contains NaN or infinity in chunk 1 of the Dask"):
+        graph(items.X[:9], 2, client, queries=da.from_array(X, chunks=(20, 6)))
+    with pytest.raises(ValueError, match="X contains NaN or infinity in row 30"):
+        nl.distributed.fit(nl.BRkNN(2), X, items.Y[:40], client)
+
+
+def test_an_array_keeps_the_temporary_folder_of_its_graph(client, items, folder_of):
+    lazy = nl.distributed.neighbor_graph(folder_of(items.X[:30], ()), 2, client).indices[:5]
+    np.testing.assert_array_equal(lazy.compute(), nl.neighbor_graph(items.X[:30], 2).indices[:5])
+
+
+def test_two_runs_in_one_folder_at_the_same_time(client, items, folder_of, tmp_path):
+    rows, how = folder_of(items.X[:40], (20,)), {"folder": tmp_path / "work"}
+    refused = []
+
+    def start_another(*_):
+        if not refused:
+            with pytest.raises(ClusterError, match="another run is writing to .*graph-") as error:
+                nl.distributed.neighbor_graph(rows, 2, client, **how)
+            refused.append(error)
+
+    found = nl.distributed.neighbor_graph(rows, 2, client, **how, progress=start_another)
+    assert refused
+    assert_same(found.load(), nl.neighbor_graph(items.X[:40], 2))

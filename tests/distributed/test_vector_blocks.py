@@ -19,6 +19,14 @@ def test_rows_by_number_and_in_the_order_of_the_numbers_in_names(tmp_path):
     np.testing.assert_array_equal(blocks.of([3, 1]).read(), rows[[3, 1]])
 
 
+def test_names_with_odd_digits_and_equal_numbers(tmp_path):
+    for name in ("1.npy", "01.npy", "²3.npy", "x ü\n[].npy"):
+        np.save(tmp_path / name, np.ones((1, 2)))
+    names = [path.name for path in files_in(tmp_path, "X")[0]]
+    assert [name for name in names if "1" in name] == ["01.npy", "1.npy"]  # on every file system
+    assert len(names) == 4
+
+
 def test_blocks_of_several_types_and_orders(tmp_path):
     np.save(tmp_path / "0.npy", np.asfortranarray(np.ones((3, 2), np.float32)))
     np.save(tmp_path / "1.npy", np.zeros((0, 2), np.float32))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import signal
 import subprocess
 import sys
 
@@ -36,6 +37,33 @@ def test_workers_with_a_different_version_or_none(client, monkeypatch, tmp_path)
         workers.ClusterError, match="worker tcp://a:1 cannot import nearlabel: No module"
     ):
         workers.check_workers(client, tmp_path)
+
+
+def test_a_scheduler_without_nearlabel(client, monkeypatch, tmp_path):
+    def fails(*_):
+        raise ModuleNotFoundError("No module named 'nearlabel'")
+
+    monkeypatch.setattr(client, "run_on_scheduler", fails)
+    with pytest.raises(workers.ClusterError, match="the scheduler cannot import nearlabel: No mod"):
+        workers.check_workers(client, tmp_path)
+
+
+def test_a_closed_and_an_asynchronous_client(monkeypatch, client, items):
+    monkeypatch.setattr(client, "status", "closed")
+    with pytest.raises(workers.ClusterError, match="client is closed"):
+        nl.distributed.neighbor_graph(items.X, 3, client)
+    monkeypatch.setattr(type(client), "asynchronous", True)
+    with pytest.raises(TypeError, match="client must not be asynchronous"):
+        nl.distributed.neighbor_graph(items.X, 3, client)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs signal masks")
+def test_processes_started_without_interrupts_do_not_receive_them():
+    script = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+    with workers._without_interrupts():
+        child = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert child.stdout == "True\n"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_a_folder_or_a_file_that_workers_do_not_see(client, tmp_path):

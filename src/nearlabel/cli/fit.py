@@ -12,7 +12,16 @@ from cyclopts import Parameter
 
 from nearlabel.cli.feature_list import feature_list, shown_features, warn_of_labels_among_features
 from nearlabel.cli.measuring import sizes, told_preparation
-from nearlabel.cli.options import Count, DataOrPictures, Json, Part, Seed, Switch, positive_number
+from nearlabel.cli.options import (
+    Count,
+    DataOrPictures,
+    Json,
+    Part,
+    Seed,
+    Switch,
+    as_typed,
+    positive_number,
+)
 from nearlabel.cli.options.clustering import Clustering
 from nearlabel.cli.options.learning import Learning
 from nearlabel.cli.options.preparation import Preparation, naming_preparation
@@ -89,9 +98,11 @@ def fit(
     if items is None:
         learners = ["BlendedNeighbors" if best else learning.algorithm]
         items = preparation.load(reading, data, learners, part, searching.jobs)
-    elif preparation.scale is not None or preparation.impute != "none":
-        raise ValueError("--scale and --impute cannot be used with blocks of vectors")
     else:
+        parts = () if part == "all" else ("--part",)
+        for word in (*as_typed(preparation), *as_typed(reading), *parts)[:1]:
+            option = word.replace("_", "-")
+            raise ValueError(f"{option} cannot be used with blocks of vectors, as in {data}")
         preparation = replace(preparation, scale="none")
     learning = learning.of(items)
     import_scikit_learn(scaling=True)

@@ -6,8 +6,9 @@ Every worker maps the model file into memory. The results are the same as in one
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +19,7 @@ from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer, check_same_length
 from nearlabel.distributed.label_files import LabelFiles, read_labels
-from nearlabel.distributed.vector_blocks import VectorBlocks, checked_rows
+from nearlabel.distributed.vector_blocks import VectorBlocks
 from nearlabel.distributed.workers import run_calls
 from nearlabel.distributed.workspaces import Workspace, working
 from nearlabel.graph import NeighborGraph
@@ -136,19 +137,23 @@ class _Run:
 @contextmanager
 def _answering(model: Any, X: Any, client: Any, folder: Any) -> Iterator[_Run]:
     with working(client, folder) as place:
-        blocks = place.vectors(X)
-        path = place.part("model", id(model)) / "answering.model"
-        save(model, path)
+        # A pipeline may replace missing values; what it does not accept, it refuses by itself.
+        blocks = place.vectors(X, finite=not hasattr(model, "steps"))
+        # Workers keep the model of a path in memory, so each call has a path of its own: the model
+        # may have changed since the last call.
+        path = place.part("model", secrets.token_hex(16)) / "answering.model"
         try:
+            save(model, path)
             yield _Run(place, blocks, str(path))
         finally:
-            path.unlink()
-            path.parent.rmdir()
+            path.unlink(missing_ok=True)
+            with suppress(OSError):  # NFS keeps a file that is still mapped under another name
+                path.parent.rmdir()
 
 
 def rank_block(path: str, block: VectorBlocks, top: int) -> tuple[Array, Array]:
     """The top labels of the rows of a block; runs on workers."""
-    ranked = _model(path).rank(_rows(block), top)
+    ranked = _model(path).rank(block.read(), top)
     return ranked.labels, ranked.scores
 
 
@@ -180,13 +185,9 @@ def measure_block(
     return MetricSums.joined([sums[start] for start in sorted(sums)])
 
 
-def _rows(block: VectorBlocks) -> Array:
-    return checked_rows(block.read(), block.blocks[0].path)
-
-
 def _prepared(path: str, block: VectorBlocks) -> tuple[Any, Any]:
     """The model without its pipeline, and the rows of a block as transformed by the pipeline."""
-    model, X = _model(path), _rows(block)
+    model, X = _model(path), block.read()
     if hasattr(model, "steps"):
         X = model[:-1].transform(X)
     return _last(model), _last(model)._check_queries(X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -26,10 +27,10 @@ from nearlabel.distributed.growing_lists import (
 from nearlabel.distributed.list_blocks import lists_for
 from nearlabel.distributed.list_searches import ListSearch, files_of
 from nearlabel.distributed.vector_blocks import VectorBlocks
-from nearlabel.distributed.workers import dask_module, run_calls
-from nearlabel.distributed.workspaces import Workspace, data_mark, working
+from nearlabel.distributed.workers import ClusterError, check_function, dask_module, run_calls
+from nearlabel.distributed.workspaces import Workspace, alone_in, data_mark, working
 from nearlabel.graph import NeighborGraph, Recall
-from nearlabel.search import InvertedLists, check_metric, is_precomputed
+from nearlabel.search import InvertedLists, check_metric, check_search, is_precomputed
 
 _MOST_ROUNDS = 3  # of calls that are repeated because a late one replaced their results
 
@@ -92,9 +93,24 @@ class BlockGraph:
         parts = []
         for pair, size in zip(self.files, self.sizes, strict=True):
             kind = np.load(pair[which], mmap_mode="r").dtype
-            read = dask.delayed(np.load)(pair[which])
+            read = dask.delayed(read_kept)(pair[which], Kept(self.temporary))
             parts.append(arrays.from_delayed(read, (size, self.k), kind))
         return arrays.concatenate(parts)
+
+
+class Kept:
+    """Keeps the temporary folder of a graph while a Dask array reads from it."""
+
+    def __init__(self, folder: Any = None) -> None:
+        self._folder = folder
+
+    def __reduce__(self) -> Any:  # the workers need only its files
+        return Kept, ()
+
+
+def read_kept(path: str, _: Kept) -> Array:
+    """Read a file of a graph; runs on workers."""
+    return np.asarray(np.load(path))
 
 
 def neighbor_graph(
@@ -142,19 +158,35 @@ def neighbor_graph(
     -------
     BlockGraph
     """
+    check_metric_of_cluster(metric)
+    check_search(search)
     own = None
     if folder is None:
         own = tempfile.TemporaryDirectory(prefix="nearlabel-")
         folder = own.name
-    with working(client, folder) as place:
-        blocks = place.vectors(X)
-        asked = None if queries is None else place.vectors(queries, "queries")
-        n = len(blocks)
-        if asked is None and n < 2:
-            raise ValueError("X has 1 sample; neighbors among its rows need at least 2")
-        k = check_integer(k, "k", low=1, high=n - 1 if asked is None else n)
-        graph = graph_of(place, blocks, k, asked, metric, search, progress)
+    try:
+        with working(client, folder) as place:
+            blocks = place.vectors(X)
+            asked = None if queries is None else place.vectors(queries, "queries")
+            n = len(blocks)
+            if asked is None and n < 2:
+                raise ValueError("X has 1 sample; neighbors among its rows need at least 2")
+            k = check_integer(k, "k", low=1, high=n - 1 if asked is None else n)
+            graph = graph_of(place, blocks, k, asked, metric, search, progress)
+    except BaseException:
+        if own is not None:  # not when the traceback is collected
+            own.cleanup()
+        raise
     return replace(graph, temporary=own)
+
+
+def check_metric_of_cluster(metric: Any) -> None:
+    """Refuse an unknown metric, and one that does not compute distances from vectors."""
+    check_metric(metric)
+    if is_precomputed(metric):
+        raise ValueError(
+            "metric must not be 'precomputed' on a cluster, which computes distances from X"
+        )
 
 
 def graph_of(
@@ -167,31 +199,30 @@ def graph_of(
     progress: Progress | None,
 ) -> BlockGraph:
     """The graph of blocks that are already in files; see `neighbor_graph`."""
-    check_metric(metric)
-    if is_precomputed(metric):
-        raise ValueError(
-            "metric must not be 'precomputed' on a cluster, which computes distances from X"
-        )
     if queries is not None and queries.width != blocks.width:
         raise ValueError(
             f"queries must have as many features as X: {blocks.width}; got {queries.width}"
         )
+    if callable(metric):
+        check_function(place.client, metric, "metric")
     lists = lists_for(place, blocks, k, metric, search)
     target = _graph_folder(place, blocks, k, queries, metric, lists)
     stored = target / "graph.json"
     if not stored.exists():
-        if lists is None:
-            graph = _compared(place, blocks, k, queries, metric, target, progress)
-        else:
-            graph = _listed(place, blocks, k, queries, metric, lists, target, progress)
-        with replacing(stored) as file:
-            file.write(json.dumps(asdict(graph)).encode())
+        with alone_in(target):
+            if lists is None:
+                graph = _compared(place, blocks, k, queries, metric, target, progress)
+            else:
+                graph = _listed(place, blocks, k, queries, metric, lists, target, progress)
+            told = {**asdict(graph), "files": None}  # the folder may be moved
+            with replacing(stored) as file:
+                file.write(json.dumps(told).encode())
     elif progress is not None:
         n = len(blocks if queries is None else queries)
         progress(n, n)
     tree = json.loads(stored.read_bytes())
     recall = None if tree["recall"] is None else Recall(**tree["recall"])
-    files = tuple((pair[0], pair[1]) for pair in tree["files"])
+    files = files_of(target, len(tree["sizes"]))
     return BlockGraph(files, tuple(tree["sizes"]), tree["n_base"], tree["k"], recall)
 
 
@@ -203,7 +234,8 @@ def _graph_folder(
     metric: Any,
     lists: Any,
 ) -> Path:
-    name = metric if isinstance(metric, str) else f"{metric.__module__}.{metric.__qualname__}"
+    # Whether a function computes the same as in an earlier run cannot be known.
+    name = metric if isinstance(metric, str) else secrets.token_hex(16)
     asked = None if queries is None else data_mark(queries)
     return place.part("graph", data_mark(blocks), asked, k, name, repr(lists))
 
@@ -261,7 +293,7 @@ def _compared(
         if all(run_calls(place.client, finish, calls)):
             break
     else:
-        raise RuntimeError(f"folder: another process writes to {target} at the same time")
+        raise ClusterError(f"folder: another process writes to {target} at the same time")
     for path in lists:
         Path(path).unlink()
     if progress is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from nearlabel.common.arrays import Array
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import Labels, check_same_length
-from nearlabel.distributed.block_graphs import BlockGraph, graph_of
+from nearlabel.distributed.block_graphs import BlockGraph, check_metric_of_cluster, graph_of
 from nearlabel.distributed.label_files import LabelFiles, read_labels
 from nearlabel.distributed.list_blocks import list_index, lists_for
 from nearlabel.distributed.vector_blocks import VectorBlocks
@@ -22,7 +22,7 @@ from nearlabel.labels.block_counts import BlockCounts
 from nearlabel.methods.answers import no_neighbors
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.training_sources import Neighborhood
-from nearlabel.search import InvertedLists
+from nearlabel.search import InvertedLists, check_search
 
 _NEIGHBORS_AT_ONCE = 2**19  # neighbors with labels that are read together
 _PARTS_AT_ONCE = 8  # partial counts joined by one call, in a tree
@@ -74,6 +74,8 @@ def fit(
             f"got {type(estimator).__name__}, which cannot be fitted by blocks"
         )
     estimator.check_parameters()
+    check_metric_of_cluster(estimator.metric)
+    check_search(estimator.search)
     labels = read_labels(y, label_names, separator)
     with working(client, folder) as place:
         return estimator._fit(ClusterRows(place, X, labels), labels, ids, progress)

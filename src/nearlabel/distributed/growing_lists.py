@@ -17,7 +17,6 @@ import numpy as np
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.distributed.vector_blocks import (
     VectorBlocks,
-    checked_rows,
     read_arrays,
     write_array,
 )
@@ -78,7 +77,7 @@ def compare_within(side: Side, block: VectorBlocks, how: Comparing) -> None:
     lists = Lists.read(side.lists, block.blocks[0].rows, how)
     if lists.seen[side.number]:
         return
-    rows = checked_rows(block.read(), block.blocks[0].path)
+    rows = block.read()
     k = min(how.k, len(rows) - 1)
     if k:
         graph = ExactSearch().build(rows, how.metric).graph(k)
@@ -101,8 +100,6 @@ def compare_between(sides: Sequence[Side], both: VectorBlocks, how: Comparing) -
         for own, block in zip(lists, both.blocks, strict=True)
     ]
     rows = both.read()
-    if lists[1] is None:
-        checked_rows(rows[: first.rows], first.path)
     k = min(how.k, len(rows) - 1)
     places, distances = neighbors_between(rows, first.rows, how.metric, k, np.concatenate(limits))
     del rows

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import zipfile
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from nearlabel.distributed.vector_blocks import files_in, mapped_file, read_arra
 from nearlabel.labels.counts import label_totals
 
 _ROWS_AT_ONCE = 2**14  # converted to sparse together
+_NO_NPZ = (OSError, EOFError, zipfile.BadZipFile, zlib.error)  # raised by damaged archives
 
 
 @dataclass(frozen=True)
@@ -69,28 +73,53 @@ def read_labels(y: Any, label_names: Any = None, separator: str | None = None) -
 
 def _from_folder(folder: Path) -> Csr:
     files, ending = files_in(folder, "y")
+    read = {".npy": _read_npy, ".npz": _read_npz, ".parquet": _read_parquet}[ending]
     parts: list[Csr] = []
+    width = None
     for path in files:
-        if ending == ".npz":
-            try:
-                found = [sparse.load_npz(path)]
-            except (ValueError, KeyError, OSError):
-                raise ValueError(f"y: {path} was not written by scipy.sparse.save_npz") from None
-        elif ending == ".parquet":
-            from nearlabel.datasets.frames import import_polars
-
-            found = [import_polars().read_parquet(path, glob=False).to_numpy()]
-        else:
-            rows = mapped_file(path, "y")
-            if rows.ndim != 2:
-                raise ValueError(f"y: {path} must contain a 0/1 matrix; got shape {rows.shape}")
-            steps = range(0, len(rows), _ROWS_AT_ONCE)
-            found = [rows[start : start + _ROWS_AT_ONCE] for start in steps]
-        for some in found:
-            if parts and some.shape[1] != parts[0].shape[1]:
+        for start, some in read(path):
+            if some.ndim != 2:
+                raise ValueError(f"y: {path} must contain a 0/1 matrix; got shape {some.shape}")
+            if width not in (None, some.shape[1]):
                 raise ValueError(
-                    f"y: {path} has {some.shape[1]} columns, but the blocks before it have "
-                    f"{parts[0].shape[1]}"
+                    f"y: {path} has {some.shape[1]} columns, but the blocks before it have {width}"
                 )
-            parts.append(label_matrix(some, "y"))
+            width = some.shape[1]
+            if not some.shape[0]:
+                continue
+            try:
+                parts.append(label_matrix(some, "y"))
+            except ValueError as error:
+                where = f"{path}, from row {start}" if start else path
+                raise ValueError(f"y: {where}: {error}") from None
+    if not parts:
+        raise ValueError(f"y: {folder} has no rows")
     return sparse.vstack(parts, format="csr")
+
+
+def _read_npy(path: Path) -> Iterator[tuple[int, Any]]:
+    """Some rows of a block at a time, each with the number of its first row in the block."""
+    rows = mapped_file(path, "y")
+    for start in range(0, max(1, len(rows) if rows.ndim else 0), _ROWS_AT_ONCE):
+        yield start, rows[start : start + _ROWS_AT_ONCE] if rows.ndim else rows
+
+
+def _read_npz(path: Path) -> Iterator[tuple[int, Any]]:
+    try:
+        rows = sparse.load_npz(path)
+        if hasattr(rows, "check_format"):
+            rows.check_format(full_check=True)  # an index outside would be used as it is
+    except (*_NO_NPZ, ValueError, KeyError, TypeError, IndexError):
+        raise ValueError(f"y: {path} was not written by scipy.sparse.save_npz") from None
+    yield 0, rows
+
+
+def _read_parquet(path: Path) -> Iterator[tuple[int, Any]]:
+    from nearlabel.datasets.frames import import_polars
+
+    polars = import_polars()
+    try:
+        frame = polars.read_parquet(path, glob=False, hive_partitioning=False)
+    except (polars.exceptions.PolarsError, OSError) as error:
+        raise ValueError(f"y: {path} is not a Parquet file: {error}") from None
+    yield 0, frame.to_numpy()

@@ -18,12 +18,11 @@ from nearlabel.common.files import read_stored, replacing, write_tree
 from nearlabel.common.validation import check_integer, check_real
 from nearlabel.distributed.vector_blocks import (
     VectorBlocks,
-    checked_rows,
     read_arrays,
     write_array,
 )
 from nearlabel.distributed.workers import run_calls
-from nearlabel.distributed.workspaces import Workspace, data_mark
+from nearlabel.distributed.workspaces import Workspace, alone_in, data_mark
 from nearlabel.search import ExactSearch, InvertedLists, check_search, index_from
 from nearlabel.search.approximate.inverted_lists import fits_float32, takes
 from nearlabel.search.approximate.partition import divide, nearest_centers
@@ -64,8 +63,16 @@ def lists_for(
 def lists_folder(place: Workspace, blocks: VectorBlocks, metric: str, lists: InvertedLists) -> Path:
     """The folder with the lists of all rows, and the rows in their order; made if missing."""
     folder = place.part("lists", data_mark(blocks), metric, lists.random_state)
-    if (folder / "lists.tree").exists():
-        return folder
+    if not (folder / "lists.tree").exists():
+        with alone_in(folder):
+            _make_lists(place, blocks, metric, lists, folder)
+    return folder
+
+
+def _make_lists(
+    place: Workspace, blocks: VectorBlocks, metric: str, lists: InvertedLists, folder: Path
+) -> None:
+    """Divide all rows into lists, and write them in the order of their lists."""
 
     def homes(centers: Array) -> Array:
         write_array(folder / "centers.npy", centers)
@@ -84,7 +91,6 @@ def lists_folder(place: Workspace, blocks: VectorBlocks, metric: str, lists: Inv
     (folder / "rows.part").replace(folder / "rows.npy")
     tree = {"centers": made.centers, "order": made.order, "starts": made.starts}
     write_tree(folder / "lists.tree", {**tree, "bounds": _bounds(place, blocks, metric)})
-    return folder
 
 
 def _bounds(place: Workspace, blocks: VectorBlocks, metric: str) -> dict[str, Any] | None:
@@ -116,7 +122,7 @@ def _ends(place: Workspace, blocks: VectorBlocks) -> tuple[Floats, Floats, Float
 
 def ends_of_block(block: VectorBlocks) -> tuple[Floats, Floats, Floats]:
     """The minimum, maximum and sum of each feature in a block; runs on workers."""
-    rows = checked_rows(block.read(), block.blocks[0].path)
+    rows = block.read()
     ends = rows.min(axis=0).astype(np.float64), rows.max(axis=0).astype(np.float64)
     with np.errstate(over="ignore"):
         return *ends, rows.sum(axis=0, dtype=np.float64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,29 +86,37 @@ class ListSearch:
         probes = max(probes, listed.least_probes(k + 1))
         stages = Stages(progress, n)
         told = [stages.next(n // 2), stages.next(n // 4)]
-        while True:
-            self._search_all(k, probes, through, target, told)
-            near = np.load(target / "near-distances.npy", mmap_mode="r")[plan.measured.rows]
-            recall = recall_of(near, plan.measured.exact.head(k))
-            if recall.value >= wanted or probes == len(listed.lists):
-                break
-            probes = more_probes(probes, len(listed.lists))
-            told = [None, None]  # progress does not restart
         files, blocks = files_of(target, len(self._blocks.blocks)), self._blocks.blocks
-        calls = [
-            (str(self._folder / "order.npy"), str(target), block.start, block.stop, *pair)
-            for block, pair in zip(blocks, files, strict=True)
-        ]
-        run_calls(self._place.client, take_block, calls, progress=stages.next(n // 4))
-        for path in (*target.glob("found-*.npy"), *target.glob("near-*.npy")):
-            path.unlink()
+        _remove_searches(target)  # of a run that was killed
+        try:
+            while True:
+                found = self._search_all(k, probes, through, target, told)
+                near = np.load(found / "near-distances.npy", mmap_mode="r")[plan.measured.rows]
+                recall = recall_of(near, plan.measured.exact.head(k))
+                if recall.value >= wanted or probes == len(listed.lists):
+                    break
+                probes = more_probes(probes, len(listed.lists))
+                told = [None, None]  # progress does not restart
+                _remove_searches(target)
+            calls = [
+                (str(self._folder / "order.npy"), str(found), block.start, block.stop, *pair)
+                for block, pair in zip(blocks, files, strict=True)
+            ]
+            run_calls(self._place.client, take_block, calls, progress=stages.next(n // 4))
+        finally:
+            _remove_searches(target)
         return files, recall
 
     def _search_all(
-        self, k: int, probes: int, through: int, target: Path, told: list[Progress | None]
-    ) -> None:
-        """Search for all rows, then among neighbors of neighbors; write the results by place."""
+        self, k: int, probes: int, through: int, graph: Path, told: list[Progress | None]
+    ) -> Path:
+        """Search for all rows, then among neighbors of neighbors; write the results by place.
+
+        They are in a folder of their own, where no late call of an earlier search writes.
+        """
         listed, n = self._listed, len(self._blocks)
+        target = graph / f"search-{secrets.token_hex(8)}"
+        target.mkdir()
         for name in ("found", "near"):
             make_file(target / f"{name}-indices.npy", (n, k), np.int32)
             make_file(target / f"{name}-distances.npy", (n, k), np.float32)
@@ -117,6 +127,12 @@ class ListSearch:
         ends = [(start, min(start + _ROWS_A_CALL, n)) for start in range(0, n, _ROWS_A_CALL)]
         calls = [(*how, *some, min(through, k)) for some in ends]
         run_calls(self._place.client, look_at_neighbors, calls, progress=told[1])
+        return target
+
+
+def _remove_searches(graph: Path) -> None:
+    for path in graph.glob("search-*"):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def files_of(target: Path, count: int) -> Files:

@@ -14,6 +14,8 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.files import replacing
 from nearlabel.common.validation import all_finite
 
+_BYTES_AT_ONCE = 2**24  # of a block that is checked
+
 
 @dataclass(frozen=True)
 class Block:
@@ -99,7 +101,7 @@ def blocks_in(files: Sequence[Path], name: str) -> VectorBlocks:
             types.append(found.dtype)
             start += len(found)
     if not blocks or not width:
-        raise ValueError(f"{name}: {files[0]} has no rows" if files else f"{name} is empty")
+        raise ValueError(_nothing(name, files, start))
     return VectorBlocks(tuple(blocks), width, np.result_type(*types))
 
 
@@ -138,8 +140,15 @@ def parquet_blocks(files: Sequence[Path], name: str) -> ParquetBlocks:
             )
         width = len(schema)
     if not rows or not width:
-        raise ValueError(f"{name}: there is no row in {files[0]}" if files else f"{name} is empty")
+        raise ValueError(_nothing(name, files, rows))
     return ParquetBlocks(tuple(files), (rows, width))
+
+
+def _nothing(name: str, files: Sequence[Path], rows: int) -> str:
+    """What is missing in blocks that are all empty."""
+    if not files:
+        return f"{name} is empty"
+    return f"{name}: {files[0]} has no {'columns' if rows else 'rows'}"
 
 
 def found_blocks(folder: Path, name: str) -> VectorBlocks | ParquetBlocks:
@@ -154,6 +163,8 @@ def found_blocks(folder: Path, name: str) -> VectorBlocks | ParquetBlocks:
 
 def files_in(folder: Path, name: str) -> tuple[list[Path], str]:
     """The block files in a folder, ordered by the numbers in their names, and their ending."""
+    if folder.is_file():
+        raise NotADirectoryError(f"{name}: {folder} is a file; expected a folder of blocks")
     if not folder.is_dir():
         raise FileNotFoundError(f"{name}: no such folder: {folder}")
     files = [path for path in folder.iterdir() if not path.name.startswith(".")]
@@ -165,10 +176,10 @@ def files_in(folder: Path, name: str) -> tuple[list[Path], str]:
     return sorted((path for path in files if path.suffix == ending), key=_by_numbers), ending
 
 
-def _by_numbers(path: Path) -> list[tuple[int, str]]:
-    """A sort key that puts block 10 after block 9."""
+def _by_numbers(path: Path) -> tuple[list[tuple[int, str]], str]:
+    """A sort key that puts block 10 after block 9, and 1 after 01, in all folders alike."""
     parts = re.findall(r"\d+|\D+", path.name)
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], path.name
 
 
 def mapped_file(path: Path, name: str) -> Array:
@@ -194,11 +205,18 @@ def read_arrays(path: str | Path, count: int) -> list[Array]:
         return [np.load(file, allow_pickle=False) for _ in range(count)]
 
 
-def checked_rows(rows: Array, path: str) -> Array:
-    """Check that rows are finite; an error names their file."""
+def check_finite(rows: Array, name: str, where: str) -> None:
+    """Check that rows are finite; an error names the argument and where its rows are."""
     if rows.dtype.kind == "f" and not all_finite(rows):
-        raise ValueError(f"X contains NaN or infinity in {path}; impute or remove it")
-    return rows
+        raise ValueError(f"{name} contains NaN or infinity in {where}; impute or remove it")
+
+
+def check_block(path: str, name: str) -> None:
+    """Check that the rows of a file are finite, a few at a time; runs on workers."""
+    mapped = mapped_file(Path(path), name)
+    step = max(1, _BYTES_AT_ONCE // max(1, mapped.shape[1] * mapped.itemsize))
+    for start in range(0, len(mapped), step):
+        check_finite(np.asarray(mapped[start : start + step]), name, path)
 
 
 def _read_into(path: str, rows: Array) -> None:

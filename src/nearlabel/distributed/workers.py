@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import pkgutil
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -46,14 +49,20 @@ def connected(client: Any = None) -> Iterator[Any]:
                 "client must be a dask.distributed.Client, the address of a scheduler, 'local' or "
                 f"None; got {type(client).__name__}"
             )
+        if getattr(client, "asynchronous", False):
+            raise TypeError("client must not be asynchronous; pass Client(…) without asynchronous=")
+        if getattr(client, "status", None) == "closed":
+            raise ClusterError("client is closed; pass one that is connected to a cluster")
         yield client
     elif client == "local":
-        with (
-            distributed.LocalCluster(
-                threads_per_worker=1, dashboard_address="127.0.0.1:0"
-            ) as cluster,
-            distributed.Client(cluster) as own,
-        ):
+        with _without_interrupts():
+            # Errors of workers are raised in this process, so they are not printed as well.
+            cluster = distributed.LocalCluster(
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+            )
+        with cluster, distributed.Client(cluster) as own:
             yield own
     else:
         try:
@@ -64,23 +73,46 @@ def connected(client: Any = None) -> Iterator[Any]:
             yield own
 
 
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Hold back Ctrl-C; processes that are started meanwhile never receive it.
+
+    It is meant for this process, which stops its workers in order.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # would otherwise start now, and let Ctrl-C through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def check_workers(client: Any, folder: Path) -> None:
-    """Check that all workers have this version of nearlabel and see the folder."""
+    """Check that the cluster has this version of nearlabel and can write to the folder."""
     if not client.nthreads():
         raise ClusterError(f"the cluster at {client.scheduler.address} has no workers")
     # A function of the standard library: nearlabel may be missing on a worker.
-    found = client.run(pkgutil.resolve_name, "nearlabel:__version__", on_error="return")
-    for worker, told in found.items():
+    asked = pkgutil.resolve_name, "nearlabel:__version__"
+    found = client.run(*asked, on_error="return")
+    versions = {f"worker {worker}": told for worker, told in found.items()}
+    try:  # the scheduler unpickles the calls, too
+        versions["the scheduler"] = client.run_on_scheduler(*asked)
+    except ImportError as error:
+        versions["the scheduler"] = error
+    for who, told in versions.items():
         if isinstance(told, ImportError):
-            raise ClusterError(f"worker {worker} cannot import nearlabel: {told}")
+            raise ClusterError(f"{who} cannot import nearlabel: {told}")
         if told != __version__:
+            raise ClusterError(f"{who} has nearlabel {told}, but this process has {__version__}")
+    for worker, problem in client.run(_problem_with, str(folder)).items():
+        if problem is not None:
             raise ClusterError(
-                f"worker {worker} has nearlabel {told}, but this process has {__version__}"
-            )
-    for worker, sees in client.run(_sees, str(folder)).items():
-        if not sees:
-            raise ClusterError(
-                f"worker {worker} does not see the folder {folder}: folder= must be one that all "
+                f"worker {worker} {problem} the folder {folder}: folder= must be one that all "
                 "workers share"
             )
 
@@ -90,6 +122,14 @@ def check_files(client: Any, paths: Sequence[str], name: str) -> None:
     for worker, missing in client.run(_first_missing, list(paths)).items():
         if missing is not None:
             raise FileNotFoundError(f"{name}: worker {worker} does not see {missing}")
+
+
+def check_function(client: Any, function: Callable[..., Any], name: str) -> None:
+    """Check that all workers can load a function; a call that they cannot load never ends."""
+    pickled = dask_module("distributed.protocol.pickle").dumps(function)
+    for worker, problem in client.run(_problem_of_loading, pickled).items():
+        if problem is not None:
+            raise ClusterError(f"{name}: worker {worker} cannot load the function: {problem}")
 
 
 def run_calls(
@@ -158,8 +198,18 @@ def run_calls(
     return results
 
 
-def _sees(folder: str) -> bool:
-    return Path(folder).is_dir()
+def _problem_with(folder: str) -> str | None:
+    if not Path(folder).is_dir():
+        return "does not see"
+    return None if os.access(folder, os.W_OK) else "cannot write to"
+
+
+def _problem_of_loading(pickled: bytes) -> str | None:
+    try:
+        dask_module("distributed.protocol.pickle").loads(pickled)
+    except Exception as error:  # whatever its module raises
+        return str(error)
+    return None
 
 
 def _first_missing(paths: list[str]) -> str | None:

@@ -17,19 +17,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.file_locks import try_lock
 from nearlabel.common.files import replacing
+from nearlabel.common.validation import all_finite
 from nearlabel.distributed.label_files import LabelFiles
 from nearlabel.distributed.vector_blocks import (
     ParquetBlocks,
     VectorBlocks,
     blocks_in,
-    checked_rows,
+    check_block,
+    check_finite,
     found_blocks,
     write_array,
 )
 from nearlabel.distributed.workers import (
+    ClusterError,
     check_files,
     check_workers,
     connected,
@@ -63,50 +68,74 @@ class Workspace:
         """The number of calls that run at the same time."""
         return max(1, int(sum(self.client.nthreads().values())))
 
-    def vectors(self, X: Any, name: str = "X") -> VectorBlocks:
-        """Vectors as blocks in ``.npy`` files: the given files, or new ones written once."""
-        blocks = self._vectors(X, name)
-        check_files(self.client, [block.path for block in blocks.blocks], name)
-        return blocks
+    def vectors(self, X: Any, name: str = "X", *, finite: bool = True) -> VectorBlocks:
+        """Vectors as blocks in ``.npy`` files: the given files, or new ones written once.
 
-    def _vectors(self, X: Any, name: str) -> VectorBlocks:
+        With `finite`, NaN and infinity are refused.
+        """
         if isinstance(X, str | os.PathLike):
             X = found_blocks(Path(X).absolute(), name)
-        if isinstance(X, VectorBlocks):
-            return X
+        if not isinstance(X, VectorBlocks):
+            blocks = self._written(X, name, finite)
+            check_files(self.client, [block.path for block in blocks.blocks], name)
+            return blocks
+        check_files(self.client, [block.path for block in X.blocks], name)
+        if finite and X.dtype.kind == "f":
+            checked = self.part("checked", data_mark(X)) / "finite"
+            if not checked.exists():  # each version of the files is checked once
+                run_calls(self.client, check_block, [(block.path, name) for block in X.blocks])
+                checked.touch()
+        return X
+
+    def _written(self, X: Any, name: str, finite: bool) -> VectorBlocks:
+        """Rows in new files, unless these were written before."""
         if isinstance(X, ParquetBlocks):
             check_files(self.client, [str(path) for path in X.files], name)
-            target = self.part("vectors", [file_mark(path) for path in X.files])
-            calls = [(str(path), str(target / f"{i:06}.npy")) for i, path in enumerate(X.files)]
-            run_calls(self.client, copy_parquet, _missing(calls))
-            return blocks_in([Path(path) for _, path in calls], name)
+            target = self.part("vectors", [file_mark(path) for path in X.files], finite)
+            paths = [(str(path), target / f"{i:06}.npy") for i, path in enumerate(X.files)]
+            calls = [
+                (source, str(path), name, finite) for source, path in paths if not path.exists()
+            ]
+            run_calls(self.client, copy_parquet, calls)
+            return blocks_in([path for _, path in paths], name)
         if hasattr(X, "to_delayed") and hasattr(X, "chunks"):
-            return self._chunks(X, name)
+            return self._chunks(X, name, finite)
+        if sparse.issparse(X):
+            raise TypeError(
+                f"{name} must be dense on a cluster; got a {type(X).__name__}: pass X.toarray(), "
+                "or use one process"
+            )
         rows = np.asarray(X)
         if rows.ndim != 2 or rows.dtype.kind not in "biuf":
             raise TypeError(
                 f"{name} must be a Dask array, a folder of .npy or Parquet blocks, or a matrix of "
-                f"numbers; got {type(X).__name__}"
+                f"numbers; got {type(X).__name__} of {rows.dtype}, {rows.ndim}-d"
             )
+        if not rows.size:
+            raise ValueError(f"{name} must have rows and columns; got shape {rows.shape}")
+        if finite and rows.dtype.kind == "f" and not all_finite(rows):
+            row = int(np.argmin(np.isfinite(rows).all(axis=1)))
+            raise ValueError(f"{name} contains NaN or infinity in row {row}; impute or remove it")
         return self._divided(rows, name)
 
-    def _chunks(self, X: Any, name: str) -> VectorBlocks:
-        """The chunks of a Dask array, written once by the workers that compute them."""
-        if X.ndim != 2:
-            raise ValueError(f"{name} must be 2-d; got a Dask array of shape {X.shape}")
+    def _chunks(self, X: Any, name: str, finite: bool) -> VectorBlocks:
+        """The chunks of a Dask array, written by the workers that compute them.
+
+        They are computed in every run, and their files are named by their content: the name of a
+        Dask array says where its rows come from, but they may have changed since.
+        """
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{name} must be a 2-d array of numbers; got a Dask array of {X.dtype}, {X.ndim}-d"
+            )
         X = X.rechunk({1: -1})
-        target = self.part("vectors", X.name)
+        target = self.part("vectors", "chunks")
         delayed = dask_module("dask").delayed(write_chunk, pure=False)
-        parts = X.to_delayed().ravel()
-        paths = [target / f"{i:06}.npy" for i in range(len(parts))]
         left = [
-            delayed(part, str(path))
-            for part, path in zip(parts, paths, strict=True)
-            if not path.exists()
+            delayed(part, str(target), name, number, finite)
+            for number, part in enumerate(X.to_delayed().ravel())
         ]
-        for future in self.client.compute(left):
-            future.result()
-        return blocks_in(paths, name)
+        return blocks_in([Path(future.result()) for future in self.client.compute(left)], name)
 
     def _divided(self, rows: Array, name: str) -> VectorBlocks:
         """An array in memory, split into blocks by this process."""
@@ -148,8 +177,7 @@ def working(client: Any, folder: Any) -> Iterator[Workspace]:
     """A workspace in the given folder, or in a temporary one on this machine."""
     with connected(client) as own:
         if folder is not None:
-            path = Path(folder).absolute()
-            path.mkdir(parents=True, exist_ok=True)
+            path = _made_folder(folder)
             check_workers(own, path)
             yield Workspace(own, path, True)
             return
@@ -158,15 +186,46 @@ def working(client: Any, folder: Any) -> Iterator[Workspace]:
             yield Workspace(own, Path(temporary), False)
 
 
+def _made_folder(folder: Any) -> Path:
+    """The given folder, created if it does not exist yet."""
+    if not isinstance(folder, str | os.PathLike):
+        raise TypeError(f"folder must be a path or None; got {type(folder).__name__}")
+    path = Path(folder).absolute()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ClusterError(f"folder: {path} cannot be used as a folder: {error.strerror}") from None
+    return path
+
+
+@contextmanager
+def alone_in(part: Path) -> Iterator[None]:
+    """Lock a subfolder, so that runs at the same time do not write to the same files."""
+    with (part / ".lock").open("ab", buffering=0) as file:
+        try:
+            is_alone = try_lock(file)
+        except OSError:  # a file system without locks
+            is_alone = True
+        if not is_alone:
+            raise ClusterError(
+                f"folder: another run is writing to {part}: wait for its end, or use a different "
+                "folder"
+            )
+        yield
+
+
 def data_mark(blocks: VectorBlocks) -> list[Any]:
-    """What identifies the data of blocks: paths, sizes and modification times of their files."""
+    """What identifies the data of blocks: the marks of their files, and their shape."""
     return [[file_mark(Path(block.path)) for block in blocks.blocks], *blocks.shape]
 
 
 def file_mark(path: Path) -> list[Any]:
-    """What identifies a version of a file: its path, size and modification time."""
+    """What identifies a version of a file.
+
+    The time of modification is not enough: archives set it, often to the same for all versions.
+    """
     found = path.stat()
-    return [str(path), found.st_size, found.st_mtime_ns]
+    return [str(path), found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
 
 def array_mark(rows: Array) -> list[Any]:
@@ -177,20 +236,26 @@ def array_mark(rows: Array) -> list[Any]:
     return [rows.shape, digest.hexdigest()]
 
 
-def write_chunk(rows: Any, path: str) -> None:
-    """Write a chunk of a Dask array as a block; runs on workers."""
-    write_array(path, checked_rows(np.ascontiguousarray(rows), path))
+def write_chunk(rows: Any, folder: str, name: str, number: int, finite: bool) -> str:
+    """Write a chunk of a Dask array as a block; return its path. Runs on workers."""
+    rows = np.ascontiguousarray(rows)
+    if finite:
+        check_finite(rows, name, f"chunk {number} of the Dask array")
+    shape, digest = array_mark(rows)
+    path = Path(folder) / f"{'x'.join(map(str, shape))}-{digest}.npy"
+    if not path.exists():
+        write_array(path, rows)
+    return str(path)
 
 
-def copy_parquet(source: str, path: str) -> None:
+def copy_parquet(source: str, path: str, name: str, finite: bool) -> None:
     """Write the columns of a Parquet file as a block; runs on workers."""
     from nearlabel.datasets.frames import import_polars
 
     frame = import_polars().read_parquet(source, glob=False, hive_partitioning=False)
-    if any(frame.null_count().row(0)):
-        raise ValueError(f"X has missing values, in {source}; impute or remove them")
-    write_array(path, checked_rows(np.ascontiguousarray(frame.to_numpy()), source))
-
-
-def _missing(calls: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [call for call in calls if not Path(call[1]).exists()]
+    if finite and any(frame.null_count().row(0)):
+        raise ValueError(f"{name} has missing values, in {source}; impute or remove them")
+    rows = np.ascontiguousarray(frame.to_numpy())
+    if finite:
+        check_finite(rows, name, source)
+    write_array(path, rows)
