@@ -51,7 +51,6 @@ def test_the_whole_message(fail, here, command, message):
         ("evaluate yeest", "yeast"),
         ("evaluate songs.cvs", "songs.csv"),  # rather than songs.model
         ("evaluate songs.csv --algorithm mlnn", "MLkNN"),
-        ("evaluate songs.csv --algorithm bknn", "BalancedkNN"),  # its name in tables, not BRkNN
         ("evaluate songs.csv --split holdot", "holdout"),
         ("evaluate songs.csv --metric haming_loss", "hamming_loss"),
         ("evaluate songs.csv --distance cosin", "cosine"),
@@ -69,3 +68,8 @@ def test_the_closest_name(fail, here, command, meant):
 def test_an_option_without_effect_is_refused(fail, here):
     message = fail("evaluate", "songs.csv", "--test-size", "0.2")
     assert message == "nearlabel: --test-size: only with --split holdout; the split is cv10\n"
+
+
+@pytest.mark.parametrize("name", ["balancedknn", "BKNN", "Mallows kNN", "C4.5"])
+def test_algorithms_by_their_names_in_tables(fail, here, name):
+    assert "no data set 'no.csv'" in fail("evaluate", "no.csv", "--algorithm", name)

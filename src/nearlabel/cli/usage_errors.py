@@ -96,21 +96,12 @@ def _refused_value(error: CoercionError) -> str:
         return f"{name} {error.msg}"
     if get_origin(kind) is Literal:
         choices = [str(one) for one in get_args(kind)]
-        hint = _named_in_print(given, choices) or did_you_mean(given, choices)
-        return f"{name} must be one of {', '.join(choices)}; got {given!r}{hint}"
+        return f"{name} must be one of {', '.join(choices)}; got {given!r}" + did_you_mean(
+            given, choices
+        )
     if kind is bool:
         return f"{name} takes no value; got {given!r}"
     return f"{name} must be {_KINDS[kind]}; got {given!r}" if kind in _KINDS else str(error)
-
-
-def _named_in_print(given: str, choices: Sequence[str]) -> str:
-    """The end of a message about an algorithm that was called by its name in tables."""
-    from nearlabel.baselines.algorithm_registry import ALGORITHMS, title
-
-    for name in ALGORITHMS:
-        if name in choices and title(name).lower() == given.lower():
-            return f"; did you mean {name!r}?"
-    return ""
 
 
 def _missing(

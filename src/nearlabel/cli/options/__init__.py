@@ -65,15 +65,19 @@ def neighbor_numbers(kind: Any, tokens: Any) -> tuple[int, ...]:  # noqa: ARG001
 
 
 def algorithm_names(kind: Any, tokens: Any) -> Any:
-    """Convert to names of algorithms, which may be in upper or lower case."""
-    of_one = get_args(kind)[0] if get_origin(kind) is tuple else kind
-    known = {name.lower(): name for name in get_args(of_one)}
+    """Convert to names of algorithms, in upper or lower case, or as tables print them."""
+    choices = get_args(get_args(kind)[0] if get_origin(kind) is tuple else kind)
+    known = {name.lower(): name for name in choices}
     for token in tokens:
+        if token.value.lower() not in known:
+            from nearlabel.baselines.algorithm_registry import title
+
+            known = {title(name).lower(): name for name in choices} | known
         if token.value.lower() not in known:
             from nearlabel.common.messages import did_you_mean
 
-            hint = did_you_mean(token.value, known.values())
-            raise _unexpected(token, f"one of {', '.join(known.values())}", hint)
+            hint = did_you_mean(token.value, choices)
+            raise _unexpected(token, f"one of {', '.join(choices)}", hint)
     names = tuple(known[token.value.lower()] for token in tokens)
     return names if get_origin(kind) is tuple else names[0]
 
