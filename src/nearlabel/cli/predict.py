@@ -11,7 +11,7 @@ from nearlabel.cli.options import DataOrPictures
 from nearlabel.cli.output import is_table
 
 
-def predict(model: str, *data: DataOrPictures, answering: Answering = Answering()) -> None:
+def predict(model: str, /, *data: DataOrPictures, answering: Answering = Answering()) -> None:
     """Predict the labels of items.
 
     Columns are matched by name; columns unknown to the model are ignored.

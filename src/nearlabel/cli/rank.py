@@ -17,6 +17,7 @@ _EXPLAINED_AT_ONCE = 2**8  # items: an explanation is far larger than a ranking
 
 def rank(
     model: str,
+    /,
     *data: DataOrPictures,
     top: Count = 5,
     why: Switch = False,

@@ -38,6 +38,7 @@ _PAGES = (".html", ".htm")
 
 def retrieve(
     model: str,
+    /,
     *data: DataOrPictures,
     top: Count = 5,
     per_tag: Count = 8,

@@ -130,8 +130,11 @@ def tune(
         say_folded("the test items choose here: do not report the best score as a result")
         say()
     if curves:
-        say(f"{first} against k, * the best")
-        for line in text_plot(curves, loss, width()):
+        lines = text_plot(curves, loss, width())
+        beyond = {"↑": ", ↑ above the plot", "↓": ", ↓ below the plot"}
+        arrow = next((arrow for arrow in beyond if any(arrow in line for line in lines)), "")
+        say(f"{first} against k, * the best{beyond.get(arrow, '')}")
+        for line in lines:
             say(line)
         if len(curves) > 1:
             say(" " * 11 + "   ".join(legend(list(curves))))
