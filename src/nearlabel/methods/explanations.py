@@ -21,6 +21,7 @@ _WORK_AT_ONCE = 2**20
 # In one line, or in a notebook.
 _LABELS_SHOWN = 10
 _VOTERS_SHOWN = 10
+_TERMS_SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,7 @@ class Explanation:
     def __str__(self) -> str:
         lines = []
         for label in self.labels:
-            terms = ", ".join(f"{term} {value:.4g}" for term, value in label.terms.items())
-            lines.append(f"{_mark(label)} {label.name}: {label.score:.4f} ({terms})")
+            lines.append(f"{_mark(label)} {label.name}: {label.score:.4f} ({_terms(label)})")
             voters = label.neighbors
             without = [f"{voter.score_without:.4f}" for voter in voters]
             alike = len(voters) > 1 and len(set(without)) == 1  # as where votes are only counted
@@ -124,6 +124,16 @@ class Explanation:
             more=max(0, len(self) - _LABELS_SHOWN),
             things="labels",
         )
+
+
+def _terms(label: LabelExplanation) -> str:
+    """The terms of a score; if a blend adds up many, those that count most."""
+    terms = list(label.terms.items())
+    more = len(terms) - _TERMS_SHOWN
+    if more > 1:
+        terms = sorted(terms, key=lambda one: -abs(one[1]))[:_TERMS_SHOWN]
+    listed = ", ".join(f"{term} {value:.4g}" for term, value in terms)
+    return f"{listed}, {more} smaller terms" if more > 1 else listed
 
 
 def _mark(label: LabelExplanation) -> str:
