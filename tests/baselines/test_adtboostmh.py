@@ -137,6 +137,18 @@ def test_odd_labels_and_few_rows():
         nl.ADTBoostMH(0).fit([[0.0], [1.0]], [[1], [0]])
 
 
+def test_names_with_line_breaks_stay_on_their_lines(xor):
+    pd = pytest.importorskip("pandas")
+    X, Y = xor
+    frame = pd.DataFrame(X, columns=["wi\nnd", "\x1b[31mtide"])
+    model = nl.ADTBoostMH(6).fit(frame, Y, label_names=["sa\nil", "sa\ril"])
+    lines = model.tree_text().split("\n")
+    assert len(lines) == 13
+    assert all(line.isprintable() and line.count("sa?il ") == 2 for line in lines)
+    tree = nl.C45Tree().fit(frame, Y)
+    assert "\x1b" not in tree.tree_text(0)
+
+
 def test_the_text_has_every_node_below_its_condition(xor):
     pd = pytest.importorskip("pandas")
     X, Y = xor

@@ -244,7 +244,7 @@ def test_a_report_does_not_replace_the_input(fail, songs, tmp_path):
             "--split loo: --best and --others need held-out test items",
         ),
         (("--minutes", "0", "--others"), "--minutes must be a number above 0; got '0'"),
-        (("--figure", "x.gif"), "a figure must end in .png, .svg, .pdf; got 'x.gif'"),
+        (("--figure", "x.gif"), "--figure must end in .png, .svg, .pdf; got 'x.gif'"),
         (("--figure", "no/x.png"), "--figure no/x.png: the folder "),
         (("--report", "report"), "--report must end in .html; got report"),
         (("--report", "no/x.html"), "--report no/x.html: the folder "),

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearlabel.cli.output import column_blocks, say_folded, say_table
+from nearlabel.cli.output import (
+    check_target,
+    column_blocks,
+    say,
+    say_folded,
+    say_json,
+    say_table,
+    width,
+)
 from nearlabel.cli.reproduce import _say_numbers
 
 WIDTHS = (40, 60, 80, 120)
@@ -70,3 +78,23 @@ def test_blocks_have_all_columns_in_order_and_fit(widths, most):
         assert block[0] == 0
         used = sum(widths[place] for place in block) + 3 * (len(block) - 1)
         assert used <= most or len(block) == 2
+
+
+def test_lines_for_people_have_no_control_characters(capsys):
+    say("wrote \x1b[2J\u202e.svg\nnearlabel fit x")
+    assert capsys.readouterr().out == "wrote \\x1b[2J\\u202e.svg\nnearlabel fit x\n"
+    say_json({"name": "\u202e"})  # programs get names as they are
+    assert "\u202e" in capsys.readouterr().out
+
+
+def test_a_width_of_zero_is_not_known(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "0")
+    assert width() == 80
+    say_folded("a text")
+    assert capsys.readouterr().out == "a text\n"
+
+
+def test_a_folder_that_may_not_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(ValueError, match=r"--report .*r\.html: files in the folder"):
+        check_target("--report", str(tmp_path / "r.html"))

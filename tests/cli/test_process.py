@@ -222,3 +222,19 @@ def test_progress_is_for_terminals(monkeypatch):
     with output.steps("searching") as progress:
         progress(1, 5)
     assert sys.stderr.getvalue() == ""
+
+
+def test_a_missing_file_in_a_folder_that_may_not_be_listed(fail, here, monkeypatch):
+    def refuse(_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    message = fail("rank", "song.model", "new.csv")
+    assert message == "nearlabel: song.model: No such file or directory\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
+def test_a_link_to_a_full_device_is_named(fail, here, tmp_path):
+    (tmp_path / "out.csv").symlink_to("/dev/full")
+    message = fail("datasets", "convert", "songs.csv", str(tmp_path / "out.csv"))
+    assert message == f"nearlabel: {tmp_path / 'out.csv'}: No space left on device\n"

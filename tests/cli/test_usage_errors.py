@@ -27,6 +27,8 @@ import pytest
         ),
         ("demo song", "WHAT must be one of pictures, songs; got 'song'; did you mean 'songs'?"),
         ("fit songs.csv -o m --k 0", "--k must be a whole number from 1 up; got '0'"),
+        ("evaluate -->.csv", "unknown option -->.csv; if it is a file, give ./-->.csv"),
+        ("evaluate songs.csv --k 3 --ignore a -->", "unknown option -->"),
         ("fit songs.csv -o m --smoothing x", "--smoothing must be a number; got 'x'"),
         ("fit songs.csv -o m --json=maybe", "--json takes no value; got 'maybe'"),
         ("fit songs.csv -o m --k 3 --k 4", "--k is given twice"),
@@ -73,3 +75,22 @@ def test_an_option_without_effect_is_refused(fail, here):
 @pytest.mark.parametrize("name", ["balancedknn", "BKNN", "Mallows kNN", "C4.5"])
 def test_algorithms_by_their_names_in_tables(fail, here, name):
     assert "no data set 'no.csv'" in fail("evaluate", "no.csv", "--algorithm", name)
+
+
+@pytest.mark.parametrize("option", ["--k", "--seed", "--jobs"])
+def test_thousands_of_digits(fail, here, option):
+    message = fail("fit", "songs.csv", "-o", "m", option, "9" * 5000)
+    assert message.startswith(f"nearlabel: {option} must be a whole number")
+    assert len(message) < 2100
+
+
+def test_a_test_set_of_no_rows(fail, here):
+    command = ["evaluate", "songs.csv", "--split", "holdout", "--test-size"]
+    for share in ("0", "1"):
+        assert fail(*command, share).startswith(f"nearlabel: --test-size {share}.0 leaves too few")
+
+
+def test_a_figure_of_another_kind(fail, here):
+    for verb in ("compare", "tune"):
+        message = fail(verb, "songs.csv", "--figure", "a.html")
+        assert message == "nearlabel: --figure must end in .png, .svg, .pdf; got 'a.html'\n"

@@ -292,6 +292,14 @@ def test_invalid_delimiters(put):
     assert nl.datasets.load(path, delimiter="\\t").X.tolist() == [[1]]
     with pytest.raises(ValueError, match="delimiter.*'::'"):
         nl.datasets.load(path, delimiter="::")
+    for mark in '"\r\n\0':
+        with pytest.raises(ValueError, match="delimiter must be .* neither a quote"):
+            nl.datasets.load(path, delimiter=mark)
+
+
+def test_line_ends_of_old_programs(put):
+    with pytest.raises(DataError, match="line 1: a carriage return .* must end in LF or CR LF"):
+        nl.datasets.load(put("x,tags\r1,a\r2,b\r"))
 
 
 def test_unwanted_labels_are_not_features(put):

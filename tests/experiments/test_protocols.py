@@ -44,8 +44,10 @@ def test_impossible_splits(made):
         with pytest.raises(ValueError, match=message):
             splits(*arguments)
     for size in (0, 1, 0.999):
-        with pytest.raises(ValueError, match="split='holdout' .* 200 rows"):
+        with pytest.raises(ValueError, match=f"test_size={size} .* 200 rows"):
             splits(made, "holdout", test_size=size)
+    with pytest.raises(ValueError, match="split='holdout' .* 2 rows"):
+        splits(made.rows(np.arange(2)), "holdout")
 
 
 @pytest.mark.parametrize("scale", ["none", "minmax", "standard", "rank"])

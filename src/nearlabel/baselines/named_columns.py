@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from nearlabel.common.messages import one_line
 from nearlabel.common.validation import ArgumentError, check_integer
 from nearlabel.methods.explanations import name_of
 
@@ -23,8 +24,8 @@ def label_number(model: Any, label: Any) -> int:
 
 
 def feature_names(model: Any) -> list[str]:
-    """Names of all features, x0 and so on where they have none."""
+    """Names of all features for a line of text, x0 and so on where they have none."""
     names = getattr(model, "feature_names_in_", None)
-    return (
-        [f"x{column}" for column in range(model.n_features_in_)] if names is None else list(names)
-    )
+    if names is None:
+        return [f"x{column}" for column in range(model.n_features_in_)]
+    return [one_line(str(name)) for name in names]

@@ -111,7 +111,7 @@ def compare(
     if figure is not None:
         from nearlabel.experiments.reporting.drawing import check_figure_path, report_module
 
-        check_target("--figure", str(check_figure_path(figure)), data)
+        check_target("--figure", str(check_figure_path(figure, "--figure")), data)
         report_module("matplotlib")
     if report is not None:
         _check_report(report, data)

@@ -66,8 +66,8 @@ def write(text: str = "", *, flush: bool = False) -> None:
 
 
 def say(text: str = "") -> None:
-    """Print lines for people."""
-    write(text + "\n")
+    """Print lines for people, with control characters as escapes."""
+    write("\n".join(map(printable, text.split("\n"))) + "\n")
 
 
 def width() -> int:
@@ -75,7 +75,8 @@ def width() -> int:
     from rich.console import Console
 
     console = Console()
-    return console.width if console.is_terminal or "COLUMNS" in os.environ else WIDTH
+    known = console.is_terminal or "COLUMNS" in os.environ
+    return (console.width if known else 0) or WIDTH  # some environments have COLUMNS=0
 
 
 def say_folded(text: str, indent: str = "  ") -> None:
@@ -87,7 +88,7 @@ def say_folded(text: str, indent: str = "  ") -> None:
 
 def say_json(value: Any) -> None:
     """Print a value for programs: the only thing on standard output."""
-    say(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2))
+    write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
 
 
 def counted(number: int, what: str) -> str:
@@ -151,7 +152,7 @@ def say_table(
         with console.capture() as printed:
             console.print(table)
         texts.append("\n".join(line.rstrip() for line in printed.get().splitlines()))
-    say("\n\n".join(texts))
+    write("\n\n".join(texts) + "\n")  # perhaps with the styles of a terminal
 
 
 def _widths(lines: Sequence[Sequence[Any]]) -> list[int]:
@@ -221,6 +222,9 @@ def check_target(what: str, path: str, *sources: str) -> None:
         raise ValueError(f"{what} {path}: the folder {target.absolute().parent} does not exist")
     if target.is_dir():
         raise ValueError(f"{what} {path}: this is a folder; give a file")
+    folder = Path(os.path.realpath(target)).parent  # where `replacing` writes
+    if not os.access(folder, os.W_OK) and (target.is_file() or not target.exists()):
+        raise ValueError(f"{what} {path}: files in the folder {folder} may not be written")
     for source in sources:
         if target.exists() and Path(source).exists() and target.samefile(source):
             raise ValueError(f"{what} {path}: this would overwrite the input; give another file")

@@ -19,6 +19,7 @@ from nearlabel.cli.output import printable, write
 from nearlabel.common.extras import install_command
 
 _OF_COMMANDS = ("cyclopts", "rich")  # packages of the extra "cli"
+_LONGEST_MESSAGE = 2000  # characters, even if a word of the command has more
 _AGAIN_AFTER = 1.0  # seconds until an interrupt that was swallowed is raised again
 # Advice of the library, and the same for users of commands.
 _IN_COMMANDS = {
@@ -153,8 +154,11 @@ def _similar_file(path: Any) -> str:
     from nearlabel.common.messages import did_you_mean
 
     missing = Path(os.fsdecode(path))
-    there = missing.parent.iterdir() if missing.parent.is_dir() else ()
-    return did_you_mean(missing.name, [one.name for one in there])
+    try:
+        there = [one.name for one in missing.parent.iterdir()]
+    except OSError:  # no folder, or one that may not be listed
+        return ""
+    return did_you_mean(missing.name, there)
 
 
 def _in_commands(text: str) -> str:
@@ -176,5 +180,7 @@ def _drop_output() -> bool:
 
 def _say_error(message: str, code: int = USER_ERROR) -> int:
     """Print a message on one line of standard error; the exit code."""
-    sys.stderr.write(f"nearlabel: {printable(' '.join(message.split()))}\n")
+    line = printable(" ".join(message.split()))
+    shown = line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]}…"
+    sys.stderr.write(f"nearlabel: {shown}\n")
     return code

@@ -88,7 +88,7 @@ def tune(
         )
         from nearlabel.experiments.reporting.figures import tuning_curve
 
-        check_figure_path(figure)
+        check_figure_path(figure, "--figure")
         report_module("matplotlib")
         check_target("--figure", figure, data)
     items = measuring.load(data, algorithm)

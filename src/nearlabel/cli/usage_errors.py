@@ -32,10 +32,12 @@ def usage_message(app: App, error: CycloptsError, words: Sequence[str]) -> str:
         return mistyped
     if isinstance(error, UnknownOptionError):
         token = error.token
-        return _unknown_option(group, verb, [token.keyword or token.value]) or str(error)
+        word = token.keyword or token.value
+        return _unknown_option(group, verb, [word]) or f"unknown option {word}"
     if isinstance(error, UnusedCliTokensError | ValidationError):
         spare = "".join(f"unexpected argument {word!r}" for word in (error.unused_tokens or ())[:1])
-        return _unknown_option(group, verb, words) or spare or str(error)
+        refused = error.exception_message if isinstance(error, ValidationError) else ""
+        return _unknown_option(group, verb, words) or spare or refused or str(error)
     if isinstance(error, CoercionError) and error.token is not None:
         return _refused_value(error)
     if isinstance(error, RepeatArgumentError):

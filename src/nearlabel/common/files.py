@@ -71,8 +71,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():  # a device or a pipe has nothing to replace
-        with target.open("wb") as file:
-            yield file
+        try:
+            with target.open("wb") as file:
+                yield file
+        except OSError as error:
+            error.filename = error.filename or str(path)
+            raise
         return
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     remove_parts(target, _ORPHANED_AFTER)

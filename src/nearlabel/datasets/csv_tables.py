@@ -73,6 +73,9 @@ def _rows(file: TextFile, lines: Iterable[str], delimiter: str) -> Iterator[list
         if "field limit" in str(error):
             message = f"a cell has more than {LONGEST_LINE:,} characters"
             raise file.error(f"{message}; is a closing quote missing?", begin) from None
+        if "new-line character" in str(error):
+            message = "a carriage return stands within a row; lines must end in LF or CR LF"
+            raise file.error(message, begin) from None
         raise file.error(f"not a row of a table: {error}", begin) from None
 
 

@@ -48,8 +48,11 @@ class ReadOptions:
                 object.__setattr__(self, key, tuple(names))
         if self.delimiter == "\\t":  # as it is typed in a shell
             object.__setattr__(self, "delimiter", "\t")
-        if self.delimiter is not None and len(self.delimiter) != 1:
-            message = f"delimiter must be one character; got {self.delimiter!r}"
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n\0'):
+            message = (
+                "delimiter must be one character, and neither a quote, a line break nor a NUL; "
+                f"got {self.delimiter!r}"
+            )
             raise ArgumentError(message, "delimiter")
         if self.tags is not None and self.labels:
             raise ValueError(

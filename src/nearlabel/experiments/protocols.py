@@ -89,6 +89,12 @@ def splits(
     if kind == "holdout":
         share = check_real(test_size, "test_size", low=0, high=1)
         folds, repeats, held = 1, 1, round(share * n)
+        if not 0 < held < n - 1 and n > 3:  # with so many rows, the share is to blame
+            raise ArgumentError(
+                f"test_size={test_size!r} leaves too few of {n} rows on one side; at least one row "
+                "must be tested, and two learned from",
+                "test_size",
+            )
     else:
         held = -(-n // folds)
     if not 0 < held < n - 1 or folds > n:

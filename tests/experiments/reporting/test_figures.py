@@ -99,6 +99,13 @@ def test_series_can_be_distinguished_without_color():
     assert len({(line.get_marker(), line.get_color()) for line in lines}) == 9
 
 
+@pytest.mark.filterwarnings("error")
+def test_no_values_are_said_to_be_undefined():
+    figure = figures.method_values({}, "one_error")
+    assert [text.get_text() for text in figure.axes[0].texts] == ["not defined"]
+    assert drawing.encoded(figure, ".svg")
+
+
 def test_method_values():
     values = {"a": (0.3, 0.01), "b": (0.2, None)}
     for own, marks in (("a", ", filled: nearlabel"), ("ab", ""), ("", "")):

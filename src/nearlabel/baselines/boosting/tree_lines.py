@@ -9,6 +9,7 @@ import numpy as np
 
 from nearlabel.baselines.boosting.alternating_tree import AlternatingTree
 from nearlabel.common.arrays import Floats
+from nearlabel.common.messages import one_line
 
 
 def condition_texts(tree: AlternatingTree, features: Sequence[str]) -> list[tuple[str, str]]:
@@ -31,8 +32,9 @@ def condition_texts(tree: AlternatingTree, features: Sequence[str]) -> list[tupl
 
 def value_text(values: Floats, labels: Mapping[Any, int]) -> str:
     """Values of labels with their signs, after the names where there are several labels."""
-    shown = [(name, f"{values[number]:+.3f}") for name, number in labels.items()]
-    return ", ".join(value if name is None else f"{name} {value}" for name, value in shown)
+    names = ["" if name is None else f"{one_line(str(name))} " for name in labels]
+    shown = zip(names, labels.values(), strict=True)
+    return ", ".join(f"{name}{values[number]:+.3f}" for name, number in shown)
 
 
 def tree_lines(

@@ -34,7 +34,9 @@ def whole_numbers(kind: Any, tokens: Any, *, low: float = -math.inf, high: float
     last = "up" if high == math.inf else f"to {high}"
     span = "" if low == -math.inf else f" from {low} {last}"
     for token in tokens:
-        if not re.fullmatch(r"[+-]?[0-9]+", token.value) or not low <= int(token.value) <= high:
+        # Python does not convert thousands of digits.
+        is_whole = re.fullmatch(r"[+-]?[0-9]{1,1000}", token.value)
+        if not is_whole or not low <= int(token.value) <= high:
             raise _unexpected(token, f"a whole number{span}")
     numbers = tuple(int(token.value) for token in tokens)
     return numbers[0] if kind is int else numbers
@@ -95,7 +97,7 @@ Methods: Any = Annotated[tuple[Method, ...], Several, _algorithm]
 def no_option(kind: Any, value: Any) -> None:  # noqa: ARG001
     """Refuse an option that is not known and was taken for DATA."""
     if isinstance(value, str) and value.startswith("-") and value != "-":
-        raise ValueError(f"unknown option {value}")
+        raise ValueError(f"unknown option {value}; if it is a file, give ./{value}")
 
 
 def as_typed(options: Any) -> list[str]:

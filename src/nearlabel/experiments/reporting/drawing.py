@@ -127,10 +127,10 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
         file.write(encoded(figure, Path(path).suffix))
 
 
-def check_figure_path(path: str | PathLike[str]) -> Path:
+def check_figure_path(path: str | PathLike[str], what: str = "a figure") -> Path:
     """The path of a figure, or an error that names the endings it may have."""
     if Path(path).suffix not in FORMATS:
-        raise ValueError(f"a figure must end in {', '.join(FORMATS)}; got {Path(path).name!r}")
+        raise ValueError(f"{what} must end in {', '.join(FORMATS)}; got {Path(path).name!r}")
     return Path(path)
 
 

@@ -128,14 +128,16 @@ def _error_bars(
     x_label: str,
     title: str | None,
 ) -> Figure:
-    """Values with errors, the first on top."""
-    with one_axes(title, height=0.75 + 0.165 * len(values)) as (figure, axes):
+    """Values with errors, the first on top; without any, the figure says so."""
+    with one_axes(title, height=0.75 + 0.165 * max(len(values), 2)) as (figure, axes):
+        if not values:
+            axes.text(0.5, 0.5, "not defined", ha="center", transform=axes.transAxes)
         for place, (name, (value, error)) in enumerate(reversed(values.items())):
             color = COLORS[0] if name in filled else COLORS[1]
             face = color if name in filled else "white"
             axes.errorbar(value, place, xerr=error, fmt="o", color=color, mfc=face, lw=1, capsize=2)
         axes.set_yticks(range(len(values)), [*values][::-1])
-        axes.set_ylim(-0.6, len(values) - 0.4)
+        axes.set_ylim(-0.6, max(len(values), 1) - 0.4)
         axes.set_xlabel(x_label)
     return figure
 
