@@ -27,7 +27,7 @@ from nearlabel.cli.options import Algorithms, DataOrPictures, Distance, Neighbor
 from nearlabel.cli.options.learning import check_neighbor_options, estimator
 from nearlabel.cli.options.others import Others, learner_title
 from nearlabel.cli.options.preparation import naming_preparation
-from nearlabel.cli.output import check_target, counted, printable, say, say_folded, steps
+from nearlabel.cli.output import check_target, counted, say, say_folded, steps
 from nearlabel.methods.registry import METHODS
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def compare(
             say(f"wrote {path}")
     if best is not None:
         named = learner_title(best["algorithm"])
-        say(f"to fit {named}, the best of ours by {wanted[0]}:\n{printable(command)}")
+        say(f"to fit {named}, the best of ours by {wanted[0]}:\n{command}")
 
 
 def _fit_command(

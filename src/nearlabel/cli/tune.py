@@ -23,16 +23,7 @@ from nearlabel.cli.options import (
 from nearlabel.cli.options.learning import estimator, grid_of
 from nearlabel.cli.options.preparation import naming_preparation
 from nearlabel.cli.options.reading import part_of
-from nearlabel.cli.output import (
-    check_target,
-    counted,
-    printable,
-    say,
-    say_folded,
-    say_table,
-    steps,
-    width,
-)
+from nearlabel.cli.output import check_target, counted, say, say_folded, say_table, steps, width
 from nearlabel.cli.terminal_curve import legend, text_plot
 
 if TYPE_CHECKING:
@@ -149,7 +140,7 @@ def tune(
     for path in (measuring.output, figure):
         if path is not None:
             say(f"wrote {path}")
-    say(f"to fit the best:\n{printable(command)}")
+    say(f"to fit the best:\n{command}")
 
 
 def _candidates(
