@@ -4,7 +4,7 @@
 Label a stream of news items, and learn from labels that arrive late and are corrected.
 
 Stories begin at any time and end after some hours, so new items and their labels differ from those
-of the day before. An item is labelled about half an hour after its arrival; some labels are wrong
+of the day before. An item is labeled about half an hour after its arrival; some labels are wrong
 at first, and some items are withdrawn. Each item is scored when it arrives, before any of its
 labels is known (prequential evaluation): by a model that learns from every change at once, by one
 that is refitted every hour, and by one that is never refitted.
@@ -31,9 +31,9 @@ ITEMS = 6_000  # of the stream and of the two days before it
 HOURS = 12  # length of the stream
 BEFORE = 48  # hours before the stream, with known items
 STORY = 6.0  # mean hours from the beginning of a story to the arrival of an item
-LABELLED_AFTER = 0.5  # hours, on average
-WRONG, CORRECTED_AFTER = 0.15, 3.0  # share of items labelled wrongly, and hours until corrected
-WITHDRAWN, WITHDRAWN_AFTER = 0.05, 6.0  # share of items, and hours after they were labelled
+LABELED_AFTER = 0.5  # hours, on average
+WRONG, CORRECTED_AFTER = 0.15, 3.0  # share of items labeled wrongly, and hours until corrected
+WITHDRAWN, WITHDRAWN_AFTER = 0.05, 6.0  # share of items, and hours after they were labeled
 NEIGHBORS = 10
 SEED = 0
 
@@ -96,14 +96,14 @@ def made_stream(n_items: int) -> Stream:
     tags = [names[data.Y[[item]].indices].tolist() for item in range(n_items)]
     first_tags, events = list(tags), []
     for item in np.flatnonzero(arrives < HOURS).tolist():
-        labelled = arrives[item] + rng.exponential(LABELLED_AFTER)
-        events += [Event(arrives[item], "arrives", item), Event(labelled, "is labelled", item)]
+        labeled = arrives[item] + rng.exponential(LABELED_AFTER)
+        events += [Event(arrives[item], "arrives", item), Event(labeled, "is labeled", item)]
         if rng.random() < WRONG:  # labels of a different item
             first_tags[item] = tags[rng.integers(n_items)]
-            right = labelled + rng.exponential(CORRECTED_AFTER)
+            right = labeled + rng.exponential(CORRECTED_AFTER)
             events.append(Event(right, "is corrected", item))
         if rng.random() < WITHDRAWN:
-            gone = labelled + rng.exponential(WITHDRAWN_AFTER)
+            gone = labeled + rng.exponential(WITHDRAWN_AFTER)
             events.append(Event(gone, "is withdrawn", item))
     return Stream(data.X, data.Y, names, tags, first_tags, sorted(events))
 
@@ -141,7 +141,7 @@ def fitted(stream: Stream, known: dict[int, list[str]]) -> Any:
 
 def note(known: dict[int, list[str]], stream: Stream, event: Event) -> bool:
     """Update the known labels after an event; return whether they have changed."""
-    if event.kind == "is labelled":
+    if event.kind == "is labeled":
         known[event.item] = stream.first_tags[event.item]
     elif event.kind == "arrives" or event.item not in known:  # perhaps withdrawn
         return False
@@ -155,7 +155,7 @@ def note(known: dict[int, list[str]], stream: Stream, event: Event) -> bool:
 def change(model: Any, stream: Stream, event: Event) -> None:
     """Let the living model learn from an event."""
     item = event.item
-    if event.kind == "is labelled":
+    if event.kind == "is labeled":
         model.partial_fit(stream.X[[item]], [stream.first_tags[item]], ids=[item])
     elif event.kind == "is corrected":
         model.relabel(item, [stream.tags[item]])

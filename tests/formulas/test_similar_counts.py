@@ -30,7 +30,7 @@ def counted_rows(draw):
     m = draw(st.integers(1, 5))
     counts = draw(hnp.arrays(np.int32, (n + m, Y.shape[1]), elements=st.integers(0, k)))
     counts = np.minimum(counts, most)
-    counts[draw(st.integers(0, n + m - 1))] = 0  # a row with unlabelled neighbors
+    counts[draw(st.integers(0, n + m - 1))] = 0  # a row with unlabeled neighbors
     return counts[:n], Y, k, draw(st.integers(0, k + 1)), counts[n:]
 
 

@@ -26,7 +26,7 @@ def add(
     changing: Changing = Changing(),
     reading: LabelReading = LabelReading(),
 ) -> int | None:
-    """Add labelled items to a model or a collection, which learns from them at once.
+    """Add labeled items to a model or a collection, which learns from them at once.
 
     DATA for a collection is a picture or text, a folder of them, or a folder with labels; for a
     collection of vectors, a table. Columns are matched by name and preprocessed as in fit. Labels

@@ -62,7 +62,7 @@ class _Help:
 
 app = App(
     name="nearlabel",
-    help="Learn the labels of items from the labelled items nearest to them.",
+    help="Learn the labels of items from the labeled items nearest to them.",
     version=__version__,
     help_format="plaintext",
     help_formatter=_Help(),

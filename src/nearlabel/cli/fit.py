@@ -55,7 +55,7 @@ def fit(
     clustering: Clustering = Clustering(),
     reading: LabeledReading = LabeledReading(),
 ) -> None:
-    """Fit a model to labelled items and write it to a file.
+    """Fit a model to labeled items and write it to a file.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class PictureSet:
 
 
 def load_pictures(source: str | os.PathLike[str]) -> PictureSet:
-    """Read a set of labelled pictures: by its name in the data folder, or from its folder.
+    """Read a set of labeled pictures: by its name in the data folder, or from its folder.
 
     The folder contains ``pictures/`` and ``labels.csv``. In this table the column ``image`` names a
     file in ``pictures/``, with or without its suffix, and every other column is a label, with 0 and

@@ -60,7 +60,7 @@ class Preparation:
         part: Part = "all",
         jobs: int | None = None,
     ) -> Dataset:
-        """Read labelled items: a table, or pictures, which are converted to vectors.
+        """Read labeled items: a table, or pictures, which are converted to vectors.
 
         Without --impute, numbers may be missing if all learners take them as they are.
         """

@@ -88,7 +88,7 @@ class LabelReading(Reading):
 @Parameter(name="*", group=_GROUP)
 @dataclass(frozen=True)
 class LabeledReading(LabelReading):
-    """How a file of labelled items is read.
+    """How a file of labeled items is read.
 
     Parameters
     ----------
