@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import nearlabel as nl
+from nearlabel.blend.ridge import ALPHAS
 from nearlabel.common import engine
 
 if not os.environ.get("NEARLABEL_ENGINE"):
@@ -25,7 +26,7 @@ settings.register_profile(
     "usual",
     deadline=None,
     derandomize=True,
-    max_examples=25,
+    max_examples=20,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("few", parent=settings.get_profile("usual"), max_examples=8)
@@ -58,11 +59,38 @@ def compiled_core():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def small_forests():
-    """Forests of blends with few trees: only the quality of predictions needs more."""
+def small_blends():
+    """Blends of few trees and penalties: only the quality of predictions needs more."""
     with pytest.MonkeyPatch.context() as patch:
         for name, count in (("_TREES", 12), ("_FEWEST_TREES", 12), ("_PILOT_TREES", 4)):
             patch.setattr(f"nearlabel.blend.voting_forest.{name}", count)
+        patch.setattr("nearlabel.blend.ridge.ALPHAS", ALPHAS[::3])
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def known_groups():
+    """Groups of the options of a command, which cyclopts would determine anew in each run."""
+    try:
+        from cyclopts.argument import _collection as arguments
+
+        resolve = arguments._resolve_groups_from_callable
+    except (ImportError, AttributeError):  # another version of it, or none
+        yield
+        return
+    known = {}
+
+    def resolved(command, *parameters, **groups):
+        try:
+            key = (command, parameters, *map(id, groups.values()))
+            hash(key)
+        except TypeError:
+            return resolve(command, *parameters, **groups)
+        if key not in known:
+            known[key] = groups, resolve(command, *parameters, **groups)  # keeps the ids in use
+        return list(known[key][1])
+
+    with mock.patch.object(arguments, "_resolve_groups_from_callable", resolved):
         yield
 
 

@@ -7,6 +7,7 @@ import pickle
 import joblib
 import numpy as np
 import pytest
+from estimator_checks import parametrize_with_quick_checks
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, cross_validate
@@ -27,7 +28,7 @@ ESTIMATORS = [
 
 # The checks fit on few rows, fewer than n_neighbors.
 @pytest.mark.filterwarnings("ignore:n_neighbors=:UserWarning")
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_quick_checks(ESTIMATORS, quick=[nl.MLkNN])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -94,7 +95,9 @@ class TestTools:
         scores = cross_val_score(clone(estimator), data.X, y, cv=3, scoring="roc_auc")
         assert scores.min() > 0.7
 
-    @pytest.mark.parametrize("method", ["predict", "predict_proba"])
+    @pytest.mark.parametrize(
+        "method", [pytest.param("predict", marks=pytest.mark.slow), "predict_proba"]
+    )
     def test_cross_val_predict(self, estimator, data, method):
         got = cross_val_predict(clone(estimator), data.X, data.Y.toarray(), cv=3, method=method)
         assert got.shape == data.Y.shape
@@ -163,7 +166,7 @@ class TestTools:
         assert model.label_names_.tolist() == names
 
     def test_inside_another_estimator(self, estimator, data):
-        Y = data.Y.toarray()
-        several = MultiOutputClassifier(clone(estimator)).fit(data.X, Y)
-        alone = [clone(estimator).fit(data.X, column).predict(data.X) for column in Y.T]
-        np.testing.assert_array_equal(several.predict(data.X), np.transpose(alone))
+        X, Y = data.X[:90], data.Y[:90, :3].toarray()
+        several = MultiOutputClassifier(clone(estimator)).fit(X, Y)
+        alone = [clone(estimator).fit(X, column).predict(X) for column in Y.T]
+        np.testing.assert_array_equal(several.predict(X), np.transpose(alone))

@@ -27,6 +27,8 @@ DATASETS = {
     *("birds", "corel16k002", "corel16k003", "emotions", "enron"),
     *("image135", "reuters", "scene", "slashdot", "yeast"),
 }
+# Commands that take seconds; others evaluate k-nearest-neighbor methods by the same functions.
+SLOW = {"scaling-that-differs-1", "standardized-copies-1"}
 
 
 def anchor(heading: str) -> str:
@@ -38,7 +40,8 @@ def commands():
     """Each command of the page, with what it is shown to print."""
     for heading, body in zip(*[iter(HEADING.split(TEXT)[1:])] * 2, strict=True):
         for place, block in enumerate(BLOCK.findall(body), 1):
-            yield pytest.param(*block, id=f"{anchor(heading)}-{place}")
+            name = f"{anchor(heading)}-{place}"
+            yield pytest.param(*block, id=name, marks=pytest.mark.slow if name in SLOW else [])
 
 
 @pytest.mark.parametrize(("language", "code", "shown"), commands())

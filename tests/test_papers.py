@@ -71,7 +71,14 @@ def test_yeast_2005(load, k, published):
     assert sum(cells) >= (5 if k in (6, 7) else 4)
 
 
-@pytest.mark.parametrize("name", YAHOO)
+@pytest.mark.parametrize(
+    "name",
+    # Three of the eleven are quick to check.
+    [
+        name if place % 4 == 0 else pytest.param(name, marks=pytest.mark.slow)
+        for place, name in enumerate(YAHOO)
+    ],
+)
 def test_yahoo(load, name):
     got = five(load(f"yahoo_{name}"), 10, convention="lamda")
     for value, published, within in zip(got, YAHOO[name], YAHOO_TOLERANCE, strict=True):
@@ -153,7 +160,10 @@ POSITIVE = {
 }
 
 
-@pytest.mark.parametrize("name", POSITIVE)
+@pytest.mark.parametrize(
+    "name",
+    ["emotions", *(pytest.param(name, marks=pytest.mark.slow) for name in ("scene", "yeast"))],
+)
 def test_positive_samples(load, name):
     (Y, graph), (truth, queries) = scaled_graphs(load(name), 150)
     tried = [

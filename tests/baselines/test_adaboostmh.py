@@ -3,10 +3,10 @@ from __future__ import annotations
 import literal_boosting as literal
 import numpy as np
 import pytest
+from estimator_checks import parametrize_with_quick_checks
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from strategies import boosting_problems, examples
 from tree_paths import read_tree, replaced
 
@@ -19,7 +19,7 @@ from nearlabel.common.files import FileError, write_tree
 pytestmark = pytest.mark.engines
 
 
-@parametrize_with_checks([nl.AdaBoostMH(n_rounds=30)])
+@parametrize_with_quick_checks([nl.AdaBoostMH(n_rounds=30)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

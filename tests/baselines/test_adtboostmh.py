@@ -5,9 +5,9 @@ import sys
 import literal_boosting as literal
 import numpy as np
 import pytest
+from estimator_checks import parametrize_with_quick_checks
 from hypothesis import given
 from scipy import sparse
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from strategies import boosting_problems, examples
 from tree_paths import read_tree, replaced
 
@@ -17,7 +17,7 @@ from nearlabel.common.files import FileError, write_tree
 pytestmark = pytest.mark.engines
 
 
-@parametrize_with_checks([nl.ADTBoostMH(n_rounds=10)])
+@parametrize_with_quick_checks([nl.ADTBoostMH(n_rounds=10)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -9,10 +9,10 @@ import j48_problems
 import literal_c45
 import numpy as np
 import pytest
+from estimator_checks import parametrize_with_quick_checks
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from strategies import examples, label_matrices, vectors
 from tree_paths import read_tree, replaced
 
@@ -31,7 +31,7 @@ X6 = np.array([[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]])
 Y6 = np.array([[1, 0, 0, 1], [1, 1, 0, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1]])
 
 
-@parametrize_with_checks([nl.C45Tree()])
+@parametrize_with_quick_checks([nl.C45Tree()])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

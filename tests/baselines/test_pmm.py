@@ -6,13 +6,13 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from estimator_checks import parametrize_with_quick_checks
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from scipy.special import expit, logit, softmax
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from strategies import examples, label_matrices
 from tree_paths import read_tree
 
@@ -25,7 +25,7 @@ X = np.array([[4, 1, 0], [3, 2, 0], [0, 1, 4], [1, 1, 3], [2, 2, 2], [3, 1, 2]],
 Y = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [1, 1], [1, 1]])
 
 
-@parametrize_with_checks([nl.PMM(), nl.PMM(order=2)])
+@parametrize_with_quick_checks([nl.PMM(), nl.PMM(order=2)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

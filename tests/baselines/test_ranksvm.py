@@ -4,13 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+from estimator_checks import parametrize_with_quick_checks
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from strategies import examples, label_matrices
 from tree_paths import read_tree
 
@@ -29,7 +29,7 @@ def data():
 
 # Some checks have features far from the origin, where a polynomial of degree 8 has no digits left.
 @pytest.mark.filterwarnings("ignore:RankSVM stopped:sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([nl.RankSVM(max_iter=300), nl.RankSVM(kernel="rbf", C=10.0)])
+@parametrize_with_quick_checks([nl.RankSVM(max_iter=300), nl.RankSVM(kernel="rbf", C=10.0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

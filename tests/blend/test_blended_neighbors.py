@@ -82,10 +82,11 @@ def test_labels_have_weights_of_their_own_where_they_differ():
     assert CrossFitted.fit(columns, same, row, label, 4).strength != 30
 
 
-def test_left_out_scores_are_unbiased():
+@pytest.mark.parametrize("seeds", [8, pytest.param(20, marks=pytest.mark.slow)])
+def test_left_out_scores_are_unbiased(seeds):
     """On random labels they are no better than scores of new rows, nor than frequencies."""
     left_out, new, by_frequency = [], [], []
-    for seed in range(20):
+    for seed in range(seeds):
         random = np.random.default_rng(seed)
         X = random.normal(size=(240, 6))
         Y = (random.random((240, 4)) < [0.5, 0.3, 0.2, 0.1]).astype(int)
@@ -99,10 +100,11 @@ def test_left_out_scores_are_unbiased():
         assert gain.mean() < 3 * gain.std(ddof=1) / np.sqrt(len(gain))
 
 
-def test_left_out_regressions_do_not_reveal_rare_labels():
+@pytest.mark.parametrize("seeds", [4, pytest.param(8, marks=pytest.mark.slow)])
+def test_left_out_regressions_do_not_reveal_rare_labels(seeds):
     """The mean of all other rows, next to the frequency among all rows, would reveal them."""
     gains = []
-    for seed in range(8):
+    for seed in range(seeds):
         random = np.random.default_rng(seed)
         X, shares = random.normal(size=(600, 8)), 0.5 / np.arange(1, 41)
         Y = (random.random((600, 40)) < shares).astype(int)
@@ -273,7 +275,7 @@ def test_a_graph_that_was_searched_before(data, model):
 
 
 def test_probabilities_are_calibrated():
-    data = made(3000, 6, 8)
+    data = made(3000, 6, 4)
     model = nl.BlendedNeighbors().fit(data.X[:1500], data.Y[:1500])
     chances = model.label_scores(data.X[1500:]).toarray().ravel()
     truth = data.Y[1500:].ravel()

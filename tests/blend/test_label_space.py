@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from estimator_checks import parametrize_with_quick_checks
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -14,7 +15,6 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, QuantileTransformer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from strategies import examples, label_matrices, vectors
 from tree_paths import paths, replaced
 
@@ -27,7 +27,7 @@ LEFT_OUT = "training rows are left out: fit_transform is not transform, as with 
 
 # Both checks compare fit_transform with transform on the training rows; what else they ask for is
 # held by tests below.
-@parametrize_with_checks(
+@parametrize_with_quick_checks(
     [nl.LabelSpace()],
     expected_failed_checks=lambda _: {
         "check_transformer_general": LEFT_OUT,

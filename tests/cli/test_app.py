@@ -112,6 +112,7 @@ def test_the_examples_of_the_help_are_accepted(ask, songs, monkeypatch, tmp_path
             if "--others" in words:  # slow; see test_other_learners_are_compared_with_ours
                 continue
             known = [word for word in words if word not in ("--tags", "moods", "--id", "title")]
+            known = ["cv2" if word == "cv10" else word for word in known]  # fewer folds of the same
             assert ask(*known) != "", line
 
 

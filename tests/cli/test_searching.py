@@ -35,7 +35,7 @@ def test_an_exact_search_has_no_recall(ask, there):
     assert "recall" not in ask("fit", "many.npz", "-o", "m")
 
 
-@pytest.mark.parametrize("cuts", [(), ("--thresholds",)])
+@pytest.mark.parametrize("cuts", [pytest.param((), marks=pytest.mark.slow), ("--thresholds",)])
 def test_a_model_uses_the_requested_search(cuts, ask, there, searches):
     """A poor search, so that its results differ from those of an exact one."""
     ask("fit", "many.npz", "-o", "m", *cuts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -81,6 +82,31 @@ def test_an_interrupt_does_not_leave_blas_limited_forever(monkeypatch):
         pass
 
 
+def test_blas_libraries_are_looked_for_again_after_an_import(monkeypatch):
+    import threadpoolctl
+
+    looked, usual = [], threadpoolctl.ThreadpoolController
+
+    class Counted(usual):
+        def __init__(self):
+            looked.append(len(sys.modules))
+            super().__init__()
+
+    with one_blas_thread:
+        pass
+    monkeypatch.setattr(threadpoolctl, "ThreadpoolController", Counted)
+    for _ in range(2):
+        with one_blas_thread:
+            blas = [one for one in usual().info() if one["user_api"] == "blas"]
+            assert {one["num_threads"] for one in blas} == {1}
+    assert looked == []
+    monkeypatch.setitem(sys.modules, "a_module_that_is_new", threading)
+    for _ in range(2):
+        with one_blas_thread:
+            pass
+    assert len(looked) == 1
+
+
 @contextmanager
 def busy_in_another_thread(work, entered, leave):
     """Let another thread do `work`, which sets `entered` and waits for `leave`."""
@@ -96,18 +122,16 @@ def busy_in_another_thread(work, entered, leave):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_a_forked_child_can_work_while_another_thread_limits_blas(monkeypatch):
-    import threadpoolctl
-
     parent, entered, leave = os.getpid(), threading.Event(), threading.Event()
-    limits = threadpoolctl.threadpool_limits
+    limit = threads._one_thread
 
-    def slow_limits(*args, **kwargs):
+    def slow_limit():
         if os.getpid() == parent:
             entered.set()
             leave.wait(30)
-        return limits(*args, **kwargs)
+        return limit()
 
-    monkeypatch.setattr(threadpoolctl, "threadpool_limits", slow_limits)
+    monkeypatch.setattr(threads, "_one_thread", slow_limit)
 
     def work():
         run_blocks(lambda rows: None, 4, 1, 2, None)

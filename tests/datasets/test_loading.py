@@ -508,8 +508,10 @@ def test_an_endless_line_takes_bounded_memory(tmp_path, monkeypatch, content):
 @pytest.mark.parametrize(
     ("suffix", "is_sparse"),
     [
-        *((".arff", False), (".arff", True), (".jsonl", False), (".jsonl", True)),
+        *((".arff", False), (".jsonl", True)),
         *((".csv", False), (".txt", True)),  # always dense, always sparse
+        pytest.param(".arff", True, marks=pytest.mark.slow),
+        pytest.param(".jsonl", False, marks=pytest.mark.slow),
     ],
 )
 def test_reading_takes_little_more_memory_than_the_result(tmp_path, suffix, is_sparse):

@@ -113,8 +113,27 @@ def test_the_single_file_holds_both_parts(load, original):
     assert rows(whole) == rows(both)
 
 
-@pytest.mark.parametrize("name", ["birds", "corel16k002", "genbase", "slashdot", "yahoo_arts"])
-@pytest.mark.parametrize("suffix", [".arff", ".csv", ".jsonl", ".txt"])
+REAL = {
+    "birds": "",
+    "corel16k002": ".txt",
+    "genbase": ".arff",
+    "slashdot": ".jsonl",
+    "yahoo_arts": ".csv",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [
+        # Each set in one format, and one of them in each.
+        pytest.param(
+            *(name, suffix),
+            marks=[] if name == "birds" or usual == suffix else pytest.mark.slow,
+        )
+        for name, usual in REAL.items()
+        for suffix in (".arff", ".csv", ".jsonl", ".txt")
+    ],
+)
 @pytest.mark.filterwarnings("ignore:the format .* cannot store")
 def test_round_trips_of_real_sets(load, tmp_path: Path, name, suffix):
     data = load(name)

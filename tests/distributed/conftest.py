@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
 import nearlabel as nl
+
+# Workers are forked from a process that has imported Dask, which takes a second in each otherwise.
+os.environ.setdefault("DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD", "forkserver")
 
 distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
 

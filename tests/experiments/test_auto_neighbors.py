@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from estimator_checks import parametrize_with_quick_checks
 from scipy import sparse
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearlabel as nl
 from nearlabel.datasets.preparing import Preparing
 
+# Answers are those of the blend on the chosen scale, which has all checks in test_common.py.
+OF_THE_BLEND = (
+    "check_classifier_data_not_an_array",
+    "check_classifier_multioutput",
+    "check_classifiers_classes",
+    "check_classifiers_multilabel_output_format_decision_function",
+    "check_classifiers_multilabel_output_format_predict",
+    "check_classifiers_multilabel_output_format_predict_proba",
+    "check_classifiers_multilabel_representation_invariance",
+    "check_estimators_dtypes",
+    "check_fit_idempotent",
+    "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance",
+    "check_pipeline_consistency",
+    "check_supervised_y_2d",
+)
+
 
 @pytest.mark.filterwarnings("ignore:n_neighbors=:UserWarning")
-@parametrize_with_checks([nl.AutoNeighbors()])
+@parametrize_with_quick_checks([nl.AutoNeighbors()], slow=OF_THE_BLEND)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -30,8 +30,7 @@ def made():
 def test_the_best_candidate_on_training_rows_is_measured_on_test_rows(made, kind, scale):
     parts = splits(made, kind)
     candidates = {
-        name: usual_candidates(name, 90, [2, 6, 12], random_state=0)
-        for name in ("MLkNN", "LAMLkNN")
+        name: usual_candidates(name, 90, [2, 12], random_state=0) for name in ("MLkNN", "LAMLkNN")
     }
     by = scorer("average_precision")
     found = select_and_evaluate(made, candidates, parts, by, scale=scale)

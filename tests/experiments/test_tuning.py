@@ -6,12 +6,12 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from estimator_checks import parametrize_with_quick_checks
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearlabel as nl
 from nearlabel.experiments import folds
@@ -40,7 +40,7 @@ def searches():
 @pytest.mark.filterwarnings("ignore:n_neighbors=:UserWarning")
 @pytest.mark.filterwarnings("ignore:leave-one-out:UserWarning")  # of few rows
 @pytest.mark.filterwarnings("ignore:scoring:UserWarning")  # of one label
-@parametrize_with_checks(
+@parametrize_with_quick_checks(
     [
         nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [1, 3]}),
         nl.GraphSearchCV(nl.BRkNN(), {"n_neighbors": [1, 3]}, scoring="hamming_loss", cv=3),
@@ -50,8 +50,15 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("cv", [4, KFold(3, shuffle=True, random_state=0)])
-@pytest.mark.parametrize("sparse_y", [False, True])
+@pytest.mark.parametrize(
+    ("cv", "sparse_y"),
+    [
+        (4, False),
+        (KFold(3, shuffle=True, random_state=0), True),
+        pytest.param(4, True, marks=pytest.mark.slow),
+        pytest.param(KFold(3, shuffle=True, random_state=0), False, marks=pytest.mark.slow),
+    ],
+)
 def test_as_scikit_learns_grid_search(made, searches, cv, sparse_y):
     Y = made.Y if sparse_y else made.Y.toarray()
     grid = [

@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.preprocessing import MultiLabelBinarizer, StandardScaler
 from strategies import examples
 
@@ -61,10 +68,12 @@ def test_cross_validation(model):
     found = cross_val_predict(model, MADE.X, TAGS, cv=FOLDS)
     matrix = cross_val_predict(model, MADE.X, MADE.Y.toarray(), cv=FOLDS)
     assert found.tolist() == [[str(tag) for tag in NAMES[row == 1]] for row in matrix]
-    for scoring in (None, nl.metrics.scorer("hamming_loss"), nl.metrics.scorer("ranking_loss")):
-        of_tags = cross_val_score(model, MADE.X, TAGS, cv=FOLDS, scoring=scoring)
-        of_matrix = cross_val_score(model, MADE.X, MADE.Y.toarray(), cv=FOLDS, scoring=scoring)
-        assert of_tags.tolist() == of_matrix.tolist()
+    scoring = {name: nl.metrics.scorer(name) for name in ("hamming_loss", "ranking_loss")}
+    scoring["own"] = check_scoring(model)
+    of_tags = cross_validate(model, MADE.X, TAGS, cv=FOLDS, scoring=scoring)
+    of_matrix = cross_validate(model, MADE.X, MADE.Y.toarray(), cv=FOLDS, scoring=scoring)
+    for name in scoring:
+        assert of_tags[f"test_{name}"].tolist() == of_matrix[f"test_{name}"].tolist()
 
 
 @pytest.mark.parametrize("make", [list, pd.Series, lambda y: pd.Series(";".join(row) for row in y)])

@@ -280,7 +280,7 @@ WRONG = (
 )
 
 
-@examples(200)  # of each estimator
+@examples(100)  # of each estimator
 @given(data=st.data())
 def test_a_sealed_file_with_any_wrong_value_is_refused_or_right(tmp_path_factory, tree, data):
     """Checksums detect accidents, not attacks: everything is validated as well."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from threading import Event, Lock, RLock, Thread
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakSet
 
 from nearlabel.common.progress import Progress
@@ -100,10 +101,8 @@ class _OneBlasThread:
 
     @staticmethod
     def _hold(is_set: Event, all_done: Event) -> None:
-        from threadpoolctl import threadpool_limits
-
         try:
-            with threadpool_limits(1, user_api="blas"):
+            with _one_thread():
                 is_set.set()
                 all_done.wait()
         finally:
@@ -112,9 +111,33 @@ class _OneBlasThread:
 
 def _hold_own_blas() -> None:
     """For BLAS libraries whose number of threads is set per calling thread."""
-    from threadpoolctl import threadpool_limits
+    _one_thread()
 
-    threadpool_limits(1, user_api="blas")
+
+class _Libraries(NamedTuple):
+    """Control of the BLAS libraries that were loaded when there were this many modules."""
+
+    modules: int = -1
+    control: Any = None
+
+
+_libraries = _Libraries()
+
+
+def _one_thread() -> Any:
+    """Limit BLAS to one thread; as a context, until its end.
+
+    Looking for the loaded libraries takes milliseconds, longer than many a search, so they are
+    looked for again only if modules were imported since.
+    """
+    global _libraries
+    found = _libraries
+    if found.modules != len(sys.modules):
+        from threadpoolctl import ThreadpoolController
+
+        modules = len(sys.modules)
+        found = _libraries = _Libraries(modules, ThreadpoolController().select(user_api="blas"))
+    return found.control.limit(limits=1)
 
 
 one_blas_thread = _OneBlasThread()

@@ -82,19 +82,19 @@ def test_slow_runs_are_stopped_and_remembered(data, tmp_path):
 
 
 def test_an_interrupted_comparison_continues(data, here, tmp_path):
-    parts = splits(data, "cv3")
+    parts = splits(data, "cv3")[:2]
     how = {"folder": tmp_path}
     evaluate_others(data, ["KNeighbors"], parts[:1], SCORER, **how)
     assert here == ["KNeighbors"]
     names = ["KNeighbors", "BinaryRelevance", BEST]
     found = evaluate_others(data, names, parts, SCORER, **how)
-    assert here == ["KNeighbors", "BinaryRelevance"] + ["KNeighbors", "BinaryRelevance"] * 2
+    assert here == ["KNeighbors", "BinaryRelevance"] * 2
     evaluate_others(data, names[:2], parts, SCORER, **how)
-    assert len(here) == 6
+    assert len(here) == 4
     evaluate_others(data, names[:1], parts[:1], SCORER, again=True, **how)
-    assert len(here) == 7
+    assert len(here) == 5
     for name in names:
-        assert len(found[name]) == 3
+        assert len(found[name]) == 2
         for result in found[name]:
             rows = result.rows["average_precision"]
             assert np.nanmean(rows) == pytest.approx(result.metrics["average_precision"])

@@ -79,20 +79,20 @@ def test_equals_numpy_in_every_form(data, X, metric):
 
 
 HARD = {
-    "gaussian": lambda rng: rng.normal(size=(700, 20)),
-    "far from the origin": lambda rng: rng.normal(size=(700, 20)) + 1e9,
-    "far and close together": lambda rng: 1e-6 * rng.normal(size=(700, 20)) + 3,
+    "gaussian": lambda rng: rng.normal(size=(400, 20)),
+    "far from the origin": lambda rng: rng.normal(size=(400, 20)) + 1e9,
+    "far and close together": lambda rng: 1e-6 * rng.normal(size=(400, 20)) + 3,
     "two far clusters": lambda rng: (
-        rng.normal(size=(1600, 5)) + 1e6 * rng.integers(0, 2, (1600, 1))
+        rng.normal(size=(1100, 5)) + 1e6 * rng.integers(0, 2, (1100, 1))
     ),
-    "one far row": lambda rng: np.vstack([rng.normal(size=(700, 20)), np.full((1, 20), 1e12)]),
+    "one far row": lambda rng: np.vstack([rng.normal(size=(400, 20)), np.full((1, 20), 1e12)]),
     "features of all sizes": lambda rng: (
-        rng.normal(size=(700, 20)) * 10.0 ** np.linspace(-6, 9, 20)
+        rng.normal(size=(400, 20)) * 10.0 ** np.linspace(-6, 9, 20)
     ),
-    "few distinct distances": lambda rng: rng.integers(0, 2, (700, 6)).astype(float),
+    "few distinct distances": lambda rng: rng.integers(0, 2, (400, 6)).astype(float),
     "all the same": lambda rng: np.full((300, 6), 0.1),
-    "every row often": lambda rng: np.repeat(rng.normal(size=(9, 4)), 70, axis=0),
-    "rows of zeros": lambda rng: rng.normal(size=(700, 6)) * (np.arange(700) % 3 > 0)[:, None],
+    "every row often": lambda rng: np.repeat(rng.normal(size=(9, 4)), 45, axis=0),
+    "rows of zeros": lambda rng: rng.normal(size=(400, 6)) * (np.arange(400) % 3 > 0)[:, None],
     "very small": lambda rng: rng.normal(size=(300, 6)) * 1e-130,
     "too small for float32": lambda rng: (
         rng.normal(size=(300, 6)) * 10.0 ** rng.integers(-90, 1, (300, 1))
