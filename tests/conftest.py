@@ -64,34 +64,15 @@ def small_blends():
     with pytest.MonkeyPatch.context() as patch:
         for name, count in (("_TREES", 12), ("_FEWEST_TREES", 12), ("_PILOT_TREES", 4)):
             patch.setattr(f"nearlabel.blend.voting_forest.{name}", count)
-        patch.setattr("nearlabel.blend.ridge.ALPHAS", ALPHAS[::3])
+        if os.environ.get("NEARLABEL_HYPOTHESIS") != "thorough":
+            patch.setattr("nearlabel.blend.ridge.ALPHAS", ALPHAS[::3])
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def known_groups():
-    """Groups of the options of a command, which cyclopts would determine anew in each run."""
-    try:
-        from cyclopts.argument import _collection as arguments
-
-        resolve = arguments._resolve_groups_from_callable
-    except (ImportError, AttributeError):  # another version of it, or none
-        yield
-        return
-    known = {}
-
-    def resolved(command, *parameters, **groups):
-        try:
-            key = (command, parameters, *map(id, groups.values()))
-            hash(key)
-        except TypeError:
-            return resolve(command, *parameters, **groups)
-        if key not in known:
-            known[key] = groups, resolve(command, *parameters, **groups)  # keeps the ids in use
-        return list(known[key][1])
-
-    with mock.patch.object(arguments, "_resolve_groups_from_callable", resolved):
-        yield
+@pytest.fixture
+def all_penalties(monkeypatch):
+    """For tests of the quality of predictions."""
+    monkeypatch.setattr("nearlabel.blend.ridge.ALPHAS", ALPHAS)
 
 
 @pytest.fixture(scope="session")

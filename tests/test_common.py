@@ -95,9 +95,7 @@ class TestTools:
         scores = cross_val_score(clone(estimator), data.X, y, cv=3, scoring="roc_auc")
         assert scores.min() > 0.7
 
-    @pytest.mark.parametrize(
-        "method", [pytest.param("predict", marks=pytest.mark.slow), "predict_proba"]
-    )
+    @pytest.mark.parametrize("method", ["predict", "predict_proba"])
     def test_cross_val_predict(self, estimator, data, method):
         got = cross_val_predict(clone(estimator), data.X, data.Y.toarray(), cv=3, method=method)
         assert got.shape == data.Y.shape

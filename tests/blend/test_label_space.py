@@ -326,6 +326,7 @@ TRIAL = [
 
 
 @pytest.mark.data
+@pytest.mark.usefixtures("all_penalties")
 @pytest.mark.parametrize(("name", "trial", "missing"), TRIAL)
 def test_quality_on_test_rows(load, name, trial, missing):
     found = load(name)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -14,6 +16,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
 from nearlabel.baselines.algorithm_registry import ALGORITHMS, algorithm
+from nearlabel.common.file_locks import try_lock
 from nearlabel.experiments import splits
 from nearlabel.experiments.papers import experiment_runs, table_reproduction
 from nearlabel.experiments.papers.experiment_runs import UnusableDataError, prepared
@@ -45,14 +48,21 @@ def data_folder(folder, monkeypatch):
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    """A folder of results that the tests of this file share."""
-    return tmp_path_factory.mktemp("results")
+    """A folder of results that the tests of this file share, in all processes of pytest-xdist."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return tmp_path_factory.mktemp("results")
+    folder = tmp_path_factory.getbasetemp().parent / "results of all papers"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture
 def found(kept):
     """Everything, measured by the first test that asks for it."""
-    return reproduce(results=kept)
+    with (kept / "lock").open("ab", buffering=0) as file:
+        while not try_lock(file):
+            time.sleep(0.1)
+        return reproduce(results=kept)
 
 
 @pytest.fixture
