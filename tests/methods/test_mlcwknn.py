@@ -209,7 +209,7 @@ def test_neighbors_out_of_range(f6, wrong):
 
 def test_fewer_items_than_neighbors(f6):
     X, Y, t = f6
-    with pytest.warns(UserWarning, match="n_neighbors=10 .* 5 "):
+    with pytest.warns(UserWarning, match="n_neighbors=10 .* using 5"):
         model = nl.MLCWkNN().fit(X, Y)
     expected = nl.MLCWkNN(n_neighbors=5).fit(X, Y).predict_proba(t)
     np.testing.assert_array_equal(model.predict_proba(t), expected)
