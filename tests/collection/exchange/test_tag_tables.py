@@ -42,7 +42,7 @@ def test_tables_from_users(tmp_path, text):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "line 1: the first row"),
+        ("", "line 1: the file is empty"),
         ("image,tags\na,b\n", "line 1: one column 'file' expected; got 'image', 'tags'"),
         ("file,tag\na,b\n", "did you mean 'tag'"),
         ("file,tags,tags\na,b,c\n", "one column 'tags'"),
