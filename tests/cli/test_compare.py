@@ -175,8 +175,8 @@ def test_a_report_has_what_is_printed(ask, here, tmp_path, monkeypatch):
     assert f"wrote {path}\nto fit BRkNN, the best of ours by " in printed
     command = printed.splitlines()[-1]
     assert command.startswith("nearlabel fit songs.csv -o songs.model --algorithm BRkNN --k ")
-    words = shlex.split(command.replace("songs.model", str(tmp_path / "songs.model")))
-    assert "BRkNN" in ask(*words[1:])
+    again = shlex.split(command.replace("songs.model", str(tmp_path / "songs.model")))
+    assert "BRkNN" in ask(*again[1:])
     page = path.read_text("utf-8")
     check_needs_nothing(page)
     texts = [text.strip() for text in Page(page).texts]
