@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from unittest import mock
 
@@ -34,6 +35,12 @@ settings.register_profile(
     "thorough", parent=settings.get_profile("usual"), derandomize=False, max_examples=500
 )
 settings.load_profile(os.environ.get("NEARLABEL_HYPOTHESIS", "usual"))
+
+
+def pytest_collection_finish() -> None:
+    """Exclude what was collected from garbage collection, which would visit all of it often."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header() -> str:
