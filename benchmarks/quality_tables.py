@@ -49,11 +49,11 @@ def complete(rows: Rows, metric: str) -> tuple[list[str], list[list[float]]]:
 
 
 def measured(rows: Rows, names: Iterable[str]) -> list[str]:
-    """The sets on which every learner was measured."""
+    """The sets on which the blend and every other learner were measured."""
     there: dict[str, set[str]] = {}
     for row in rows:
         there.setdefault(row["data"], set()).add(row["method"])
-    return [name for name in names if there.get(name, set()) >= set(LEARNERS)]
+    return [name for name in names if there.get(name, set()) >= {BEST, *OTHERS}]
 
 
 def mean_ranks(rows: Rows, metric: str) -> tuple[Friedman, Nemenyi]:
@@ -143,6 +143,11 @@ def _left_out(rows: Rows) -> str:
     for row in rows:
         if row["refusal"]:
             gone.setdefault((row["method"], row["refusal"]), []).append(row["data"])
+    known = {(row["data"], row["method"]) for row in rows}
+    for method in LEARNERS:
+        for name in measured(rows, (*SETS, *FURTHER)):
+            if (name, method) not in known:
+                gone.setdefault((method, "not measured yet"), []).append(name)
     if not gone:
         return "No learner was left out."
     return "\n".join(
