@@ -32,13 +32,15 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def client():
     """A client of two worker processes with one thread each."""
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", host="127.0.0.1"
+    )
+    with distributed.Client(cluster) as client:
         yield client
+    try:
+        cluster.close()
+    except KeyError:  # raised by Dask at the very end for a worker that was killed as it started
+        cluster.status = distributed.Status.closed
 
 
 @pytest.fixture
