@@ -155,6 +155,13 @@ def test_results_of_the_blend(ask, here):
     assert best["metrics"]["average_precision"] > mine["metrics"]["average_precision"]
 
 
+def test_the_command_that_fits_the_best_has_the_given_options(ask, here):
+    words = ("compare", "songs.csv", "--algorithm", "BRkNN", "--distance", "cosine", "--k", "7")
+    command = json.loads(ask(*words, "--thresholds", "--json"))["fit_command"]
+    usual = "nearlabel fit songs.csv -o songs.model --algorithm BRkNN"
+    assert command == f"{usual} --k 7 --distance cosine --thresholds"
+
+
 @pytest.fixture
 def report_packages():
     for package in ("matplotlib", "jinja2"):

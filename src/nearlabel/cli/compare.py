@@ -129,7 +129,8 @@ def compare(
     scoring = scorer(by, convention=measuring.convention, at=measuring.at)
     has_graph = not set(names).isdisjoint(METHODS)
     kind, parts = measuring.parts(items, "holdout")
-    first = distance[0] if distance else usual_distance(items)
+    its_usual = usual_distance(items)
+    first = distance[0] if distance else its_usual
     how: dict[str, Any] = {"tuned": by} if tune else {"k": k[0] if k else 10, "distance": first}
     with steps("comparing") as progress, naming_preparation():
         work = {"progress": progress, "by_label": report is not None, **measuring.how(items)}
@@ -166,7 +167,7 @@ def compare(
         write_comparison(report, told, items, what, found, results, standing, ours)
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
     best = best_of(results, wanted[0], ours)
-    command = None if best is None else _fit_command(data, best, how, measuring, first)
+    command = None if best is None else _fit_command(data, best, how, measuring, its_usual)
     told_results = {"results": results, "fit_command": command}
     if not measuring.deliver(told, records, told_results, what, spread, has_graph):
         return
