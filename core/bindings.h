@@ -41,6 +41,7 @@ inline std::size_t checked_index(std::int64_t index, std::size_t size, const cha
 using Released = nb::call_guard<nb::gil_scoped_release>;
 
 void bind_all_pairs(nb::module_& module);
+void bind_byte_bounds(nb::module_& module);
 void bind_count_changes(nb::module_& module);
 void bind_counts(nb::module_& module);
 void bind_distances(nb::module_& module);

@@ -46,8 +46,19 @@ bool detect_neon() {
 #endif
 }
 
+bool detect_vnni() {
+#ifdef NL_VNNI
+    if (!detect_avx2()) return false;
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+#else
+    return false;
+#endif
+}
+
 const char* instruction_set() {
     if (has_neon()) return "neon";
+    if (has_vnni()) return "avx2 and avx512-vnni";
     if (!has_avx2()) return "baseline";
 #if defined(__GNUC__) || defined(__clang__) || defined(__AVX2__)
     return "avx2";

@@ -30,6 +30,13 @@
 #define NL_TARGET_AVX2
 #endif
 
+// A function compiled for AVX-512 with products of bytes (VNNI). MSVC has no equivalent, and ARM's
+// instructions could not be tried.
+#if defined(NL_X86) && (defined(__GNUC__) || defined(__clang__))
+#define NL_VNNI 1
+#define NL_TARGET_VNNI __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")))
+#endif
+
 // A body that is compiled again for the instructions of each function that calls it.
 #if defined(__GNUC__) || defined(__clang__)
 #define NL_INLINE inline __attribute__((always_inline))
@@ -70,6 +77,7 @@ inline int lowest_bit(std::uint64_t word) {
 // What the processor and the system offer; nothing if NEARLABEL_BASELINE is set. Uncached.
 bool detect_avx2();  // with FMA
 bool detect_neon();
+bool detect_vnni();  // with AVX-512
 
 inline bool has_avx2() {
     static const bool found = detect_avx2();
@@ -78,6 +86,11 @@ inline bool has_avx2() {
 
 inline bool has_neon() {
     static const bool found = detect_neon();
+    return found;
+}
+
+inline bool has_vnni() {
+    static const bool found = detect_vnni();
     return found;
 }
 

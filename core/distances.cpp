@@ -3,6 +3,7 @@
 #include "cpu.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <limits>
 #include <nanobind/stl/string.h>
@@ -48,12 +49,88 @@ NL_INLINE float rough_square(const float* a, const float* b, std::int64_t width)
     return sums[0];
 }
 
-float rough_square_baseline(const float* a, const float* b, std::int64_t width) {
-    return rough_square(a, b, width);
+constexpr int ROUGH_PAIRS = 4;  // whose rough sums are computed together
+
+// Up to ROUGH_PAIRS sums; the remaining pointers, too, are to rows.
+using RoughSquares = void (*)(const float* const* queries, const float* const* rows, int count,
+                              std::int64_t width, float* sums);
+
+void rough_squares_baseline(const float* const* queries, const float* const* rows, int count,
+                            std::int64_t width, float* sums) {
+    for (int i = 0; i < count; ++i) sums[i] = rough_square(queries[i], rows[i], width);
 }
 
-NL_TARGET_AVX2 float rough_square_avx2(const float* a, const float* b, std::int64_t width) {
-    return rough_square(a, b, width);
+NL_TARGET_AVX2 void rough_squares_avx2(const float* const* queries, const float* const* rows,
+                                       int count, std::int64_t width, float* sums) {
+    for (int i = 0; i < count; ++i) sums[i] = rough_square(queries[i], rows[i], width);
+}
+
+#ifdef NL_VNNI
+// Adding up the 16 parts of a sum takes longer than the parts, but for four sums as long as for
+// one.
+NL_TARGET_VNNI void rough_squares_avx512(const float* const* queries, const float* const* rows, int,
+                                         std::int64_t width, float* sums) {
+    __m512 s[ROUGH_PAIRS] = {};
+    for (std::int64_t f = 0; f < width; f += 16) {
+        const std::int64_t left = width - f;
+        const auto some = static_cast<__mmask16>(left < 16 ? (1 << left) - 1 : 0xffff);
+        for (int i = 0; i < ROUGH_PAIRS; ++i) {
+            const __m512 apart = _mm512_sub_ps(_mm512_maskz_loadu_ps(some, queries[i] + f),
+                                               _mm512_maskz_loadu_ps(some, rows[i] + f));
+            s[i] = _mm512_fmadd_ps(apart, apart, s[i]);
+        }
+    }
+    // In each quarter, two parts of rows 0 and 1 and of rows 2 and 3, then one part of all four.
+    const __m512 a =
+        _mm512_add_ps(_mm512_shuffle_ps(s[0], s[1], 0x44), _mm512_shuffle_ps(s[0], s[1], 0xee));
+    const __m512 b =
+        _mm512_add_ps(_mm512_shuffle_ps(s[2], s[3], 0x44), _mm512_shuffle_ps(s[2], s[3], 0xee));
+    alignas(64) float parts[16];
+    _mm512_store_ps(parts,
+                    _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd)));
+    for (int i = 0; i < ROUGH_PAIRS; ++i)
+        sums[i] = (parts[i] + parts[4 + i]) + (parts[8 + i] + parts[12 + i]);
+}
+#endif
+
+RoughSquares rough_squares_variant() {
+#ifdef NL_VNNI
+    if (has_vnni()) return rough_squares_avx512;
+#endif
+    return has_avx2() ? rough_squares_avx2 : rough_squares_baseline;
+}
+
+// The sum of squared differences of two rows, each multiplied by a factor.
+template <class A, class B>
+NL_INLINE double rough_sum(const A* a, double a_factor, const B* b, double b_factor,
+                           std::int64_t width) {
+    constexpr int LANES = 16;  // four AVX2 registers
+    double sums[LANES] = {};
+    std::int64_t f = 0;
+    for (; f + LANES <= width; f += LANES)
+        for (int lane = 0; lane < LANES; ++lane) {
+            const double apart = a[f + lane] * a_factor - b[f + lane] * b_factor;
+            sums[lane] += apart * apart;
+        }
+    for (; f < width; ++f) {
+        const double apart = a[f] * a_factor - b[f] * b_factor;
+        sums[0] += apart * apart;
+    }
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+    return sums[0];
+}
+
+template <class A, class B>
+double rough_sum_baseline(const A* a, double a_factor, const B* b, double b_factor,
+                          std::int64_t width) {
+    return rough_sum(a, a_factor, b, b_factor, width);
+}
+
+template <class A, class B>
+NL_TARGET_AVX2 double rough_sum_avx2(const A* a, double a_factor, const B* b, double b_factor,
+                                     std::int64_t width) {
+    return rough_sum(a, a_factor, b, b_factor, width);
 }
 
 }  // namespace
@@ -75,7 +152,14 @@ void check_csr(const Vector<const std::int64_t>& starts, const Vector<const std:
 void Rows::drop_far(std::int64_t, double, std::vector<std::int32_t>&) const {}
 
 Rows::Rows(Metric metric, std::int64_t size, std::int64_t width)
-    : metric_(metric), size_(size), width_(width) {}
+    : metric_(metric),
+      size_(size),
+      width_(width),
+      rough_share_(std::ldexp(static_cast<double>(width + 4), -23)),
+      // The unit rows of cosine are rounded relative to their length, and sums in float may
+      // underflow.
+      rough_tiny_(metric == Metric::cosine ? std::ldexp(static_cast<double>(width + 8), -48)
+                                           : static_cast<double>(width) * FLT_MIN) {}
 
 void Rows::set_lengths(Vector<const std::int32_t> exponents, Vector<const double> lengths) {
     const auto n = static_cast<std::size_t>(size_);
@@ -87,10 +171,9 @@ void Rows::set_lengths(Vector<const std::int32_t> exponents, Vector<const double
 
 Rows::Unit Rows::unit(std::int64_t row) const {
     const int shift = -exponents_.data()[row];
-    const double length = lengths_.data()[row];
-    const bool empty = !(length > 0);
-    return {std::ldexp(1.0, shift / 2), std::ldexp(1.0, shift - shift / 2), empty ? 1.0 : length,
-            empty};
+    const bool empty = is_empty(row);
+    return {std::ldexp(1.0, shift / 2), std::ldexp(1.0, shift - shift / 2),
+            empty ? 1.0 : lengths_.data()[row], empty};
 }
 
 void Rows::to_unit(std::int64_t row, Query& query) const {
@@ -100,12 +183,14 @@ void Rows::to_unit(std::int64_t row, Query& query) const {
     for (double& value : query.values) value = unit.of(value);
 }
 
+bool Rows::rough(const Rows&, const Pair*, std::int64_t, double*) const { return false; }
+
 double Rows::finished(double sum) const {
     return metric_ == Metric::euclidean ? std::sqrt(sum) : sum;
 }
 
 double Rows::finished_cosine(double sum, const Query& query, std::int64_t row) const {
-    if (query.empty || unit(row).empty) return 1;
+    if (query.empty || is_empty(row)) return 1;
     const double near = std::ldexp(static_cast<double>(width_ + 8), -50);
     return std::fabs(sum / 2 - 1) <= near && !shares(query, row) ? 1 : sum / 2;
 }
@@ -127,7 +212,9 @@ public:
         set_lengths(std::move(exponents), std::move(lengths));
     }
 
-    bool sparse() const override { return false; }
+    Storage storage() const override {
+        return std::is_same_v<T, float> ? Storage::floats : Storage::doubles;
+    }
 
     void load(std::int64_t row, Query& query) const override {
         query.values.resize(static_cast<std::size_t>(width_));
@@ -138,23 +225,38 @@ public:
 
     void distances(const Query& query, const std::int32_t* rows, std::int64_t count,
                    double* result) const override {
-        std::int64_t done = 0;
-        for (; done + 4 <= count; done += 4) {
-            const T* from[4];
-            for (int i = 0; i < 4; ++i) from[i] = at(rows[done + i]);
-            four(query.values.data(), from, rows + done, result + done);
-        }
-        for (; done < count; ++done) {
-            const T* from[4];
-            std::int32_t same[4];
-            double four_results[4];
-            for (int i = 0; i < 4; ++i) from[i] = at(same[i] = rows[done]);
-            four(query.values.data(), from, same, four_results);
-            result[done] = four_results[0];
+        // Rows that are multiples of a page apart compete for the same few places in the cache,
+        // where the next ones would displace those in use.
+        const std::int64_t ahead = stride_ * std::int64_t{sizeof(T)} % 4096 == 0 ? 0 : AT_ONCE;
+        for (std::int64_t done = 0; done < count; done += AT_ONCE) {
+            const T *from[AT_ONCE], *next[AT_ONCE];
+            std::int32_t some[AT_ONCE];
+            for (int i = 0; i < AT_ONCE; ++i) {  // the last row is repeated
+                some[i] = rows[std::min(done + i, count - 1)];
+                from[i] = at(some[i]);
+                next[i] = at(rows[std::min(done + ahead + i, count - 1)]);
+            }
+            if (done + AT_ONCE <= count) {
+                several(query.values.data(), from, next, some, result + done);
+            } else {
+                double sums[AT_ONCE];
+                several(query.values.data(), from, next, some, sums);
+                std::copy(sums, sums + (count - done), result + done);
+            }
         }
         for (std::int64_t i = 0; i < count; ++i)
             result[i] = metric_ == Metric::cosine ? finished_cosine(result[i], query, rows[i])
                                                   : finished(result[i]);
+    }
+
+    bool rough(const Rows& queries, const Pair* pairs, std::int64_t count,
+               double* result) const override {
+        if (metric_ == Metric::manhattan || queries.sparse()) return false;
+        if (queries.storage() == Storage::floats)
+            rough_from(static_cast<const DenseRows<float>&>(queries), pairs, count, result);
+        else
+            rough_from(static_cast<const DenseRows<double>&>(queries), pairs, count, result);
+        return true;
     }
 
     bool shares(const Query& query, std::int64_t row) const override {
@@ -168,53 +270,105 @@ public:
         const bool squared = metric_ == Metric::sqeuclidean;
         if constexpr (std::is_same_v<T, float>) {
             if (!squared && metric_ != Metric::euclidean) return;
-            const auto rough = has_avx2() ? rough_square_avx2 : rough_square_baseline;
             const double slack = 2 * static_cast<double>(width_ + 4) / (1 << 24);
             // Subnormal terms are rounded to a multiple of the smallest float.
             const double tiny = static_cast<double>(width_) * std::numeric_limits<float>::min();
             const double far = (squared ? limit : limit * limit) * (1 + slack) + tiny;
             std::size_t kept = 0;
-            for (std::size_t i = 0; i < rows.size(); ++i) {
-                if (i + AHEAD < rows.size()) prefetch(at(rows[i + AHEAD]));
-                const float sum = rough(at(row), at(rows[i]), width_);
-                rows[kept] = rows[i];
+            const auto keep = [&](std::int64_t i, float sum) {
+                rows[kept] = rows[static_cast<std::size_t>(i)];
                 kept += !(std::isfinite(sum) && static_cast<double>(sum) > far);
-            }
+            };
+            rough_squares([&](std::int64_t) { return at(row); },
+                          [&](std::int64_t i) { return at(rows[static_cast<std::size_t>(i)]); },
+                          static_cast<std::int64_t>(rows.size()), keep);
             rows.resize(kept);
         }
     }
 
 private:
-    static constexpr std::size_t AHEAD = 4;  // rows prefetched ahead
+    static constexpr int AHEAD = 8;    // pairs whose rows are prefetched
+    static constexpr int AT_ONCE = 8;  // rows whose distances are computed together
+
+    template <class>
+    friend class DenseRows;
+
+    template <class Other>
+    void rough_from(const DenseRows<Other>& queries, const Pair* pairs, std::int64_t count,
+                    double* result) const {
+        if constexpr (std::is_same_v<T, float> && std::is_same_v<Other, float>)
+            if (metric_ != Metric::cosine) {
+                rough_squares([&](std::int64_t i) { return queries.at(pairs[i].query); },
+                              [&](std::int64_t i) { return at(pairs[i].row); }, count,
+                              [result](std::int64_t i, float sum) { result[i] = sum; });
+                return;
+            }
+        const auto sum = has_avx2() ? rough_sum_avx2<Other, T> : rough_sum_baseline<Other, T>;
+        const bool cosine = metric_ == Metric::cosine;
+        for (std::int64_t i = 0; i < count; ++i) {
+            if (i + ROUGH_PAIRS < count) prefetch(at(pairs[i + ROUGH_PAIRS].row));
+            const auto [query, row] = pairs[i];
+            const Unit mine = cosine ? queries.unit(query) : Unit();
+            const Unit unit = cosine ? this->unit(row) : Unit();
+            result[i] = sum(queries.at(query), mine.factor(), at(row), unit.factor(), width_);
+            if (cosine) result[i] = mine.empty || unit.empty ? 1 : result[i] / 2;
+        }
+    }
+
+    // Calls use(i, sum) for the squared distance of each query_at(i) and row_at(i).
+    template <class QueryAt, class RowAt, class Use>
+    void rough_squares(QueryAt query_at, RowAt row_at, std::int64_t count, Use use) const {
+        const RoughSquares squares = rough_squares_variant();
+        for (std::int64_t done = 0; done < count; done += ROUGH_PAIRS) {
+            const float *queries[ROUGH_PAIRS], *rows[ROUGH_PAIRS];
+            for (int i = 0; i < ROUGH_PAIRS; ++i) {
+                const std::int64_t place = std::min(done + i, count - 1);
+                queries[i] = query_at(place);
+                rows[i] = row_at(place);
+                const std::int64_t soon = std::min(done + AHEAD + i, count - 1);
+                prefetch_lines(query_at(soon));
+                prefetch_lines(row_at(soon));
+            }
+            const auto these = static_cast<int>(std::min<std::int64_t>(ROUGH_PAIRS, count - done));
+            float sums[ROUGH_PAIRS];
+            squares(queries, rows, these, width_, sums);
+            for (int i = 0; i < these; ++i) use(done + i, sums[i]);
+        }
+    }
+
+    // Prefetches the start of a row; the processor goes on by itself.
+    void prefetch_lines(const float* row) const {
+        prefetch(row);
+        prefetch(row + std::min<std::int64_t>(16, width_ - 1));
+    }
 
     const T* at(std::int64_t row) const { return values_.data() + row * stride_; }
 
-    // Sums of four rows at once: their additions are independent of each other.
-    void four(const double* query, const T* const from[4], const std::int32_t rows[4],
-              double sums[4]) const {
-        Unit units[4];
-        if (metric_ == Metric::cosine)
-            for (int i = 0; i < 4; ++i) units[i] = unit(rows[i]);
+    // Sums of several rows at once: their additions are independent of each other. The rows that
+    // are next may be prefetched.
+    void several(const double* query, const T* const from[AT_ONCE], const T* const next[AT_ONCE],
+                 const std::int32_t rows[AT_ONCE], double sums[AT_ONCE]) const {
 #ifdef NL_X86
-        if (has_avx2()) return four_avx2(query, from, units, sums);
+        if (has_avx2()) return several_avx2(query, from, next, rows, sums);
 #endif
-        if (metric_ == Metric::manhattan)
-            sum<Magnitudes>(query, from, 0, sums, [](double value, int) { return value; });
-        else if (metric_ == Metric::cosine)
-            sum<Squares>(query, from, 0, sums,
+        if (metric_ == Metric::cosine) {
+            Unit units[AT_ONCE];
+            for (int i = 0; i < AT_ONCE; ++i) units[i] = unit(rows[i]);
+            sum<Squares>(query, from, sums,
                          [&units](double value, int i) { return units[i].of(value); });
+        } else if (metric_ == Metric::manhattan)
+            sum<Magnitudes>(query, from, sums, [](double value, int) { return value; });
         else
-            sum<Squares>(query, from, 0, sums, [](double value, int) { return value; });
+            sum<Squares>(query, from, sums, [](double value, int) { return value; });
     }
 
     template <class Term, class Scale>
-    void sum(const double* query, const T* const from[4], std::int64_t first, double sums[4],
+    void sum(const double* query, const T* const from[AT_ONCE], double sums[AT_ONCE],
              Scale scale) const {
-        double s[4] = {};
-        if (first > 0) std::copy(sums, sums + 4, s);
-        for (std::int64_t f = first; f < width_; ++f)
-            for (int i = 0; i < 4; ++i) s[i] += Term::term(query[f] - scale(from[i][f], i));
-        std::copy(s, s + 4, sums);
+        double s[AT_ONCE] = {};
+        for (std::int64_t f = 0; f < width_; ++f)
+            for (int i = 0; i < AT_ONCE; ++i) s[i] += Term::term(query[f] - scale(from[i][f], i));
+        std::copy(s, s + AT_ONCE, sums);
     }
 
 #ifdef NL_X86
@@ -223,43 +377,56 @@ private:
         return _mm256_cvtps_pd(_mm_loadu_ps(from));
     }
 
-    NL_TARGET_AVX2 void four_avx2(const double* query, const T* const from[4], const Unit units[4],
-                                  double sums[4]) const {
+    // Two registers of four rows each: an addition waits for the one before, and the other register
+    // has its turn meanwhile. AVX-512, tried on Zen 4 only, was no faster.
+    NL_TARGET_AVX2 void several_avx2(const double* query, const T* const from[AT_ONCE],
+                                     const T* const next[AT_ONCE], const std::int32_t rows[AT_ONCE],
+                                     double sums[AT_ONCE]) const {
+        constexpr int HALVES = AT_ONCE / 4;
+        constexpr std::int64_t LINE = 64 / sizeof(T);  // of the cache
         const bool absolute = metric_ == Metric::manhattan, scaled = metric_ == Metric::cosine;
         const __m256d no_sign = _mm256_castsi256_pd(_mm256_set1_epi64x(0x7fffffffffffffff));
-        const __m256d first =
-            _mm256_setr_pd(units[0].first, units[1].first, units[2].first, units[3].first);
-        const __m256d second =
-            _mm256_setr_pd(units[0].second, units[1].second, units[2].second, units[3].second);
-        const __m256d length =
-            _mm256_setr_pd(units[0].length, units[1].length, units[2].length, units[3].length);
-        __m256d total = _mm256_setzero_pd();
+        __m256d total[HALVES] = {}, first[HALVES] = {}, second[HALVES] = {}, length[HALVES] = {};
+        for (int half = 0; scaled && half < HALVES; ++half) {
+            const std::int32_t* some = rows + 4 * half;
+            const Unit a = unit(some[0]), b = unit(some[1]), c = unit(some[2]), d = unit(some[3]);
+            first[half] = _mm256_setr_pd(a.first, b.first, c.first, d.first);
+            second[half] = _mm256_setr_pd(a.second, b.second, c.second, d.second);
+            length[half] = _mm256_setr_pd(a.length, b.length, c.length, d.length);
+        }
+        const auto add = [&](int half, double mine, __m256d theirs) NL_TARGET_AVX2 {
+            if (scaled)
+                theirs = _mm256_div_pd(
+                    _mm256_mul_pd(_mm256_mul_pd(theirs, first[half]), second[half]), length[half]);
+            const __m256d apart = _mm256_sub_pd(_mm256_set1_pd(mine), theirs);
+            total[half] = _mm256_add_pd(total[half], absolute ? _mm256_and_pd(apart, no_sign)
+                                                              : _mm256_mul_pd(apart, apart));
+        };
         std::int64_t f = 0;
         for (; f + 4 <= width_; f += 4) {
-            const __m256d a = load4(from[0] + f), b = load4(from[1] + f);
-            const __m256d c = load4(from[2] + f), d = load4(from[3] + f);
-            const __m256d ab_even = _mm256_unpacklo_pd(a, b), ab_odd = _mm256_unpackhi_pd(a, b);
-            const __m256d cd_even = _mm256_unpacklo_pd(c, d), cd_odd = _mm256_unpackhi_pd(c, d);
-            __m256d feature[4] = {_mm256_permute2f128_pd(ab_even, cd_even, 0x20),
-                                  _mm256_permute2f128_pd(ab_odd, cd_odd, 0x20),
-                                  _mm256_permute2f128_pd(ab_even, cd_even, 0x31),
-                                  _mm256_permute2f128_pd(ab_odd, cd_odd, 0x31)};
-            for (int i = 0; i < 4; ++i) {
-                if (scaled)
-                    feature[i] = _mm256_div_pd(
-                        _mm256_mul_pd(_mm256_mul_pd(feature[i], first), second), length);
-                const __m256d apart = _mm256_sub_pd(_mm256_set1_pd(query[f + i]), feature[i]);
-                total = _mm256_add_pd(
-                    total, absolute ? _mm256_and_pd(apart, no_sign) : _mm256_mul_pd(apart, apart));
+            if (f % LINE == 0)
+                for (int i = 0; i < AT_ONCE; ++i) prefetch(next[i] + f);
+            __m256d feature[HALVES][4];
+            for (int half = 0; half < HALVES; ++half) {
+                const T* const* four = from + 4 * half;
+                const __m256d a = load4(four[0] + f), b = load4(four[1] + f);
+                const __m256d c = load4(four[2] + f), d = load4(four[3] + f);
+                const __m256d ab_even = _mm256_unpacklo_pd(a, b), ab_odd = _mm256_unpackhi_pd(a, b);
+                const __m256d cd_even = _mm256_unpacklo_pd(c, d), cd_odd = _mm256_unpackhi_pd(c, d);
+                feature[half][0] = _mm256_permute2f128_pd(ab_even, cd_even, 0x20);
+                feature[half][1] = _mm256_permute2f128_pd(ab_odd, cd_odd, 0x20);
+                feature[half][2] = _mm256_permute2f128_pd(ab_even, cd_even, 0x31);
+                feature[half][3] = _mm256_permute2f128_pd(ab_odd, cd_odd, 0x31);
             }
+            for (int i = 0; i < 4; ++i)
+                for (int half = 0; half < HALVES; ++half) add(half, query[f + i], feature[half][i]);
         }
-        _mm256_storeu_pd(sums, total);
         for (; f < width_; ++f)
-            for (int i = 0; i < 4; ++i) {
-                const double value = scaled ? units[i].of(from[i][f]) : double(from[i][f]);
-                const double apart = query[f] - value;
-                sums[i] += absolute ? std::fabs(apart) : apart * apart;
+            for (int half = 0; half < HALVES; ++half) {
+                const T* const* four = from + 4 * half;
+                add(half, query[f], _mm256_setr_pd(four[0][f], four[1][f], four[2][f], four[3][f]));
             }
+        for (int half = 0; half < HALVES; ++half) _mm256_storeu_pd(sums + 4 * half, total[half]);
     }
 #endif
 
@@ -281,7 +448,7 @@ public:
         set_lengths(std::move(exponents), std::move(lengths));
     }
 
-    bool sparse() const override { return true; }
+    Storage storage() const override { return Storage::sparse; }
 
     void load(std::int64_t row, Query& query) const override {
         const std::int64_t begin = starts_.data()[row], end = starts_.data()[row + 1];

@@ -21,6 +21,11 @@ struct Query {
     bool empty = false;                 // only zeros; used by cosine
 };
 
+// A query and a row.
+struct Pair {
+    std::int32_t query, row;
+};
+
 // Checks that CSR rows are within their arrays and their width.
 void check_csr(const Vector<const std::int64_t>& starts, const Vector<const std::int32_t>& columns,
                std::size_t values, std::int64_t width);
@@ -32,11 +37,21 @@ public:
     Metric metric() const { return metric_; }
     std::int64_t size() const { return size_; }
     std::int64_t width() const { return width_; }
-    virtual bool sparse() const = 0;
+    enum class Storage { floats, doubles, sparse };
+    virtual Storage storage() const = 0;
+    bool sparse() const { return storage() == Storage::sparse; }
 
     virtual void load(std::int64_t row, Query& query) const = 0;
     virtual void distances(const Query& query, const std::int32_t* rows, std::int64_t count,
                            double* result) const = 0;
+
+    // Distances of pairs of a query and a row, squared for euclidean, whose terms are added in any
+    // order, which is faster. They differ from the canonical ones by at most `rough_share` of
+    // themselves and `rough_tiny`. False if there is no faster way.
+    virtual bool rough(const Rows& queries, const Pair* pairs, std::int64_t count,
+                       double* result) const;
+    double rough_share() const { return rough_share_; }
+    double rough_tiny() const { return rough_tiny_; }
 
     // Whether a row and a query have a feature in common: for cosine, by their unit rows.
     virtual bool shares(const Query& query, std::int64_t row) const = 0;
@@ -58,8 +73,10 @@ protected:
         bool empty = false;
 
         double of(double value) const { return value * first * second / length; }
+        double factor() const { return first / length * second; }  // the same but for rounding
     };
     Unit unit(std::int64_t row) const;
+    bool is_empty(std::int64_t row) const { return !(lengths_.data()[row] > 0); }
     void to_unit(std::int64_t row, Query& query) const;  // for cosine only
 
     double finished(double sum) const;
@@ -70,6 +87,7 @@ protected:
 
     Metric metric_;
     std::int64_t size_, width_;
+    double rough_share_, rough_tiny_;
 
 private:
     Vector<const std::int32_t> exponents_;

@@ -10,6 +10,7 @@ NB_MODULE(_core, module) {
     module.attr("COMPILER") = compiler().c_str();
     module.def("instruction_set", &instruction_set);
     bind_all_pairs(module);
+    bind_byte_bounds(module);
     bind_count_changes(module);
     bind_counts(module);
     bind_distances(module);

@@ -8,7 +8,11 @@
 // decide which k stay. So no row is ever lost, and lists stay short. A query that would measure
 // many rows that bounds in double could separate is given up: the caller searches it again with
 // such bounds.
+//
+// Bounds from bytes are loose (`refined`): what they leave open gets a better bound at once, while
+// both rows are in a cache, from a distance that may be off by rounding errors only.
 #include "bindings.h"
+#include "byte_bounds.h"
 #include "cpu.h"
 #include "distances.h"
 #include "filter.h"
@@ -17,6 +21,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -32,7 +37,11 @@ namespace {
 
 constexpr float infinite = std::numeric_limits<float>::infinity();
 constexpr float APART = 8;  // twice the largest limit: no distance of unit rows exceeds 2
-constexpr double BETTER = 1.0 / (1 << 28);  // errors of bounds in double relative to float
+constexpr double MOST_SHARE = 1.0 / 64;       // of a rough distance that may be wrong
+constexpr double ROUNDING = 1.0 / (1 << 22);  // covers rounding to float, twice
+constexpr float TINY = 1e-37f;                // covers underflow to zero
+constexpr float LARGEST_REFINED = 1e37f;      // no distance is so large on the scale of the bounds
+constexpr double BETTER = 1.0 / (1 << 28);    // errors of bounds in double relative to float
 
 NL_INLINE std::int64_t count_within(const float* values, std::int64_t size, float limit) {
     std::int32_t count = 0;
@@ -91,6 +100,47 @@ float limit_of(const float* values, std::int64_t size, std::int64_t k) {
     return has_avx2() ? close_in_avx2(values, size, k) : close_in_baseline(values, size, k);
 }
 
+NL_INLINE void count_smaller(const double* values, std::int64_t size, std::int32_t* ranks) {
+    for (std::int64_t i = 0; i < size; ++i) {
+        const double value = values[i];
+        std::int64_t smaller = 0;
+        for (std::int64_t j = 0; j < size; ++j) smaller += values[j] < value;
+        ranks[i] = static_cast<std::int32_t>(smaller);
+    }
+}
+
+void ranks_baseline(const double* values, std::int64_t size, std::int32_t* ranks) {
+    count_smaller(values, size, ranks);
+}
+
+NL_TARGET_AVX2 void ranks_avx2(const double* values, std::int64_t size, std::int32_t* ranks) {
+    count_smaller(values, size, ranks);
+}
+
+#ifdef NL_VNNI
+NL_TARGET_VNNI void ranks_avx512(const double* values, std::int64_t size, std::int32_t* ranks) {
+    count_smaller(values, size, ranks);
+}
+#endif
+
+// Writes how many of the values are smaller than each.
+void ranks_of(const double* values, std::int64_t size, std::int32_t* ranks) {
+#ifdef NL_VNNI
+    if (has_vnni()) return ranks_avx512(values, size, ranks);
+#endif
+    has_avx2() ? ranks_avx2(values, size, ranks) : ranks_baseline(values, size, ranks);
+}
+
+// Writes a limit for each row of a block, within which are at least k of its values and, usually,
+// hardly more.
+void row_limits(Matrix<const float> block, std::int64_t k, Vector<float> limits) {
+    const auto width = static_cast<std::int64_t>(block.shape(1));
+    require(limits.shape(0) == block.shape(0), "limits must have one entry per row of block");
+    require(0 < k && k <= width, "k must be from 1 to the number of columns of block");
+    for (std::size_t i = 0; i < block.shape(0); ++i)
+        limits.data()[i] = limit_of(block.data() + static_cast<std::int64_t>(i) * width, width, k);
+}
+
 // A measured row: ordered by distance, ties by name.
 struct Measured {
     double distance;
@@ -118,11 +168,12 @@ public:
     // query and a base row share no feature, and so are at distance 1 exactly: they are never
     // listed, and `finish` adds those that are needed. With `limits`, upper bounds on the distances
     // that each query asks for, it may find fewer than k; a limit of -infinity asks for nothing.
+    // `refined`: see above.
     Shortlist(const Rows& queries, const Rows& base, std::int64_t k, std::int64_t room,
               Vector<const float> query_errors, Vector<const float> base_errors, double scale,
               std::int64_t itself, std::vector<std::int64_t> starts,
               Vector<const std::int32_t> names, float relative, bool apart,
-              std::optional<Vector<const float>> limits)
+              std::optional<Vector<const float>> limits, bool refined)
         : queries_(queries),
           base_(base),
           n_(queries.size()),
@@ -136,7 +187,11 @@ public:
           names_(std::move(names)),
           relative_(relative),
           apart_(apart),
-          limited_(limits.has_value()) {
+          limited_(limits.has_value()),
+          refined_(refined && base.rough_share() <= MOST_SHARE),
+          most_in_vain_((refined_ ? 4 : 1) * (4 * room + base.size() / 32)),
+          upper_tiny_(2 * base.rough_tiny() * scale + 4 * double{TINY}),
+          upper_share_(1 + 4 * base.rough_share() + 4 * ROUNDING) {
         require(!limited_ || (!apart && limits->shape(0) == static_cast<std::size_t>(n_)),
                 "limits must have one entry per query, and need apart = false");
         require(!apart || (base.sparse() && base.metric() == Metric::cosine),
@@ -178,15 +233,8 @@ public:
     void offer(Matrix<const float> block, std::int64_t query, std::int64_t row, bool both) {
         const auto height = static_cast<std::int64_t>(block.shape(0));
         const auto width = static_cast<std::int64_t>(block.shape(1));
-        require(0 <= query && height <= n_ && query <= n_ - height && 0 <= row &&
-                    width <= base_.size() && row <= base_.size() - width &&
-                    (!both || (itself_ == 0 && n_ == base_.size())),
-                "block must be within the queries and the base rows");
+        const auto [a, b] = stripes_of(height, width, query, row, both);
         if (height == 0 || width == 0) return;
-        const std::int64_t a = stripe_of(query), b = both ? stripe_of(row) : -1;
-        require(a == stripe_of(query + height - 1), "block must be within a stripe of queries");
-        require(!both || (a != b && b == stripe_of(row + width - 1)),
-                "block must be within two different stripes if both is true");
         Work work;
         if (both) {
             std::scoped_lock guard(locks_[a], locks_[b]);
@@ -203,19 +251,55 @@ public:
     void offer_to(Matrix<const float> block, Vector<const std::int32_t> chosen, std::int64_t row) {
         const auto height = static_cast<std::int64_t>(block.shape(0));
         const auto width = static_cast<std::int64_t>(block.shape(1));
-        require(
-            0 <= row && width <= base_.size() && row <= base_.size() - width && starts_.size() == 1,
-            "block must be within the base rows, and starts must have one stripe");
-        require(chosen.shape(0) == block.shape(0), "chosen must have one entry per row of block");
-        for (std::int64_t i = 0; i < height; ++i)
-            require(0 <= chosen.data()[i] && chosen.data()[i] < n_,
-                    "chosen must contain query numbers");
+        check_chosen(height, width, chosen, row);
         if (height == 0 || width == 0) return;
         Work work;
         std::scoped_lock guard(locks_[0]);
         const Queries queries{0, chosen.data()};
         start(block.data(), height, width, queries, row);
         take_near<false>(block.data(), height, width, queries, row, work);
+    }
+
+    // As `offer`, computing the bounds of a block from bytes.
+    void offer_bytes(const ByteQueries& rows, const ByteRows& base, std::int64_t query,
+                     std::int64_t row, bool both) {
+        check_bytes(rows, base);
+        const auto [a, b] = stripes_of(rows.size, base.size(), query, row, both);
+        if (rows.size == 0 || base.size() == 0) return;
+        Work work;
+        if (both)
+            take_near_bytes<true>(rows, base, {}, rows.size, {query}, row, {a, b}, work);
+        else
+            take_near_bytes<false>(rows, base, {}, rows.size, {query}, row, {a, a}, work);
+    }
+
+    // As `offer_to`, computing the bounds of the chosen ones of all queries from bytes.
+    void offer_bytes_to(const ByteQueries& rows, const ByteRows& base,
+                        Vector<const std::int32_t> chosen, std::int64_t row) {
+        const auto height = static_cast<std::int64_t>(chosen.shape(0));
+        check_bytes(rows, base);
+        require(rows.size == n_, "rows must be all queries");
+        check_chosen(height, base.size(), chosen, row);
+        if (height == 0 || base.size() == 0) return;
+        const std::scoped_lock guard(work_lock_);
+        const Queries queries{0, chosen.data()};
+        take_near_bytes<false>(rows, base, queries, height, queries, row, {0, 0}, work_);
+    }
+
+    // Compares a single query with some parts of the base rows, which start at `rows`. What a call
+    // takes counts if the parts are small.
+    void offer_bytes_one(const ByteQueries& query, const std::vector<const ByteRows*>& parts,
+                         const std::vector<std::int64_t>& rows) {
+        require(n_ == 1 && query.size == 1, "query must be the only one");
+        require(parts.size() == rows.size(), "rows must have one entry per part");
+        const std::scoped_lock guard(work_lock_);
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            require(parts[i], "parts must not contain None");
+            check_bytes(query, *parts[i]);
+            (void)stripes_of(1, parts[i]->size(), 0, rows[i], false);
+            if (parts[i]->size() > 0)
+                take_near_bytes<false>(query, *parts[i], {}, 1, {}, rows[i], {0, 0}, work_);
+        }
     }
 
     // Writes the k nearest of some queries: rows and canonical distances, ties by row. If limits
@@ -239,6 +323,7 @@ public:
             }
             measure(query + i, work);
             auto& found = work.found;
+            if (write_ranked(work, rows.data() + i * k_, distances.data() + i * k_)) continue;
             if (apart_) add_those_apart(query + i, work);
             if (static_cast<std::int64_t>(found.size()) > k_)
                 std::nth_element(found.begin(), found.begin() + k_ - 1, found.end());
@@ -271,10 +356,49 @@ private:
     // Temporaries, reused from one list to the next.
     struct Work {
         std::vector<float> upper;
-        std::vector<double> distances;
+        std::vector<double> distances, rough;
         std::vector<Measured> found;
         Query query;
+        std::vector<float> block, limits, bounds;
+        std::vector<std::uint64_t> within;
+        std::vector<Pair> waiting;
     };
+
+    // The stripes of the queries and, with `both`, of the base rows of a block, which it may not
+    // exceed.
+    std::pair<std::int64_t, std::int64_t> stripes_of(std::int64_t height, std::int64_t width,
+                                                     std::int64_t query, std::int64_t row,
+                                                     bool both) const {
+        require(0 <= query && height <= n_ && query <= n_ - height && 0 <= row &&
+                    width <= base_.size() && row <= base_.size() - width &&
+                    (!both || (itself_ == 0 && n_ == base_.size())),
+                "block must be within the queries and the base rows");
+        if (height == 0 || width == 0) return {0, 0};
+        const std::int64_t a = stripe_of(query), b = both ? stripe_of(row) : -1;
+        require(a == stripe_of(query + height - 1), "block must be within a stripe of queries");
+        require(!both || (a != b && b == stripe_of(row + width - 1)),
+                "block must be within two different stripes if both is true");
+        return {a, b};
+    }
+
+    void check_bytes(const ByteQueries& rows, const ByteRows& base) const {
+        const std::int64_t groups = (base_.width() + GROUP_BYTES - 1) / GROUP_BYTES;
+        require(rows.groups == groups && base.groups() == groups,
+                "rows and base must have the width of the rows searched");
+        require(refined_, "bytes need refined = true");
+    }
+
+    void check_chosen(std::int64_t height, std::int64_t width,
+                      const Vector<const std::int32_t>& chosen, std::int64_t row) const {
+        require(
+            0 <= row && width <= base_.size() && row <= base_.size() - width && starts_.size() == 1,
+            "block must be within the base rows, and starts must have one stripe");
+        require(chosen.shape(0) == static_cast<std::size_t>(height),
+                "chosen must have one entry per row of block");
+        for (std::int64_t i = 0; i < height; ++i)
+            require(0 <= chosen.data()[i] && chosen.data()[i] < n_,
+                    "chosen must contain query numbers");
+    }
 
     // Queries without any rows yet get their first limit from the whole block, so that rows are
     // rarely listed only to be dropped later.
@@ -308,8 +432,151 @@ private:
             });
     }
 
+    // Bounds are compared with the limits as soon as they are computed, and never written. What is
+    // within a limit waits until some panels are done, since branches would interrupt the products.
+    // Query i of the block is the query from[i] of the rows. The stripes are locked only while
+    // their limits and lists are used: meanwhile others may lower a limit, which is checked again.
+    template <bool both>
+    void take_near_bytes(const ByteQueries& rows, const ByteRows& base, Queries from,
+                         std::int64_t height, Queries queries, std::int64_t row,
+                         std::pair<std::int64_t, std::int64_t> stripes, Work& work) {
+        const auto locked = [&](auto use) {
+            if constexpr (both) {
+                const std::scoped_lock guard(locks_[stripes.first], locks_[stripes.second]);
+                use();
+            } else {
+                const std::scoped_lock guard(locks_[stripes.first]);
+                use();
+            }
+        };
+        if constexpr (!both)
+            locked([&] { start_bytes(rows, base, from, height, queries, row, work); });
+        constexpr std::int64_t PANELS = 4;
+        work.limits.resize(static_cast<std::size_t>(height + TILE_ROWS));
+        work.within.resize(static_cast<std::size_t>(height + TILE_ROWS) * PANELS);
+        std::array<float, PANELS * PANEL_ROWS> columns;
+        for (std::int64_t first = 0; first < base.size(); first += PANELS * PANEL_ROWS) {
+            const std::int64_t width = std::min(PANELS * PANEL_ROWS, base.size() - first);
+            const std::int64_t panels = (width + PANEL_ROWS - 1) / PANEL_ROWS;
+            columns.fill(-infinite);
+            locked([&] {
+                for (std::int64_t i = 0; i < height; ++i) work.limits[i] = limits_[queries[i]];
+                if constexpr (both)
+                    std::copy_n(limits_.data() + row + first, width, columns.data());
+            });
+            for (std::int64_t i = 0; i < height; i += TILE_ROWS) {
+                const ByteTile tile =
+                    rows.tile(i, height, [from](std::int64_t place) { return from[place]; });
+                for (std::int64_t panel = 0; panel < panels; ++panel) {
+                    std::array<std::uint64_t, TILE_ROWS> within;
+                    tile_within(tile, base.panel(first / PANEL_ROWS + panel), &work.limits[i],
+                                &columns[panel * PANEL_ROWS], within.data());
+                    for (std::int64_t place = 0; place < TILE_ROWS; ++place)
+                        work.within[(i + place) * PANELS + panel] = within[place];
+                }
+            }
+            // Beyond the last row there is only what fills up its panel.
+            const std::uint64_t real = ~std::uint64_t{0} >> (panels * PANEL_ROWS - width);
+            for (std::int64_t i = 0; i < height; ++i)
+                for (std::int64_t panel = 0; panel < panels; ++panel) {
+                    std::uint64_t left = work.within[i * PANELS + panel];
+                    if (panel == panels - 1) left &= real;
+                    for (; left; left &= left - 1)
+                        wait(queries[i], row + first + panel * PANEL_ROWS + lowest_bit(left), work);
+                }
+            bound_waiting(work);
+            locked([&] { list_waiting<both>(work); });
+        }
+    }
+
+    // Queries without any rows yet get their first limit; see `start`.
+    void start_bytes(const ByteQueries& rows, const ByteRows& base, Queries from,
+                     std::int64_t height, Queries queries, std::int64_t row, Work& work) {
+        constexpr std::int64_t STEP = 16 * TILE_ROWS;  // whose bounds stay in a cache
+        const std::int64_t width = base.size();
+        if (width < 2 * (k_ + 1)) return;
+        work.block.resize(static_cast<std::size_t>(STEP * width));
+        for (std::int64_t first = 0; first < height; first += STEP) {
+            const Queries part{queries.first + first,
+                               queries.chosen ? queries.chosen + first : nullptr};
+            const std::int64_t count = std::min(STEP, height - first);
+            bool any_new = false;
+            for (std::int64_t i = 0; i < count; ++i)
+                any_new = any_new || limits_[part[i]] == most();
+            if (!any_new) continue;
+            byte_block(
+                rows, count, [&](std::int64_t i) { return from[first + i]; }, base,
+                work.block.data());
+            start(work.block.data(), count, width, part, row);
+        }
+    }
+
+    void wait(std::int64_t query, std::int64_t row, Work& work) const {
+        if (is_itself(query, row)) return;
+        work.waiting.push_back({static_cast<std::int32_t>(query), static_cast<std::int32_t>(row)});
+    }
+
+    // Bounds the distances of the waiting pairs again.
+    void bound_waiting(Work& work) const {
+        const std::size_t count = work.waiting.size();
+        work.rough.resize(count);
+        work.bounds.resize(count);
+        require(base_.rough(queries_, work.waiting.data(), static_cast<std::int64_t>(count),
+                            work.rough.data()),
+                "bytes need dense rows");
+        for (std::size_t i = 0; i < count; ++i) work.bounds[i] = refined(work.rough[i]);
+    }
+
+    // Lists the waiting pairs that are still within a limit.
+    template <bool both>
+    void list_waiting(Work& work) {
+        const auto& pairs = work.waiting;
+        const std::size_t count = pairs.size();
+        for (std::size_t i = 0; i < count;) {
+            const std::int64_t query = pairs[i].query;
+            std::size_t stop = i + 1;
+            while (stop < count && pairs[stop].query == query) ++stop;
+            if (stop < count) prefetch_end(pairs[stop].query);
+            in_vain_[query] += static_cast<std::int64_t>(stop - i);
+            if constexpr (both) {
+                for (std::size_t j = i; j < stop; ++j) prefetch_end(pairs[j].row);
+                for (std::size_t j = i; j < stop; ++j)
+                    push(pairs[j].row, query, work.bounds[j], work);
+            }
+            push_all(query, pairs.data() + i, work.bounds.data() + i, stop - i, work);
+            if (in_vain_[query] > most_in_vain_) give_up(query);
+            i = stop;
+        }
+        work.waiting.clear();
+    }
+
+    // Lists the rows of some pairs of a query, without a branch as long as there is room for all.
+    void push_all(std::int64_t query, const Pair* pairs, const float* bounds, std::size_t count,
+                  Work& work) {
+        if (sizes_[query] + static_cast<std::int64_t>(count) > room_) {
+            for (std::size_t i = 0; i < count; ++i) push(query, pairs[i].row, bounds[i], work);
+            return;
+        }
+        std::int64_t place = query * room_ + sizes_[query];
+        const std::int64_t first = place;
+        const float limit = limits_[query];
+        for (std::size_t i = 0; i < count; ++i) {
+            bounds_[place] = bounds[i];
+            rows_[place] = pairs[i].row;
+            place += bounds[i] <= limit;
+        }
+        sizes_[query] += place - first;
+    }
+
+    // Prefetches the place in a list where the next row goes.
+    void prefetch_end(std::int64_t query) const {
+        const std::int64_t place = query * room_ + sizes_[query];
+        prefetch(bounds_.get() + place);
+        prefetch(rows_.get() + place);
+    }
+
     void push(std::int64_t query, std::int64_t row, float bound, Work& work) {
-        if (itself_ >= 0 && row == itself_ + query) return;
+        if (is_itself(query, row) || !(bound <= limits_[query])) return;
         if (sizes_[query] == room_) make_room(query, work);
         if (!(bound <= limits_[query])) return;  // it may just have been lowered
         require(sizes_[query] < room_, "block must not contain a pair of rows twice");
@@ -331,7 +598,8 @@ private:
         work.upper.resize(static_cast<std::size_t>(size));
         const float error = query_errors_.data()[query], *errors = base_errors_.data();
         for (std::int64_t i = 0; i < size; ++i)
-            work.upper[i] = upper(bounds[i], error + errors[rows[i]]);
+            work.upper[i] =
+                refined_ ? upper_refined(bounds[i]) : upper(bounds[i], error + errors[rows[i]]);
         const float limit = std::min(limits_[query], limit_of(work.upper.data(), size, k_));
         limits_[query] = limit;
         std::int64_t kept = 0;
@@ -364,10 +632,32 @@ private:
         // Rounded up, so that equal distances stay within.
         const auto rounded = static_cast<float>(limit * (1 + 1e-6));
         limits_[query] = std::min(limits_[query], rounded + std::numeric_limits<float>::min());
-        if (in_vain_[query] > 4 * room_ + base_.size() / 32) {
-            limits_[query] = -infinite;
-            sizes_[query] = 0;
+        if (in_vain_[query] > most_in_vain_) give_up(query);
+    }
+
+    void give_up(std::int64_t query) {
+        limits_[query] = -infinite;
+        sizes_[query] = 0;
+    }
+
+    // Writes the k nearest of some measured rows if they are few and no two are equally far. Each
+    // is written to its rank, the number of nearer ones: unlike sorting, counting needs no
+    // branches.
+    bool write_ranked(Work& work, std::int32_t* rows, double* distances) const {
+        constexpr std::size_t MOST = 256;
+        const std::size_t size = work.found.size();
+        if (apart_ || size > MOST || size < static_cast<std::size_t>(k_)) return false;
+        std::int32_t ranks[MOST];
+        ranks_of(work.distances.data(), static_cast<std::int64_t>(size), ranks);
+        std::fill(rows, rows + k_, -1);
+        for (std::size_t i = 0; i < size; ++i) {
+            const std::int32_t rank = ranks[i];
+            if (rank >= k_) continue;
+            if (rows[rank] >= 0) return false;
+            rows[rank] = work.found[i].row;
+            distances[rank] = work.distances[i];
         }
+        return std::isfinite(distances[k_ - 1]);
     }
 
     void measure(std::int64_t query, Work& work) {
@@ -399,8 +689,26 @@ private:
                 "a query has been offered too few rows");
     }
 
+    bool is_itself(std::int64_t query, std::int64_t row) const {
+        return itself_ >= 0 && row == itself_ + query;
+    }
+
     // The limit of a query without any rows yet.
     float most() const { return apart_ ? APART / 2 : infinite; }
+
+    // A lower bound from a rough distance. One that has overflowed may be anything: its lower bound
+    // is -LARGEST_REFINED, from which `upper_refined` makes LARGEST_REFINED.
+    float refined(double rough) const {
+        const double bound = (rough * (1 - base_.rough_share()) - base_.rough_tiny()) * scale_;
+        if (!(std::fabs(bound) < LARGEST_REFINED)) return -LARGEST_REFINED;
+        return static_cast<float>(bound - std::fabs(bound) * ROUNDING) - TINY;
+    }
+
+    // No distance with this lower bound is above this.
+    float upper_refined(float bound) const {
+        if (bound == -LARGEST_REFINED) return LARGEST_REFINED;
+        return static_cast<float>((bound + upper_tiny_) * upper_share_) + TINY;
+    }
 
     // No distance with the lower bound `bound` is above this.
     float upper(float bound, float error) const { return (bound + error) * (1 + relative_); }
@@ -427,11 +735,16 @@ private:
     float relative_;
     bool apart_;
     bool limited_;  // whether limits were given
+    bool refined_;
+    std::int64_t most_in_vain_;
+    double upper_tiny_, upper_share_;  // of refined bounds
     std::vector<float> limits_;
     std::vector<std::int64_t> sizes_;
     std::vector<std::int64_t> in_vain_;  // distances computed that better bounds would have saved
     std::unique_ptr<float[]> bounds_;
     std::unique_ptr<std::int32_t[]> rows_;
+    Work work_;  // if there is one stripe
+    std::mutex work_lock_;
     std::vector<std::mutex> locks_;  // one per stripe of queries: for its limits, sizes and lists
 };
 
@@ -439,19 +752,27 @@ private:
 
 void bind_shortlist(nb::module_& module) {
     module.attr("APART") = APART;
+    module.def("row_limits", &row_limits, Released(), "block"_a.noconvert(), "k"_a,
+               "limits"_a.noconvert());
     nb::class_<Shortlist>(module, "Shortlist", "The nearest rows of queries seen so far.")
-        .def(
-            nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
-                     Vector<const float>, double, std::int64_t, std::vector<std::int64_t>,
-                     Vector<const std::int32_t>, float, bool, std::optional<Vector<const float>>>(),
-            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
-            "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a, "itself"_a,
-            "starts"_a, "names"_a.noconvert(), "relative"_a = 0.0f, "apart"_a = false,
-            "limits"_a.noconvert() = nb::none())
+        .def(nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
+                      Vector<const float>, double, std::int64_t, std::vector<std::int64_t>,
+                      Vector<const std::int32_t>, float, bool, std::optional<Vector<const float>>,
+                      bool>(),
+             nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
+             "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a, "itself"_a,
+             "starts"_a, "names"_a.noconvert(), "relative"_a = 0.0f, "apart"_a = false,
+             "limits"_a.noconvert() = nb::none(), "refined"_a = false)
         .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a, "row"_a,
              "both"_a)
         .def("offer_to", &Shortlist::offer_to, Released(), "block"_a.noconvert(),
              "chosen"_a.noconvert(), "row"_a)
+        .def("offer_bytes", &Shortlist::offer_bytes, Released(), "rows"_a, "base"_a, "query"_a,
+             "row"_a, "both"_a)
+        .def("offer_bytes_to", &Shortlist::offer_bytes_to, Released(), "rows"_a, "base"_a,
+             "chosen"_a.noconvert(), "row"_a)
+        .def("offer_bytes_one", &Shortlist::offer_bytes_one, Released(), "query"_a, "parts"_a,
+             "rows"_a)
         .def("given_up", &Shortlist::given_up, Released(), "result"_a.noconvert())
         .def("finish", &Shortlist::finish, Released(), "query"_a, "rows"_a.noconvert(),
              "distances"_a.noconvert());

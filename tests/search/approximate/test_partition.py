@@ -92,7 +92,7 @@ def test_a_common_offset_does_not_merge_the_lists():
 
 @pytest.mark.engines
 def test_near_lists_are_next_to_each_other():
-    X = np.random.default_rng(0).random((3000, 2))
+    X = np.random.default_rng(0).random((12_000, 2))
     centers = divide(X, "euclidean", 0, 1).centers
     steps = np.linalg.norm(np.diff(centers, axis=0), axis=1).mean()
     any_two = np.linalg.norm(centers[:, None] - centers, axis=2).mean()

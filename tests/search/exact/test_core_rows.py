@@ -52,6 +52,19 @@ def test_every_number_type(dtype):
     np.testing.assert_array_equal(graph.distances, distances)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_number_of_rows_and_features(metric, dtype):
+    rng = np.random.default_rng(0)
+    shapes = [(n, 6) for n in range(2, 19)] + [(11, width) for width in (1, 2, 3, 4, 5, 17, 1024)]
+    for n, width in shapes:
+        X = rng.standard_normal((n, width)).astype(dtype)
+        graph = nl.neighbor_graph(X, n - 1, metric=metric)
+        indices, distances = oracles.neighbors(X.astype(float), n - 1, None, metric)
+        np.testing.assert_array_equal(graph.indices, indices)
+        np.testing.assert_array_equal(graph.distances, distances)
+
+
 def test_progress_ends_at_all():
     told = []
     nl.neighbor_graph(np.eye(5), 2, progress=lambda done, n: told.append((done, n)))

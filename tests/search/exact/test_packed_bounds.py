@@ -7,10 +7,12 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from exact_bounds import block_of, climb, closest, exactly, packed
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
+from strategies import examples
 
 from nearlabel.search.exact import packed_bounds
 from nearlabel.search.exact.core_rows import METRICS, core_rows
@@ -19,20 +21,6 @@ from nearlabel.search.exact.packed_bounds import bounds_for
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 
 CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
-
-
-def packed(bounds, X, metric, stripe=None):
-    """Factors and errors of all rows."""
-    chosen = np.arange(X.shape[0], dtype=np.int32)
-    return bounds.pack(X, core_rows(X, metric), chosen, stripe)
-
-
-def exactly(metric, a, b):
-    """The distance of two rows in exact fractions, squared for euclidean."""
-    differences = [Fraction(x) - Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
-    if metric == "manhattan":
-        return sum(map(abs, differences))
-    return sum(difference * difference for difference in differences)
 
 
 numbers = st.one_of(
@@ -56,14 +44,32 @@ def test_bounds_hold(data, X, metric, is_dense):
     base, base_errors = packed(ours, rows, metric)
     asked = queries if rows is X else sparse.csr_array(queries)
     asked, asked_errors = packed(ours, asked, metric)
-    memory = np.empty(len(X) ** 2, np.float32)
-    block = ours.block(ours.as_queries(asked), base, memory)
+    block = block_of(ours, asked, base)
     for i, a in enumerate(queries):
         for j, b in enumerate(X):
             distance = exactly(metric, a, b) * Fraction(ours.scale)
             lower = Fraction(float(block[i, j]))
             error = Fraction(float(asked_errors[i])) + Fraction(float(base_errors[j]))
             assert lower <= distance <= lower + error
+
+
+@examples(30)
+@given(
+    seed=st.integers(0, 2**32),
+    metric=st.sampled_from(["euclidean", "cosine", "manhattan"]),
+    width=st.sampled_from([1, 2, 7, 33, 130]),
+    scale=st.sampled_from([1.0, 1e-137, 1e-30, 1e100]),
+    offset=st.sampled_from([0.0, 1.0, 1e7]),
+)
+def test_hill_climbing_finds_no_bound_that_fails(seed, metric, width, scale, offset):
+    rng = np.random.default_rng(seed)
+    rows = (rng.normal(size=(4, width)) + offset) * scale
+    steps = 400 // width + 10
+    share, queries, base = climb(
+        lambda base: bounds_for(base, metric), rows[:2], rows[2:], metric, rng, steps
+    )
+    assert 0 <= share < 1
+    assert share == closest(bounds_for(base, metric), queries, base, metric)
 
 
 @given(
@@ -77,8 +83,7 @@ def test_bounds_from_another_center_hold_without_the_errors_of_queries(data, X, 
     moved = bounds.centered_at(np.array([X[0] + 1, X.mean(axis=0)]))
     queries = np.vstack([X[:2], X[:2] + far])
     base, errors = packed(moved, X, metric, 1)
-    memory = np.empty(len(queries) * len(X), np.float32)
-    block = moved.block(moved.as_queries(packed(moved, queries, metric, 1)[0]), base, memory)
+    block = block_of(moved, packed(moved, queries, metric, 1)[0], base)
     for i, a in enumerate(queries):
         for j, b in enumerate(X):
             distance = exactly(metric, a, b) * Fraction(moved.scale)

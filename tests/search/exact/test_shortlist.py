@@ -10,6 +10,7 @@ import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from strategies import examples
 
 from nearlabel.search.exact.core_rows import core_rows
@@ -421,3 +422,216 @@ def test_nan_rows_come_last():
                 few.finish(0, rows, distances)
                 order = good[np.argsort(np.abs(X[good, 0]), kind="stable")]
                 np.testing.assert_array_equal(rows[0], order[:k])
+
+
+# Lists that are written by ranks
+
+
+def written(X, query, k, room=None, **changes):
+    """The k nearest rows of one query, which was offered all of them without bounds."""
+    base = dense(X)
+    room = room or len(X)
+    lists = shortlist(base, dense(query), k=k, room=room, query_errors=floats(1) + 9, **changes)
+    lists.offer_to(floats(1, len(X)) - 1, ints(1), 0)
+    rows, distances = ints(1, k), np.zeros((1, k))
+    lists.finish(0, rows, distances)
+    return rows[0], distances[0]
+
+
+@examples(200)
+@given(
+    data=st.data(),
+    n=st.sampled_from([2, 3, 40, 255, 256, 257, 400]),
+    values=st.sampled_from([2, 30, 10**6]),
+    named=st.booleans(),
+)
+def test_ranks_equal_sorting(data, n, values, named):
+    """Ties inside, at and across the k-th place, and more rows than are ranked by counting."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    X = rng.integers(0, values, (n, 1)) * 1.0
+    k = data.draw(st.sampled_from([1, max(1, n // 2), n - 1, n]))
+    names = rng.permutation(n).astype(np.int32) if named else NO_INTS
+    rows, distances = written(X, np.zeros((1, 1)), k, names=names)
+    order = np.lexsort((names if named else np.arange(n), X[:, 0]))[:k]
+    np.testing.assert_array_equal(rows, order)
+    np.testing.assert_array_equal(distances, X[order, 0])
+
+
+@pytest.mark.parametrize("n", [5, 255, 256, 257])
+def test_one_tie_at_each_place(n):
+    for first in {0, 1, n // 2, n - 2}:
+        for k in {1, first + 1, min(first + 2, n), n}:
+            X = np.arange(n)[::-1].astype(np.float64)
+            X[n - 1 - first] = X[n - 2 - first]  # the larger number comes second
+            rows, distances = written(X[:, None], np.zeros((1, 1)), k)
+            order = np.lexsort((np.arange(n), X))[:k]
+            np.testing.assert_array_equal(rows, order)
+            np.testing.assert_array_equal(distances, X[order])
+
+
+@pytest.mark.parametrize("n", [6, 255, 300])
+@pytest.mark.parametrize("infinite", [1, 2, 5])
+def test_infinite_distances_are_refused_only_among_the_nearest(n, infinite):
+    X = np.arange(1.0, n + 1)[:, None]
+    X[:infinite] = 1e200  # its square is beyond float64
+    query = np.zeros((1, 1))
+    rows, distances = written(X, query, n - infinite)
+    np.testing.assert_array_equal(rows, np.arange(infinite, n))
+    np.testing.assert_array_equal(distances, X[infinite:, 0])
+    for k in range(n - infinite + 1, n + 1):
+        with pytest.raises(ValueError, match="float64.*X"):
+            written(X, query, k)
+
+
+def test_limits_leave_fewer_than_k():
+    X = np.arange(30.0)[:, None]
+    lists = shortlist(
+        *(dense(X), dense(np.zeros((3, 1)))),
+        k=5,
+        room=20,
+        limits=np.array([4.0, -np.inf, np.inf], np.float32),
+    )
+    lists.offer_to(np.tile(X.T**2, (3, 1)).astype(np.float32), np.arange(3, dtype=np.int32), 0)
+    rows, distances = ints(3, 5) - 7, np.zeros((3, 5))
+    lists.finish(0, rows, distances)
+    np.testing.assert_array_equal(rows, [[0, 1, 2, -1, -1], [-7] * 5, [0, 1, 2, 3, 4]])
+    np.testing.assert_array_equal(distances[0], [0, 1, 2, np.inf, np.inf])
+    for wrong in (floats(2), floats(4), np.full(3, np.nan, np.float32)):
+        with pytest.raises(ValueError, match="limits"):
+            shortlist(dense(X), dense(np.zeros((3, 1))), limits=wrong)
+
+
+# Bytes
+
+
+def as_bytes(X, metric="euclidean"):
+    """Rows as bytes, and the same as queries."""
+    chosen, errors = np.arange(len(X), dtype=np.int32), floats(len(X))
+    center = np.zeros(X.shape[1])
+    rows = CORE.ByteRows(core_rows(X, metric), chosen, center, 1.0, 0.1, 1e-6, 1e-30, errors)
+    return rows, rows.as_queries(-2.0)
+
+
+def byte_lists(X, queries=None, **changes):
+    """Lists for bytes, with errors that cover any bound."""
+    queries = X if queries is None else queries
+    errors = {"query_errors": floats(len(queries)) + 99, "base_errors": floats(len(X)) + 99}
+    return shortlist(
+        core_rows(X, "euclidean"),
+        core_rows(queries, "euclidean"),
+        **{**errors, "refined": True, **changes},
+    )
+
+
+def test_blocks_of_bytes_outside_the_rows_are_refused():
+    X = np.random.default_rng(0).normal(size=(6, 5))
+    lists = byte_lists(X, starts=[0, 3], itself=0)
+    base, queries = as_bytes(X[:3])
+    for query, row, both in (
+        *((-1, 0, False), (4, 0, False), (0, 4, False), (0, -1, True), (1, 0, False)),
+        *((0, 0, True), (0, 2, True), (0, 2**62, False), (-(2**62), 0, False), (2**62, 0, True)),
+    ):
+        with pytest.raises(ValueError, match="block"):
+            lists.offer_bytes(queries, base, query, row, both)
+    with pytest.raises(ValueError, match="block.*starts"):
+        lists.offer_bytes_to(as_bytes(X)[1], base, ints(3), 0)
+    alone = byte_lists(X, X[:3])
+    with pytest.raises(ValueError, match="block"):  # both sides need rows of one set
+        alone.offer_bytes(queries, base, 0, 3, True)
+    with pytest.raises(ValueError, match="block"):
+        alone.offer_bytes(as_bytes(X)[1], base, 0, 0, False)
+    with pytest.raises(ValueError, match="block"):
+        alone.offer_bytes(queries, as_bytes(np.vstack([X, X]))[0], 0, 0, False)
+
+
+@pytest.mark.parametrize("width", [1, 4, 9, 40])
+def test_bytes_of_another_width_are_refused(width):
+    X = np.random.default_rng(0).normal(size=(6, 5))
+    other = np.random.default_rng(0).normal(size=(6, width))
+    lists, (base, queries) = byte_lists(X), as_bytes(X)
+    for rows, columns in (
+        (as_bytes(other)[1], base),
+        (queries, as_bytes(other)[0]),
+        as_bytes(other)[::-1],
+    ):
+        with pytest.raises(ValueError, match="width"):
+            lists.offer_bytes(rows, columns, 0, 0, False)
+        with pytest.raises(ValueError, match="width"):
+            lists.offer_bytes_to(rows, columns, ints(1), 0)
+
+
+def test_bytes_for_unknown_queries_are_refused():
+    X = np.random.default_rng(0).normal(size=(6, 5))
+    lists, (base, queries) = byte_lists(X), as_bytes(X)
+    for bad in (-1, 6, 2**31 - 1, -(2**31)):
+        with pytest.raises(ValueError, match="chosen"):
+            lists.offer_bytes_to(queries, base, np.array([0, bad, 1], np.int32), 0)
+    for row in (-1, 1, 6, 2**62, -(2**62)):
+        with pytest.raises(ValueError, match="block.*base rows"):
+            lists.offer_bytes_to(queries, base, ints(1), row)
+    with pytest.raises(ValueError, match="rows must be all queries"):
+        lists.offer_bytes_to(as_bytes(X[:5])[1], base, ints(1), 0)
+    for wrong in (
+        (queries, base, np.zeros(1, np.int64), 0),
+        (queries, base, ints(2)[::2], 0.5),
+        (base, queries, ints(1), 0),
+        (None, base, ints(1), 0),
+        (floats(6, 5), base, ints(1), 0),
+    ):
+        with pytest.raises(TypeError):
+            lists.offer_bytes_to(*wrong)
+    lists.offer_bytes_to(queries, base, ints(0), 0)
+    lists.offer_bytes_to(queries, base[:0], ints(1), 6)
+    lists.offer_bytes(queries, base[:0], 0, 0, False)
+    with pytest.raises(ValueError, match="query.*too few"):
+        lists.finish(0, ints(6, 2), np.zeros((6, 2)))
+
+
+def test_bytes_need_refined_bounds_of_dense_rows():
+    X = np.random.default_rng(0).normal(size=(6, 5))
+    base, queries = as_bytes(X)
+    with pytest.raises(ValueError, match="refined"):
+        byte_lists(X, refined=False).offer_bytes(queries, base, 0, 0, False)
+    for rows in (core_rows(sparse.csr_array(X), "euclidean"), core_rows(X, "manhattan")):
+        lists = shortlist(rows, refined=True)
+        with pytest.raises(ValueError, match="bytes need dense rows"):
+            lists.offer_bytes(queries, base, 0, 0, False)
+
+
+@examples(60)
+@given(data=st.data(), n=st.sampled_from([5, 63, 64, 65, 300]), both=st.booleans())
+def test_blocks_of_bytes_against_the_literal_version(data, n, both):
+    """Rows of one set, in stripes of any size, or chosen queries in any order."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    X = rng.integers(-3, 4, (n, 6)) * 0.5
+    k = int(rng.integers(1, min(n - 1, 9)))
+    room = min(k + 9, n - both)
+    chosen = np.arange(n, dtype=np.int32)
+    errors, center = floats(n), np.zeros(6)
+    base = CORE.ByteRows(dense(X), chosen, center, 1.0, 0.01, 1e-6, 1e-30, errors)
+    how = {"k": k, "room": room, "query_errors": errors, "base_errors": errors}
+    if both:
+        step = CORE.PANEL_ROWS * data.draw(st.integers(1, 3))
+        starts = list(range(0, n, step))
+        lists = shortlist(dense(X), **how, itself=0, starts=starts, refined=True)
+        for number, first in enumerate(starts):
+            mine = base[first : min(first + step, n)]
+            lists.offer_bytes(mine.as_queries(-2.0), mine, first, first, False)
+            for other in starts[number + 1 :]:
+                theirs = base[other : min(other + step, n)]
+                lists.offer_bytes(mine.as_queries(-2.0), theirs, first, other, True)
+    else:
+        lists = shortlist(dense(X), **how, refined=True)
+        for some in (chosen[::2].copy(), rng.permutation(chosen[1::2])):
+            lists.offer_bytes_to(base.as_queries(-2.0), base, some, 0)
+    rows, found = ints(n, k), np.zeros((n, k))
+    lists.finish(0, rows, found)
+    given_up = np.empty(n, bool)
+    lists.given_up(given_up)
+    distances = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
+    for query in np.flatnonzero(~given_up):
+        candidates = np.delete(np.arange(n), query) if both else np.arange(n)
+        order = candidates[np.lexsort((candidates, distances[query, candidates]))[:k]]
+        np.testing.assert_array_equal(rows[query], order)
+        np.testing.assert_array_equal(found[query], distances[query, order])
+    assert not given_up.any() or n == 300

@@ -25,7 +25,7 @@ from nearlabel.search.exact.row_arithmetic import (
     unit_rows,
 )
 
-_LISTS = 3  # times sqrt(n)
+_LISTS = 1.5  # times sqrt(n)
 _ROWS_A_CENTER = 30  # in the sample for k-means
 _FEWEST_ROWS_A_CENTER = 8  # if rows are so long that the sample would be large
 _SAMPLED_ELEMENTS = 2**26  # limit on the size of the sample
@@ -68,7 +68,7 @@ def divide(
     n_jobs: int,
     homes: Callable[[Array], Array] | None = None,
 ) -> Lists:
-    """Divide dense rows into about 3 sqrt(n) lists of similar size.
+    """Divide dense rows into about 1.5 sqrt(n) lists of similar size.
 
     `homes`, if given, finds the nearest center of every row.
     """

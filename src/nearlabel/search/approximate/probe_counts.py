@@ -82,9 +82,10 @@ def make_plan(
         return sample.shares(listed.left_out(sample.rows, k, probes, n_jobs).distances)
 
     probes = _fewest(tried, shares, recall, errors=1)
-    while (found := recall_of_shares(shares(probes, measured), k, "base")).value < recall:
+    while not _suffices(found := shares(probes, measured), recall, errors=1):
         probes = more_probes(probes, count)
-    return Plan(probes, found, tried[: tried.index(probes) + 1], tuned, measured)
+    told = recall_of_shares(found, k, "base")
+    return Plan(probes, told, tried[: tried.index(probes) + 1], tuned, measured)
 
 
 def among_rows(listed: ListedRows, plan: Plan, recall: float, n_jobs: int) -> tuple[int, int]:
@@ -99,11 +100,11 @@ def among_rows(listed: ListedRows, plan: Plan, recall: float, n_jobs: int) -> tu
     def shares(probes: int) -> Floats:
         return _shares_with_pass(listed, plan.tuned, probes, n_jobs)
 
-    if plan.tried[0] > most:
-        return plan.probes, 0
+    tried = [probes for probes in plan.tried if probes <= most and recall < 1]
     # Repeating the search of a graph that falls short costs more than a margin.
-    probes = _fewest(plan.tried, shares, recall, errors=2)
-    return (probes, _THROUGH) if probes <= most else (plan.probes, 0)
+    if not tried or not _suffices(shares(tried[-1]), recall, errors=2):
+        return plan.probes, 0
+    return _fewest(tried, shares, recall, errors=2), _THROUGH
 
 
 def _fewest(
@@ -115,12 +116,17 @@ def _fewest(
         low = high
     while low < high:
         middle = (low + high) // 2
-        recall = recall_of_shares(shares(tried[middle]), 1)
-        if recall.value - errors * recall.standard_error >= wanted:
+        if _suffices(shares(tried[middle]), wanted, errors):
             high = middle
         else:
             low = middle + 1
     return tried[high]
+
+
+def _suffices(shares: Floats, wanted: float, errors: int) -> bool:
+    """Whether shares found show the wanted recall, plus a margin of some standard errors."""
+    recall = recall_of_shares(shares, 1)
+    return recall.value - errors * recall.standard_error >= wanted
 
 
 def _shares_with_pass(listed: ListedRows, sample: Sample, probes: int, n_jobs: int) -> Floats:

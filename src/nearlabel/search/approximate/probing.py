@@ -21,6 +21,12 @@ from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.search.approximate.first_touch import PackedLists, RowsFromFile
 from nearlabel.search.approximate.partition import Lists, divide
 from nearlabel.search.budgets import BLOCK_BYTES, ELEMENTS_AT_ONCE
+from nearlabel.search.exact.byte_bounds import (
+    ByteBounds,
+    byte_bounds,
+    multiplies_bytes,
+    side_by_side,
+)
 from nearlabel.search.exact.compiled_index import CompiledIndex
 from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.distances import space
@@ -67,18 +73,27 @@ class ListedRows:
     metric : str
     bounds : DenseBounds, optional
         Bounds on their distances; by default they are computed, which reads all rows.
+    byte_share : float, optional
+        With `bounds`, the parameter of bounds from bytes, if these are tight enough.
     """
 
     def __init__(
-        self, lists: Lists, rows: Array | RowsFromFile, metric: str, bounds: Any = None
+        self,
+        lists: Lists,
+        rows: Array | RowsFromFile,
+        metric: str,
+        bounds: Any = None,
+        byte_share: float | None = None,
     ) -> None:
         self.lists, self.metric = lists, metric
         self.file = rows if isinstance(rows, RowsFromFile) else None
         self.rows = rows.rows if isinstance(rows, RowsFromFile) else rows
         self.space = space(self.rows, metric)
         self.bounds: DenseBounds | None = None
+        self.byte_share = byte_share
         self._centers = ExactSearch().build(lists.centers, metric)
-        self._compiled: CompiledIndex | None = None
+        # How lists are compared, the fastest way first: the next is for queries that are given up.
+        self._compiled: list[CompiledIndex] = []
         if engine.core() is None:
             return
         measured = core_rows(rows, metric) if self.file is None else self.file.as_core_rows(metric)
@@ -88,14 +103,24 @@ class ListedRows:
             if isinstance(bounds, DenseBounds) and bounds.are_vague(measured):
                 # Lists that are far from each other are centered individually.
                 bounds = bounds.centered_at(points_of(lists.centers, metric))
-        if bounds is not None:
-            self.bounds, starts = bounds, lists.starts
-            packed = PackedLists(bounds, measured, starts, _PACKED_BYTES, self.file)
-            self._compiled = CompiledIndex(
-                *(self.rows, metric, measured, bounds, BLOCK_BYTES),
-                starts=starts,
-                order=lists.order,
-                packed=packed,
+            if bounds is not None:
+                as_bytes = byte_bounds(bounds, measured, side_by_side(len(measured)))
+                self.byte_share = None if as_bytes is None else as_bytes.share
+        if bounds is None:
+            return
+        self.bounds = bounds
+        ways: list[Any] = [bounds]
+        if self.byte_share is not None and multiplies_bytes():
+            ways.insert(0, ByteBounds(bounds, self.byte_share))
+        for way in ways:
+            packed = PackedLists(way, measured, lists.starts, _PACKED_BYTES, self.file)
+            self._compiled.append(
+                CompiledIndex(
+                    *(self.rows, metric, measured, way, BLOCK_BYTES),
+                    starts=lists.starts,
+                    order=lists.order,
+                    packed=packed,
+                )
             )
 
     @classmethod
@@ -182,13 +207,23 @@ class ListedRows:
         reach: Reach | None,
     ) -> Iterator[None]:
         """Write the neighbors of some queries among the rows of given lists, all if None."""
-        left = np.arange(len(queries))
-        if self._compiled is not None:
-            given_up = np.empty(len(queries), bool)
-            places = found.indices, found.distances
+        given_up = np.ones(len(queries), bool)
+        for number, compiled in enumerate(self._compiled):
             how: dict[str, Any] = {"itself": itself, "reach": reach}
-            yield from self._compiled.search(queries, near, *places, given_up, **how)
-            left = np.flatnonzero(given_up)
+            if number == 0:
+                places = found.indices, found.distances
+                yield from compiled.search(queries, near, *places, given_up, **how)
+                continue
+            for query in np.flatnonzero(given_up).tolist():  # there are few
+                one = slice(query, query + 1)
+                if itself >= 0:
+                    how["itself"] = itself + query
+                if reach is not None:
+                    how["reach"] = reach.of(np.array([query]))
+                places = found.indices[one], found.distances[one]
+                lists = None if near is None else near[one]
+                yield from compiled.search(queries[one], lists, *places, given_up[one], **how)
+        left = np.flatnonzero(given_up)
         every = np.arange(len(self.lists))[None]
         counts = np.full(len(left), len(self))
         if near is not None:
@@ -242,17 +277,20 @@ class ListedRows:
         distances = np.empty(found.indices.shape, np.float32 if fits else np.float64)
 
         def sort(block: slice) -> None:
-            near, far = self.lists.order[found.indices[block]], found.distances[block]
-            far = far.astype(distances.dtype)
-            # Sorted by (distance, place): the order of numbers differs where distances are equal.
-            tied = np.flatnonzero((far[:, 1:] <= far[:, :-1]).any(axis=1))
-            order = np.lexsort((near[tied], far[tied]), axis=1)
-            near[tied] = np.take_along_axis(near[tied], order, axis=1)
-            far[tied] = np.take_along_axis(far[tied], order, axis=1)
-            numbers[block], distances[block] = near, far
+            numbers[block], distances[block] = self._by_number(found.take(block), distances.dtype)
 
         run_blocks(sort, len(queries), _QUERIES_SORTED, n_jobs, None)
         return NeighborGraph.unchecked(numbers, distances, len(self), plan.recall)
+
+    def _by_number(self, found: NeighborGraph, kind: Any) -> tuple[Array, Array]:
+        """Neighbors by number instead of place, and their distances in another type."""
+        near, far = self.lists.order[found.indices], found.distances.astype(kind)
+        # Sorted by (distance, place): the order of numbers differs where distances are equal.
+        tied = np.flatnonzero((far[:, 1:] <= far[:, :-1]).any(axis=1))
+        order = np.lexsort((near[tied], far[tied]), axis=1)
+        near[tied] = np.take_along_axis(near[tied], order, axis=1)
+        far[tied] = np.take_along_axis(far[tied], order, axis=1)
+        return near, far
 
     def answer_and_reached(
         self,
@@ -271,9 +309,10 @@ class ListedRows:
 
     def _reach(self, limits: Array) -> Reach:
         """Collects the pairs within limits, by place, list by list."""
-        order, compiled = self.lists.order, self._compiled
-        if compiled is None:
+        order = self.lists.order
+        if not self._compiled:
             return Reach(limits[order], np.float32)
+        compiled = self._compiled[0]
         by_place, scaled = np.empty(len(self), limits.dtype), np.empty(len(self), np.float32)
         known: set[int] = set()
 
@@ -318,7 +357,7 @@ class ListedRows:
         work; progress is reported for each part. The k neighbors are followed by up to `spare`
         others found on the way; missing ones are -1 at infinite distance.
         """
-        starts = self.lists.starts
+        starts, is_done = self.lists.starts, not (through or spare)
         self.touch(np.arange(len(self.lists)))
         found = self._room(len(self), k, np.float32)
         further = self._room(len(self), spare, np.float32)
@@ -327,12 +366,18 @@ class ListedRows:
             places = slice(int(starts[lists.start]), int(starts[lists.stop]))
             part = self._room(places.stop - places.start, k + spare)
             yield from self.search(self.rows[places], probes, part, places.start)
+            if is_done:
+                rows = self.lists.order[places]
+                found.indices[rows], found.distances[rows] = self._by_number(part, np.float32)
+                return
             for graph, columns in ((found, slice(k)), (further, slice(k, None))):
                 graph.indices[places] = part.indices[:, columns]
                 graph.distances[places] = part.distances[:, columns]
 
         blocks = list(runs(self.lists.sizes, _queries_at_once(probes)))
         run_slices(search, blocks, n_jobs, progress[0])
+        if is_done:
+            return found
         result = self._room(len(self), k, np.float32)
 
         def look(places: slice) -> None:
@@ -406,8 +451,8 @@ class ListedRows:
         """
         names, shape = self.lists.order, (rows.stop - rows.start, found.k)
         result = np.empty(shape, np.int32), np.empty(shape, np.float32)
-        if self._compiled is not None:
-            graph = self._compiled.rows, found.indices, found.distances, names
+        if self._compiled:
+            graph = self._compiled[0].rows, found.indices, found.distances, names
             engine.core().look_at_neighbors(*graph, rows.start, rows.stop, through, *result)
             return result
         for row in range(rows.start, rows.stop):

@@ -14,6 +14,7 @@ from nearlabel.graph import index_type, stored_recall
 from nearlabel.search.approximate.first_touch import RowsFromFile
 from nearlabel.search.approximate.partition import Lists
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
+from nearlabel.search.exact.byte_bounds import MOST_FEATURES, RATIOS
 from nearlabel.search.exact.core_rows import METRICS
 from nearlabel.search.exact.packed_bounds import DenseBounds, is_ordinary
 from nearlabel.search.exact.row_arithmetic import points_of
@@ -25,8 +26,8 @@ def listed_tree(listed: ListedRows) -> dict[str, Any]:
     tree = {"centers": lists.centers, "order": lists.order, "starts": lists.starts}
     if bounds is None:
         return {**tree, "bounds": None}
-    by_list = bounds.centers is not None
-    return {**tree, "bounds": {"center": bounds.center, "reach": bounds.reach, "by_list": by_list}}
+    how = {"by_list": bounds.centers is not None, "byte_share": listed.byte_share}
+    return {**tree, "bounds": {"center": bounds.center, "reach": bounds.reach, **how}}
 
 
 def listed_from(tree: Mapping[str, Any], rows: Array, metric: str) -> ListedRows:
@@ -46,7 +47,7 @@ def listed_from(tree: Mapping[str, Any], rows: Array, metric: str) -> ListedRows
     centers = _array(tree, "centers", "f", 2)
     if centers.shape != (len(starts) - 1, d) or not np.isfinite(centers).all():
         raise ValueError(f"its centers must be {len(starts) - 1} rows of {d} finite numbers")
-    bounds, stored = None, tree["bounds"]
+    bounds, byte_share, stored = None, None, tree["bounds"]
     if stored is not None:
         center = _array(stored, "center", "f", 1).astype(np.float64)
         if center.shape != (d,) or not np.isfinite(center).all():
@@ -57,8 +58,13 @@ def listed_from(tree: Mapping[str, Any], rows: Array, metric: str) -> ListedRows
         bounds = DenseBounds(metric, center, reach)
         if stored["by_list"]:
             bounds = bounds.centered_at(points_of(centers, metric))
+        elif stored.get("byte_share") is not None:  # files of version 1.0 have none
+            if d > MOST_FEATURES:
+                raise ValueError(f"its rows have {d} features, too many for bytes")
+            low, high = RATIOS
+            byte_share = check_real(stored["byte_share"], "byte_share", low=low, high=high)
     lists = Lists(centers, order.astype(index_type(n)), starts)
-    return ListedRows(lists, RowsFromFile(rows, starts), metric, bounds)
+    return ListedRows(lists, RowsFromFile(rows, starts), metric, bounds, byte_share)
 
 
 def plan_trees(plans: Mapping[int, QueryPlan]) -> list[dict[str, Any]]:

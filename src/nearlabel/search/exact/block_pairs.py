@@ -12,6 +12,7 @@ import numpy as np
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.search.budgets import BLOCK_BYTES
+from nearlabel.search.exact.byte_bounds import fastest_bounds
 from nearlabel.search.exact.compiled_index import CompiledIndex
 from nearlabel.search.exact.core_rows import METRICS, core_rows
 from nearlabel.search.exact.distances import Metric
@@ -71,9 +72,12 @@ def _compiled(vectors: Array, first: int, metric: Metric) -> CompiledIndex | Non
     rows, bounds = core_rows(vectors, str(metric)), bounds_for(vectors, str(metric))
     if not isinstance(bounds, DenseBounds) or bounds.are_vague(rows):
         return None
-    ends = [np.arange(start, stop, bounds.side) for start, stop in ((0, first), (first, len(rows)))]
+    fastest = fastest_bounds(bounds, rows)
+    ends = [
+        np.arange(start, stop, fastest.side) for start, stop in ((0, first), (first, len(rows)))
+    ]
     starts = np.concatenate([*ends, [len(rows)]])
-    size = bounds.bytes_of(vectors)
+    size = fastest.bytes_of(vectors)
     return CompiledIndex(
-        *(vectors, str(metric), rows, bounds, BLOCK_BYTES), starts=starts, kept_bytes=size
+        *(vectors, str(metric), rows, fastest, BLOCK_BYTES), starts=starts, kept_bytes=size
     )

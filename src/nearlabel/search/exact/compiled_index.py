@@ -1,9 +1,10 @@
-"""Exact search by the compiled core: bounds in float32, canonical distances for the rest.
+"""Exact search by the compiled core: bounds in bytes or float32, canonical distances for the rest.
 
-Base rows are divided into stripes, which are packed for the bounds; see `packed_bounds.py`. The
-lower bounds between some queries and a stripe are one matrix product. The core's `Shortlist` keeps,
-for each query, the rows that may be among its k nearest, and measures canonical distances of these
-only. For the rows themselves each block is computed once, and serves both its rows and its columns.
+Base rows are divided into stripes, which are packed for the bounds; see `packed_bounds.py`, and
+`byte_bounds.py` for processors that multiply bytes faster. The lower bounds between some queries
+and a stripe are one matrix product. The core's `Shortlist` keeps, for each query, the rows that may
+be among its k nearest, and measures canonical distances of these only. For the rows themselves each
+block is computed once, and serves both its rows and its columns.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from math import isqrt
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array
@@ -21,13 +23,16 @@ from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.budgets import KEPT_BYTES
+from nearlabel.search.exact.byte_bounds import ByteBounds, fastest_bounds
 from nearlabel.search.exact.core_rows import core_rows
+from nearlabel.search.exact.expected_limits import ExpectedLimits, expected_limits
 from nearlabel.search.exact.far_clusters import near_rows
 from nearlabel.search.exact.packed_bounds import DenseBounds, PackedBounds, bounds_for
 from nearlabel.search.exact.reaching import Reach, measured_pairs, reaching, scaled_limits
 from nearlabel.search.exact.row_arithmetic import points_of
 from nearlabel.search.living.arrivals import Reached
 
+_NEAREST = 1, 3  # stripes that are compared before the next ones
 _FEW_QUERIES = 8  # are compared with long stripes: Python overhead counts,
 _WIDE = 2**14  # rows per long stripe
 _SIDE_UNKEPT = 4096  # rows of a block if rows are packed for each block: packing must not dominate
@@ -38,7 +43,7 @@ def compiled_index(vectors: Any, metric: str, rows: Any, block_bytes: int) -> Co
 
     `rows` are the base rows in the form that the core measures.
     """
-    bounds = bounds_for(vectors, metric)
+    bounds: PackedBounds | ByteBounds | None = bounds_for(vectors, metric)
     if bounds is None:
         return None
     is_small = 8 * vectors.shape[0] * vectors.shape[1] <= KEPT_BYTES
@@ -58,6 +63,8 @@ def compiled_index(vectors: Any, metric: str, rows: Any, block_bytes: int) -> Co
                 order=order,
                 kept_bytes=KEPT_BYTES,
             )
+    if isinstance(bounds, DenseBounds) and not sparse.issparse(vectors):
+        bounds = fastest_bounds(bounds, rows)
     return CompiledIndex(vectors, metric, rows, bounds, block_bytes, kept_bytes=KEPT_BYTES)
 
 
@@ -84,7 +91,7 @@ class CompiledIndex:
     metric : str
     rows : Rows of the core
         The same rows for the core.
-    bounds : PackedBounds
+    bounds : PackedBounds or ByteBounds
     block_bytes : int
         Approximate memory of the blocks of all threads.
     starts : ndarray of int, shape (n_stripes + 1,), optional
@@ -102,7 +109,7 @@ class CompiledIndex:
         vectors: Any,
         metric: str,
         rows: Any,
-        bounds: PackedBounds,
+        bounds: PackedBounds | ByteBounds,
         block_bytes: int,
         *,
         starts: Array | None = None,
@@ -123,19 +130,19 @@ class CompiledIndex:
             self._stripes = [slice(*ends) for ends in pairwise(starts.tolist())]
         self._is_fixed = self._is_kept or starts is not None
         self._kept: PackedStripes | list[Any]
-        self._whole: Array | None = None  # all packed rows; the stripes are views
+        self._whole: Any = None  # all packed rows; the stripes are views
+        self._sharper: CompiledIndex | None = None
         if packed is not None:
             self._kept, self._errors = packed, packed.errors
+            return
+        if self._is_kept and starts is None and bounds.is_divisible:
+            self._whole, self._errors = bounds.pack(vectors, rows, slice(0, len(rows)))
+            self._kept = [self._whole[stripe] for stripe in self._stripes]
             return
         self._kept, errors = [], []
         for number, stripe in enumerate(self._stripes):
             factors, its_errors = bounds.pack(vectors, rows, stripe, number)
             errors.append(its_errors)
-            if self._is_kept and starts is None and isinstance(factors, np.ndarray):
-                if self._whole is None:
-                    self._whole = np.empty((len(rows), factors.shape[1]), factors.dtype)
-                self._whole[stripe] = factors
-                factors = self._whole[stripe]
             if self._is_kept:
                 self._kept.append(factors)
         self._errors = np.concatenate(errors)
@@ -148,6 +155,7 @@ class CompiledIndex:
             bytes_a_row = max(1, 2 * self._packed_bytes // n)
             side = min(_SIDE_UNKEPT, isqrt(most // 4), max(64, most // bytes_a_row))
         size = -(-n // -(-n // max(1, side)))
+        size = -(-size // self._bounds.panel) * self._bounds.panel
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
     def _shortlist(
@@ -165,11 +173,15 @@ class CompiledIndex:
         One thread at a time writes to the queries from each of `starts` to the next. With `limits`,
         in the scale of the bounds, rows beyond are not listed, and lists may be shorter than k.
         """
+        is_refined = isinstance(self._bounds, ByteBounds)
+        # A tight limit saves more where bounds are refined.
+        spare = k // 2 + 4 if is_refined else k + 16
+        room = min(k + spare, len(self.rows) - (itself >= 0))
         return engine.core().Shortlist(
             queries=queries,
             base=self.rows,
             k=k,
-            room=min(2 * k + 16, len(self.rows) - (itself >= 0)),
+            room=room,
             query_errors=errors,
             base_errors=self._errors,
             scale=self._bounds.scale,
@@ -179,13 +191,15 @@ class CompiledIndex:
             relative=self._bounds.relative,
             apart=self._bounds.marks_apart,
             limits=limits,
+            refined=is_refined,
         )
 
     def fill_among(self, found: NeighborGraph, n_jobs: int, progress: Progress | None) -> Array:
         """Fill the graph of the base rows, each excluded from its own neighbors; see `fill`."""
         bounds, stripes = self._bounds, self._stripes if self._is_fixed else self._even(n_jobs)
         starts, count, kept = [stripe.start for stripe in stripes], len(stripes), self._kept
-        lists = self._shortlist(self.rows, self._errors, found.k, 0, starts)
+        limits = self._limits_among(stripes, found.k, n_jobs)
+        lists = self._shortlist(self.rows, self._errors, found.k, 0, starts, limits)
         widest = max([stripe.stop - stripe.start for stripe in stripes])
         indices, distances = found.indices, found.distances
         if len(self._order):
@@ -195,8 +209,8 @@ class CompiledIndex:
             own = starts.index(mine.start)
             base = kept[own] if kept else self._packed(mine, own)
             memory = np.empty(len(base) ** 2, np.float32)
-            block = bounds.block(bounds.as_queries(base), base, memory)
-            lists.offer(block, mine.start, mine.start, False)
+            queries = bounds.as_queries(base)
+            bounds.offer(lists, queries, base, memory, mine.start, mine.start, False)
 
         def compare(mine: slice) -> Iterator[None]:
             own = starts.index(mine.start)
@@ -209,8 +223,7 @@ class CompiledIndex:
                 base = kept[number] if kept else self._packed(stripes[number], number)
                 if bounds.centers is not None:
                     left = bounds.as_queries(self._packed(mine, number))
-                block = bounds.block(left, base, memory)
-                lists.offer(block, mine.start, starts[number], True)
+                bounds.offer(lists, left, base, memory, mine.start, starts[number], True)
                 yield
 
         def finish(mine: slice) -> None:
@@ -222,11 +235,48 @@ class CompiledIndex:
         given_up = np.empty(len(found), bool)
         lists.given_up(given_up)
         left = np.flatnonzero(given_up)
+        places = NeighborGraph.unchecked(indices, distances, len(found))
+        if limits is not None:
+            short = np.flatnonzero(~given_up & self._are_beyond(limits, indices, distances))
+            left = np.union1d(left, _fill_again(self, None, short, places, n_jobs))
+        if isinstance(bounds, ByteBounds) and len(left):
+            left = _fill_again(self._with_sharper_bounds(), None, left, places, n_jobs)
         if not len(self._order):
             return left
         found.indices[self._order] = self._order[indices]
         found.distances[self._order] = distances
         return np.sort(self._order[left])
+
+    def _limits_among(self, stripes: list[slice], k: int, n_jobs: int) -> Array | None:
+        """Limits of the base rows as queries, or None if they would not save time."""
+        bounds, rows = self._bounds, self.rows
+        expected = expected_limits(bounds, self._vectors, rows, k)
+        if expected is None:
+            return None
+        limits, kept = np.empty(len(rows), np.float32), self._kept
+
+        starts = [stripe.start for stripe in stripes]
+
+        def expect(mine: slice) -> None:
+            own = starts.index(mine.start)
+            queries = bounds.as_queries(kept[own] if kept else self._packed(mine, own))
+            limits[mine] = expected.of(queries, self._errors[mine], are_base_rows=True)
+
+        run_slices(expect, stripes, n_jobs, None)
+        return limits
+
+    def _are_beyond(self, limits: Array, indices: Array, distances: Array) -> Array:
+        """Which queries may have missed neighbors: their k-th is not within its limit."""
+        farthest = np.maximum(self.scaled_limits(distances[:, -1]), 0)
+        return (indices[:, -1] < 0) | ~(farthest <= limits)
+
+    def _with_sharper_bounds(self) -> CompiledIndex:
+        """The same rows with bounds in float32, prepared on first use."""
+        assert isinstance(self._bounds, ByteBounds)
+        if self._sharper is None:
+            how = self._vectors, self._metric, self.rows, self._bounds.sharper, self._block_bytes
+            self._sharper = CompiledIndex(*how, kept_bytes=KEPT_BYTES)
+        return self._sharper
 
     def fill_between(self, first: int, limits: Array, places: Array, distances: Array) -> Array:
         """Write the nearest rows of the other of two parts; see `neighbors_between`.
@@ -245,7 +295,7 @@ class CompiledIndex:
             left = bounds.as_queries(kept[number] if kept else self._packed(stripe, number))
             for other, its in enumerate(stripes[split:], split):
                 base = kept[other] if kept else self._packed(its, other)
-                lists.offer(bounds.block(left, base, memory), stripe.start, its.start, True)
+                bounds.offer(lists, left, base, memory, stripe.start, its.start, True)
         lists.finish(0, places, distances)
         given_up = np.empty(len(places), bool)
         lists.given_up(given_up)
@@ -258,8 +308,12 @@ class CompiledIndex:
         n_jobs: int,
         progress: Progress | None,
         reach: Reach | None = None,
+        *,
+        is_again: bool = False,
     ) -> Array:
         """Fill the graph of queries; see `search` for `reach`.
+
+        With `is_again`, nothing is expected of them: their limits have been wrong before.
 
         Returns
         -------
@@ -267,7 +321,10 @@ class CompiledIndex:
             Queries left to do: float32 cannot separate their distances.
         """
         stripes = self._stripes if self._is_fixed else self._even(n_jobs)
-        given_up = np.empty(len(found), bool)
+        given_up, is_short = np.empty(len(found), bool), np.zeros(len(found), bool)
+        expected = None
+        if not is_again and len(found) > _FEW_QUERIES:
+            expected = expected_limits(self._bounds, self._vectors, self.rows, found.k)
 
         def search(rows: slice) -> Iterator[None]:
             part, centers, near = queries[rows], self._bounds.centers, None
@@ -279,13 +336,21 @@ class CompiledIndex:
             indices, distances = found.indices[rows], found.distances[rows]
             its_reach = None if reach is None else reach.of(np.arange(rows.start, rows.stop))
             how: dict[str, Any] = {"stripes": stripes, "reach": its_reach}
+            if expected is not None:
+                how |= {"expected": expected, "is_short": is_short[rows]}
             yield from self.search(part, near, indices, distances, given_up[rows], **how)
             if len(self._order):
                 indices[:] = self._order[np.where(given_up[rows, None], 0, indices)]
 
         side = self._bounds.side if len(self._order) else stripes[0].stop
         run_blocks(search, len(found), min(side, -(-len(found) // n_jobs)), n_jobs, progress)
-        return np.flatnonzero(given_up)
+        left = np.flatnonzero(given_up)
+        short = np.flatnonzero(is_short & ~given_up)
+        left = np.union1d(left, _fill_again(self, queries, short, found, n_jobs, reach))
+        if isinstance(self._bounds, ByteBounds) and len(left):
+            sharper = self._with_sharper_bounds()
+            left = _fill_again(sharper, queries, left, found, n_jobs, reach)
+        return left
 
     def search(
         self,
@@ -298,13 +363,16 @@ class CompiledIndex:
         itself: int = -1,
         stripes: list[slice] | None = None,
         reach: Reach | None = None,
+        expected: ExpectedLimits | None = None,
+        is_short: Array | None = None,
     ) -> Iterator[None]:
         """Write the nearest base rows of some queries, by place; one step per stripe.
 
         A dense query is compared with the stripes `near`, (m, p), nearest first; None means all.
         Nothing is written for queries that are `given_up`, (m,). Query i is the base row at place
         `itself` + i and excluded, unless `itself` is -1. `stripes` replaces the default stripes.
-        `reach` collects the pairs within its limits.
+        `reach` collects the pairs within its limits. With `expected`, results may be incomplete for
+        the queries that are marked in `is_short`, (m,).
         """
         bounds, rows = self._bounds, core_rows(queries, self._metric)
         stripes = self._stripes if stripes is None else stripes
@@ -313,13 +381,21 @@ class CompiledIndex:
         everyones: Any = bounds.as_queries(packed)
         if bounds.centers is not None:  # which make the errors of queries unnecessary
             errors[np.isfinite(errors)] = 0
-        lists = self._shortlist(rows, errors, indices.shape[1], itself, [0])
+        limits = None
+        if expected is not None:
+            limits = expected.of(everyones, errors, are_base_rows=False)
+        lists = self._shortlist(rows, errors, indices.shape[1], itself, [0], limits)
         near_enough = None if reach is None else reaching(rows, self.rows, reach)
         kept, memory = self._kept, np.empty(0, np.float32)
         if self._whole is not None and stripes is self._stripes and len(rows) <= _FEW_QUERIES:
             n = len(self.rows)
             stripes = [slice(start, min(start + _WIDE, n)) for start in range(0, n, _WIDE)]
             kept = [self._whole[stripe] for stripe in stripes]
+        if len(rows) == 1 and near is not None and isinstance(bounds, ByteBounds) and reach is None:
+            parts = [(kept[number], stripes[number].start) for number in near[0].tolist()]
+            lists.offer_bytes_one(everyones, *map(list, zip(*parts, strict=True)))
+            near = np.empty((1, 0), np.int32)
+            yield
         step = len(rows) if near is None else bounds.side
         for number, chosen in _by_stripe(near, everyone, len(stripes)):
             base = kept[number] if kept else self._packed(stripes[number], number)
@@ -330,20 +406,21 @@ class CompiledIndex:
                 left = everyones
                 if bounds.centers is not None:
                     left = bounds.as_queries(bounds.pack(queries, rows, some, number)[0])
-                elif len(some) < len(everyone):
+                elif len(some) < len(everyone) and not isinstance(bounds, ByteBounds):
                     left = everyones[some]
                 if len(memory) < len(some) * len(base):
                     memory = np.empty(len(some) * len(base), np.float32)
-                block = bounds.block(left, base, memory)
-                lists.offer_to(block, some, stripes[number].start)
-                if near_enough is not None:
-                    near_enough.offer(block, some, stripes[number].start)
+                bounds.offer_to(lists, left, base, memory, some, stripes[number].start, near_enough)
             yield
         lists.finish(0, indices, distances)
         lists.given_up(given_up)
+        if limits is not None and is_short is not None:
+            is_short[:] = self._are_beyond(limits, indices, distances)
         if reach is not None:
             query, place, distance = measured_pairs(near_enough)
             kept_ones = ~given_up[query]
+            if is_short is not None:  # these are searched again
+                kept_ones &= ~is_short[query]
             reach.keep(query[kept_ones], place[kept_ones], distance[kept_ones])
 
     def fill_and_reach(
@@ -379,6 +456,33 @@ class CompiledIndex:
         return self._bounds.pack(self._vectors, self.rows, stripe, number)[0]
 
 
+def _fill_again(
+    index: CompiledIndex,
+    queries: Any,
+    some: Array,
+    found: NeighborGraph,
+    n_jobs: int,
+    reach: Reach | None = None,
+) -> Array:
+    """Fill a part of a graph by an index, of the base rows as queries if these are None.
+
+    Returns what is still left.
+    """
+    if not len(some):
+        return some
+    alone = queries is None
+    asked = (index._vectors if alone else queries)[some]
+    shape = len(some), found.k + alone
+    again = NeighborGraph.unchecked(np.zeros(shape, np.int32), np.empty(shape), found.n_base)
+    its_reach = None if reach is None else reach.of(some)
+    still = index.fill(asked, again, n_jobs, None, its_reach, is_again=True)
+    if alone:
+        again.indices[still] = np.arange(again.k)
+        again = again.without(some)
+    found.indices[some], found.distances[some] = again.indices, again.distances
+    return some[still]
+
+
 def _by_stripe(near: Array | None, everyone: Array, count: int) -> Iterator[tuple[int, Array]]:
     """The stripes with the queries compared with each, starting with those nearest to a query.
 
@@ -387,9 +491,12 @@ def _by_stripe(near: Array | None, everyone: Array, count: int) -> Iterator[tupl
     if near is None:
         yield from ((number, everyone) for number in range(count))
         return
-    for stripes in (near[:, :1], near[:, 1:]):
-        order = np.argsort(stripes, axis=None, kind="stable")
+    ends = [0, *(end for end in _NEAREST if end < near.shape[1]), near.shape[1]]
+    for start, stop in pairwise(ends):
+        stripes = near[:, start:stop]
+        kind = np.uint16 if count <= 2**16 else stripes.dtype  # for which sorting is fast
+        order = np.argsort(stripes.astype(kind), axis=None, kind="stable")
         numbers, first = np.unique(stripes.ravel()[order], return_index=True)
         if len(numbers):
-            queries = (order // stripes.shape[1]).astype(np.int32)
+            queries = (order // (stop - start)).astype(np.int32)
             yield from zip(numbers.tolist(), np.split(queries, first[1:]), strict=True)

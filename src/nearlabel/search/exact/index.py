@@ -40,8 +40,8 @@ class ExactSearch:
     ----------
     block_bytes : int, default=2**26
         Approximate memory of the temporary matrices of a search, over all threads. It affects the
-        time, never the result. The compiled core additionally keeps the rows in float32, up to
-        256 MiB, and lists of 8 (2 k + 16) bytes per row.
+        time, never the result. The compiled core additionally keeps the rows in float32, or as
+        bytes, up to 256 MiB, and lists of 8 (2 k + 16) bytes per row.
     """
 
     block_bytes: int = BLOCK_BYTES

@@ -33,7 +33,40 @@ _SAMPLE = 64, 1024  # queries and base rows on which bounds are tested
 _VAGUE = 1 / 256  # share of the rows left open above which measuring dominates
 
 
-class DenseBounds:
+class _Blocks:
+    """Bounds that are written to a block before they are compared with limits."""
+
+    panel = 1  # stripes start at multiples of this
+    many_neighbors = 200  # for which comparing a sample takes less time than it saves
+
+    def block(self, queries: Any, base: Any, memory: Array) -> Array:
+        """The lower bounds of all pairs of a query and a base row, written to given memory."""
+        raise NotImplementedError
+
+    def offer(
+        self, lists: Any, queries: Any, base: Any, memory: Array, query: int, row: int, both: bool
+    ) -> None:
+        """Let a `Shortlist` take the near pairs of a block."""
+        lists.offer(self.block(queries, base, memory), query, row, both)
+
+    def offer_to(
+        self,
+        lists: Any,
+        queries: Any,
+        base: Any,
+        memory: Array,
+        chosen: Array,
+        row: int,
+        near_enough: Any = None,
+    ) -> None:
+        """Let a `Shortlist`, and perhaps `Reaching`, take the near pairs of a block of queries."""
+        block = self.block(queries, base, memory)
+        lists.offer_to(block, chosen, row)
+        if near_enough is not None:
+            near_enough.offer(block, chosen, row)
+
+
+class DenseBounds(_Blocks):
     """Bounds of dense rows, or of CSR rows that are densified block by block.
 
     |x|² + |y|² - 2 xy of centered rows, since a common offset would swamp the differences, half of
@@ -50,13 +83,14 @@ class DenseBounds:
 
     side = 768  # fastest for BLAS, and the block is still cached when it is read
     marks_apart = False
+    is_divisible = True  # packed rows can be sliced
 
     def __init__(
         self, metric: str, center: Floats, reach: float, centers: Floats | None = None
     ) -> None:
         self.metric, self.center, self.reach, self.centers = metric, center, reach, centers
-        self._unit = 1.0 if metric == "cosine" else _power_of_two_near(reach)
-        self.scale = self._unit if metric == "manhattan" else self._unit**2
+        self.unit = 1.0 if metric == "cosine" else _power_of_two_near(reach)
+        self.scale = self.unit if metric == "manhattan" else self.unit**2
         d = len(center)
         self._rounding = _rounding(d)
         self.relative = 0.0 if centers is None else 4.5 * self._rounding[0]
@@ -74,7 +108,7 @@ class DenseBounds:
         factors = np.empty((len(some), len(self._factors)), np.float32)
         errors = np.empty(len(some), np.float32)
         slack, tiny = self._rounding
-        rows.pack(some, center, self._unit, slack, tiny, self._margins, factors, errors)
+        rows.pack(some, center, self.unit, slack, tiny, self._margins, factors, errors)
         return factors, errors
 
     def as_queries(self, factors: Array) -> Any:
@@ -118,7 +152,7 @@ class DenseBounds:
         return bool(np.mean(is_open.sum(axis=1)) > 1 + _VAGUE * base)
 
 
-class SparseBounds:
+class SparseBounds(_Blocks):
     """Bounds of CSR rows: for each feature of a query, the base rows that store it.
 
     |x|² + |y|² - 2 xy, or 1 - xy of unit rows; rows without a common feature are at distance 1
@@ -128,6 +162,7 @@ class SparseBounds:
     side = 2048
     relative = 0.0
     centers = None
+    is_divisible = False
 
     def __init__(self, metric: str, vectors: Csr, reach: float) -> None:
         self.marks_apart = metric == "cosine"
