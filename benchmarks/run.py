@@ -38,7 +38,7 @@ QUALITY = HERE.parent / "docs" / "quality.md"
 README = HERE.parent / "README.md"
 SUMMARY = HERE.parent / "docs" / "results.md"
 FAMILY = PAGES / "README.md"
-WITH_PEERS = ("against_peers", "exact_search", "published", "approximate_search")
+WITH_PEERS = ("against_peers", "exact_search", "published", "approximate_search", "hard_clusters")
 WITHOUT = (
     *("label_kernels", "command_line", "reading", "model_files", "sparse_search", "methods"),
     "label_cuts",

@@ -2,7 +2,7 @@
 
 Each measurement runs in a separate process, which maps the vectors from a file.
 
-Usage: python scale.py [--rows N]
+Usage: python scale.py [--rows N] [--hard]
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hard_clusters import hard_clusters
 from measuring import peak_anonymous_mib, report
 from scipy import sparse
 
@@ -24,7 +25,8 @@ import nearlabel as nl
 
 QUESTION = (
     "ML-kNN at scale: core-seconds and wall-clock seconds with two threads, and peak memory of the "
-    "whole process without the mapped vectors; vectors, labels and new items by make_collection"
+    "whole process without the mapped vectors; vectors, labels and new items by make_collection; "
+    "the vectors of hard clusters by benchmarks/hard_clusters.py"
 )
 N, D, Q, K = 1_000_000, 128, 190_000, 100
 HARD = 4.0  # overlap: regions overlap each other
@@ -38,6 +40,14 @@ def make(folder: Path, n: int, d: int, q: int, overlap: float) -> None:
     )
     sparse.save_npz(folder / "labels.npz", sparse.csr_matrix(made.data.Y), compressed=False)
     np.save(folder / "queries.npy", made.queries.X)
+
+
+def make_hard(folder: Path, n: int, q: int) -> None:
+    """Write hard clusters as files, with the labels of a collection."""
+    make(folder, n, 1, q, 0.5)
+    X, queries = hard_clusters(n, BATCH)
+    np.save(folder / "vectors.npy", X)
+    np.save(folder / "queries.npy", queries)
 
 
 def collection(folder: Path, n: int) -> tuple[Any, Any, Any]:
@@ -162,21 +172,31 @@ def of_many_sizes(folder: Path, n: int) -> list[dict[str, Any]]:
     return rows
 
 
+def of_hard_clusters(folder: Path, n: int) -> list[dict[str, Any]]:
+    """The paper's size with neighbors that are hard to find, with predictions."""
+    in_a_new_process("make_hard", folder, n, Q)
+    return [measured_fit(folder, "hard clusters", (n, D, Q, K), answers=1)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=N, help="use fewer to try the script")
+    parser.add_argument("--hard", action="store_true", help="only the hard clusters")
     parser.add_argument("--do", nargs="+", help="the work of a new process")
     arguments = parser.parse_args()
     if arguments.do:
         what, folder, *numbers = arguments.do
         values = [float(number) if "." in number else int(number) for number in numbers]
-        works: dict[str, Any] = {"make": make, "fit": fit, "exact": exact}
+        works: dict[str, Any] = {"make": make, "make_hard": make_hard, "fit": fit, "exact": exact}
         done = works[what](Path(folder), *values)
         json.dump(done, sys.stdout)
         return
     with tempfile.TemporaryDirectory() as folder:
-        rows = of_one_size(Path(folder), arguments.rows)
-        rows += of_many_sizes(Path(folder), arguments.rows // 4)
+        rows = []
+        if not arguments.hard:
+            rows += of_one_size(Path(folder), arguments.rows)
+            rows += of_many_sizes(Path(folder), arguments.rows // 4)
+        rows += of_hard_clusters(Path(folder), arguments.rows)
     report(QUESTION, rows)
 
 
