@@ -141,6 +141,8 @@ def documents() -> dict[Path, str]:
     scale = with_part(SCALE.read_text(), "scale", scale_tables.needs(result_of("scale")["rows"]))
     rows = result_of("approximate_search")["rows"]
     scale = with_part(scale, "approximate", scale_tables.against_faiss(rows))
+    hard = result_of("hard_clusters")["rows"]
+    scale = with_part(scale, "hard", scale_tables.against_others(hard))
     rows = result_of("recall_effect")["rows"]
     made[SCALE] = with_part(scale, "recall", scale_tables.effect_of_recall(rows))
     made[CLUSTER] = CLUSTER.read_text()
