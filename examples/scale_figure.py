@@ -20,20 +20,22 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "scale.json"
-BLUE, ORANGE, GRAY = "#0072b2", "#d55e00", "#777777"
+BLUE, ORANGE, RED, GRAY = "#0072b2", "#e69f00", "#b2182b", "#777777"
 
 
 def main(picture: Path) -> None:
     rows = json.loads(RESULTS.read_text())["rows"]
     fits = [row for row in rows if row["measured"] == "MLkNN.fit"]
     easy = [row for row in fits if row["data"] == "clusters" and is_usual(row, fits)]
-    hard = [row for row in fits if row["data"] != "clusters"]
     exact = [row for row in rows if row["measured"] == "exact graph"]
     figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
     line(axes, exact, GRAY, "s", "exact search alone")
     longer(axes, exact[-1], max(row["n"] for row in fits))
     line(axes, easy, BLUE, "o", f"ML-kNN fit, recall {worst(easy)} or more")
-    line(axes, hard, ORANGE, "D", f"the same, overlapping clusters, recall {worst(hard)}")
+    for data, color, mark in (("hard clusters", RED, "^"), ("overlapping clusters", ORANGE, "D")):
+        others = [row for row in fits if row["data"] == data]
+        if others:
+            line(axes, others, color, mark, f"the same, {data}, recall {worst(others)}")
     axes.set_xscale("log")
     axes.set_yscale("log")
     sizes = sorted({row["n"] for row in easy + exact})
