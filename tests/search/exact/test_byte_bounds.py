@@ -47,6 +47,8 @@ def test_bounds_hold(X, offset, factor, share):
     asked, asked_errors = packed(bounds, queries, "euclidean")
     block = block_of(bounds, asked, base)
     for i, a in enumerate(queries):
+        if asked_errors[i] == np.inf:  # it is far too large beside the base rows, and given up
+            continue
         for j, b in enumerate(X):
             distance = exactly("euclidean", a, b) * Fraction(bounds.scale)
             lower = Fraction(float(block[i, j]))
