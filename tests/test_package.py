@@ -50,7 +50,10 @@ def test_the_version_is_the_same_everywhere():
     changes = (project / "CHANGELOG.md").read_text(encoding="utf-8")
     assert pyproject["project"]["version"] == nl.__version__
     assert f"\nversion: {nl.__version__}\n" in citation
-    assert changes.startswith(f"# Changes\n\n## {nl.__version__}, ")
+    headings = [line for line in changes.splitlines() if line.startswith("## ")]
+    released = [heading for heading in headings if heading != "## Not yet released"]
+    assert released[0].startswith(f"## {nl.__version__}, ")
+    assert headings[-len(released) :] == released  # what is not yet released comes first
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
