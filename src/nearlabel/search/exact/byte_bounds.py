@@ -24,9 +24,9 @@ import numpy as np
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array
-from nearlabel.search.exact.packed_bounds import _UNIT, DenseBounds
+from nearlabel.search.exact.packed_bounds import UNIT, Bounds, DenseBounds
 
-_SLACK = 32 * _UNIT  # rounding in float32 of a product, two offsets and their sum, with a reserve
+_SLACK = 32 * UNIT  # rounding in float32 of a product, two offsets and their sum, with a reserve
 _TINY = 2.0**-120  # covers underflow of these, even to zero
 _LEAST_WIDTH = 16  # features above which bytes are faster
 MOST_FEATURES = 2**16  # whose products add up to less than 2^31, as in the core
@@ -36,7 +36,7 @@ RATIOS = 1e-6, 0.5  # of what rounding leaves and what it keeps
 _LARGEST_CODE = 127
 
 
-class ByteBounds:
+class ByteBounds(Bounds):
     """Bounds of dense rows from products of bytes; see `DenseBounds` for float32.
 
     Parameters
@@ -49,6 +49,7 @@ class ByteBounds:
 
     side = 1024
     many_neighbors = 40  # for which comparing a sample takes less time than it saves
+    is_refined = True
     relative = 0.0
     marks_apart = False
     centers = None

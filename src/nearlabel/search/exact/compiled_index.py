@@ -173,7 +173,7 @@ class CompiledIndex:
         One thread at a time writes to the queries from each of `starts` to the next. With `limits`,
         in the scale of the bounds, rows beyond are not listed, and lists may be shorter than k.
         """
-        is_refined = isinstance(self._bounds, ByteBounds)
+        is_refined = self._bounds.is_refined
         # A tight limit saves more where bounds are refined.
         spare = k // 2 + 4 if is_refined else k + 16
         room = min(k + spare, len(self.rows) - (itself >= 0))
@@ -239,7 +239,7 @@ class CompiledIndex:
         if limits is not None:
             short = np.flatnonzero(~given_up & self._are_beyond(limits, indices, distances))
             left = np.union1d(left, _fill_again(self, None, short, places, n_jobs))
-        if isinstance(bounds, ByteBounds) and len(left):
+        if bounds.is_refined and len(left):
             left = _fill_again(self._with_sharper_bounds(), None, left, places, n_jobs)
         if not len(self._order):
             return left
@@ -347,7 +347,7 @@ class CompiledIndex:
         left = np.flatnonzero(given_up)
         short = np.flatnonzero(is_short & ~given_up)
         left = np.union1d(left, _fill_again(self, queries, short, found, n_jobs, reach))
-        if isinstance(self._bounds, ByteBounds) and len(left):
+        if self._bounds.is_refined and len(left):
             sharper = self._with_sharper_bounds()
             left = _fill_again(sharper, queries, left, found, n_jobs, reach)
         return left

@@ -3,9 +3,8 @@
 A search lists the rows within the limit of a query, which falls as more rows are seen. Until then
 far more rows are listed than are needed. A sample tells the limit in advance: if its r-th nearest
 row is nearer than the k-th nearest of all, then r of the k - 1 nearest are in the sample. Of these
-the sample has `_EXPECTED` on average, and r is so much larger that this happens to less than one
-query in a thousand. It is noticed, because fewer than k rows are within the limit, and the query is
-searched again without one.
+the sample has `_EXPECTED` on average, and r is so much larger that this is rare. It is noticed,
+because fewer than k rows are within the limit, and the query is searched again without one.
 """
 
 from __future__ import annotations

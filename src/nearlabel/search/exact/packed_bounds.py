@@ -11,6 +11,7 @@ larger than the base rows that its products might overflow.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Csr, Floats, with_data
 from nearlabel.search.exact.row_arithmetic import as_float, squared_lengths, unit_rows
 
-_UNIT = 2.0**-24  # unit roundoff of float32
+UNIT = 2.0**-24  # unit roundoff of float32
 _TINY = 2.0**-124  # covers underflow of one term in float32, even to zero
 _MARGINS = 2 + 1e-5  # between a lower and an upper bound
 _FAR = 2.0**100  # size of a query at which products might overflow, as in the core
@@ -33,15 +34,16 @@ _SAMPLE = 64, 1024  # queries and base rows on which bounds are tested
 _VAGUE = 1 / 256  # share of the rows left open above which measuring dominates
 
 
-class _Blocks:
+class Bounds(ABC):
     """Bounds that are written to a block before they are compared with limits."""
 
     panel = 1  # stripes start at multiples of this
+    is_refined = False  # whether a `Shortlist` bounds again what these leave open
     many_neighbors = 200  # for which comparing a sample takes less time than it saves
 
+    @abstractmethod
     def block(self, queries: Any, base: Any, memory: Array) -> Array:
         """The lower bounds of all pairs of a query and a base row, written to given memory."""
-        raise NotImplementedError
 
     def offer(
         self, lists: Any, queries: Any, base: Any, memory: Array, query: int, row: int, both: bool
@@ -66,7 +68,7 @@ class _Blocks:
             near_enough.offer(block, chosen, row)
 
 
-class DenseBounds(_Blocks):
+class DenseBounds(Bounds):
     """Bounds of dense rows, or of CSR rows that are densified block by block.
 
     |x|² + |y|² - 2 xy of centered rows, since a common offset would swamp the differences, half of
@@ -152,7 +154,7 @@ class DenseBounds(_Blocks):
         return bool(np.mean(is_open.sum(axis=1)) > 1 + _VAGUE * base)
 
 
-class SparseBounds(_Blocks):
+class SparseBounds(Bounds):
     """Bounds of CSR rows: for each feature of a query, the base rows that store it.
 
     |x|² + |y|² - 2 xy, or 1 - xy of unit rows; rows without a common feature are at distance 1
@@ -306,4 +308,4 @@ def _rounding(terms: int) -> tuple[float, float]:
     With S the size (the squared length) of both rows together: the rounding of the factors, of the
     offsets and of the sum has an error below (2 terms + 10) units of S. Twice that is used.
     """
-    return 4 * (terms + 8) * _UNIT, (terms + 8) * _TINY
+    return 4 * (terms + 8) * UNIT, (terms + 8) * _TINY
