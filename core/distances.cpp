@@ -49,37 +49,38 @@ NL_INLINE float rough_square(const float* a, const float* b, std::int64_t width)
     return sums[0];
 }
 
-constexpr int ROUGH_PAIRS = 4;  // whose rough sums are computed together
+constexpr int ROUGH_ROWS = 4;  // whose rough sums are computed together
 
-// Up to ROUGH_PAIRS sums; the remaining pointers, too, are to rows.
-using RoughSquares = void (*)(const float* const* queries, const float* const* rows, int count,
+// Up to ROUGH_ROWS sums of one query; the remaining pointers, too, are to rows.
+using RoughSquares = void (*)(const float* query, const float* const* rows, int count,
                               std::int64_t width, float* sums);
 
-void rough_squares_baseline(const float* const* queries, const float* const* rows, int count,
+void rough_squares_baseline(const float* query, const float* const* rows, int count,
                             std::int64_t width, float* sums) {
-    for (int i = 0; i < count; ++i) sums[i] = rough_square(queries[i], rows[i], width);
+    for (int i = 0; i < count; ++i) sums[i] = rough_square(query, rows[i], width);
 }
 
-NL_TARGET_AVX2 void rough_squares_avx2(const float* const* queries, const float* const* rows,
-                                       int count, std::int64_t width, float* sums) {
-    for (int i = 0; i < count; ++i) sums[i] = rough_square(queries[i], rows[i], width);
+NL_TARGET_AVX2 void rough_squares_avx2(const float* query, const float* const* rows, int count,
+                                       std::int64_t width, float* sums) {
+    for (int i = 0; i < count; ++i) sums[i] = rough_square(query, rows[i], width);
 }
 
 #ifdef NL_VNNI
 // Adding up the 16 parts of a sum takes longer than the parts, but for four sums as long as for
 // one.
-NL_TARGET_VNNI void rough_squares_avx512(const float* const* queries, const float* const* rows, int,
+NL_TARGET_VNNI void rough_squares_avx512(const float* query, const float* const* rows, int,
                                          std::int64_t width, float* sums) {
-    __m512 s[ROUGH_PAIRS] = {};
-    for (std::int64_t f = 0; f < width; f += 16) {
-        const std::int64_t left = width - f;
-        const auto some = static_cast<__mmask16>(left < 16 ? (1 << left) - 1 : 0xffff);
-        for (int i = 0; i < ROUGH_PAIRS; ++i) {
-            const __m512 apart = _mm512_sub_ps(_mm512_maskz_loadu_ps(some, queries[i] + f),
-                                               _mm512_maskz_loadu_ps(some, rows[i] + f));
+    __m512 s[ROUGH_ROWS] = {};
+    const auto add = [&](std::int64_t f, __mmask16 some) NL_TARGET_VNNI {
+        const __m512 mine = _mm512_maskz_loadu_ps(some, query + f);
+        for (int i = 0; i < ROUGH_ROWS; ++i) {
+            const __m512 apart = _mm512_sub_ps(mine, _mm512_maskz_loadu_ps(some, rows[i] + f));
             s[i] = _mm512_fmadd_ps(apart, apart, s[i]);
         }
-    }
+    };
+    std::int64_t f = 0;
+    for (; f + 16 <= width; f += 16) add(f, 0xffff);
+    if (f < width) add(f, static_cast<__mmask16>((1 << (width - f)) - 1));
     // In each quarter, two parts of rows 0 and 1 and of rows 2 and 3, then one part of all four.
     const __m512 a =
         _mm512_add_ps(_mm512_shuffle_ps(s[0], s[1], 0x44), _mm512_shuffle_ps(s[0], s[1], 0xee));
@@ -88,7 +89,7 @@ NL_TARGET_VNNI void rough_squares_avx512(const float* const* queries, const floa
     alignas(64) float parts[16];
     _mm512_store_ps(parts,
                     _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd)));
-    for (int i = 0; i < ROUGH_PAIRS; ++i)
+    for (int i = 0; i < ROUGH_ROWS; ++i)
         sums[i] = (parts[i] + parts[4 + i]) + (parts[8 + i] + parts[12 + i]);
 }
 #endif
@@ -183,7 +184,9 @@ void Rows::to_unit(std::int64_t row, Query& query) const {
     for (double& value : query.values) value = unit.of(value);
 }
 
-bool Rows::rough(const Rows&, const Pair*, std::int64_t, double*) const { return false; }
+bool Rows::rough(const Rows&, const std::vector<Run>&, const std::int32_t*, double*) const {
+    return false;
+}
 
 double Rows::finished(double sum) const {
     return metric_ == Metric::euclidean ? std::sqrt(sum) : sum;
@@ -249,13 +252,13 @@ public:
                                                   : finished(result[i]);
     }
 
-    bool rough(const Rows& queries, const Pair* pairs, std::int64_t count,
+    bool rough(const Rows& queries, const std::vector<Run>& runs, const std::int32_t* rows,
                double* result) const override {
         if (metric_ == Metric::manhattan || queries.sparse()) return false;
         if (queries.storage() == Storage::floats)
-            rough_from(static_cast<const DenseRows<float>&>(queries), pairs, count, result);
+            rough_from(static_cast<const DenseRows<float>&>(queries), runs, rows, result);
         else
-            rough_from(static_cast<const DenseRows<double>&>(queries), pairs, count, result);
+            rough_from(static_cast<const DenseRows<double>&>(queries), runs, rows, result);
         return true;
     }
 
@@ -274,64 +277,67 @@ public:
             // Subnormal terms are rounded to a multiple of the smallest float.
             const double tiny = static_cast<double>(width_) * std::numeric_limits<float>::min();
             const double far = (squared ? limit : limit * limit) * (1 + slack) + tiny;
+            const auto count = static_cast<std::int64_t>(rows.size());
             std::size_t kept = 0;
-            const auto keep = [&](std::int64_t i, float sum) {
+            rough_squares(at(row), rows.data(), count, count, [&](std::int64_t i, float sum) {
                 rows[kept] = rows[static_cast<std::size_t>(i)];
                 kept += !(std::isfinite(sum) && static_cast<double>(sum) > far);
-            };
-            rough_squares([&](std::int64_t) { return at(row); },
-                          [&](std::int64_t i) { return at(rows[static_cast<std::size_t>(i)]); },
-                          static_cast<std::int64_t>(rows.size()), keep);
+            });
             rows.resize(kept);
         }
     }
 
 private:
-    static constexpr int AHEAD = 8;    // pairs whose rows are prefetched
+    static constexpr int AHEAD = 8;    // rows that are prefetched
     static constexpr int AT_ONCE = 8;  // rows whose distances are computed together
 
     template <class>
     friend class DenseRows;
 
     template <class Other>
-    void rough_from(const DenseRows<Other>& queries, const Pair* pairs, std::int64_t count,
-                    double* result) const {
+    void rough_from(const DenseRows<Other>& queries, const std::vector<Run>& runs,
+                    const std::int32_t* rows, double* result) const {
+        const std::int64_t end = runs.empty() ? 0 : runs.back().stop;
+        std::int64_t first = 0;
         if constexpr (std::is_same_v<T, float> && std::is_same_v<Other, float>)
             if (metric_ != Metric::cosine) {
-                rough_squares([&](std::int64_t i) { return queries.at(pairs[i].query); },
-                              [&](std::int64_t i) { return at(pairs[i].row); }, count,
-                              [result](std::int64_t i, float sum) { result[i] = sum; });
+                for (const auto [query, stop] : runs) {
+                    rough_squares(queries.at(query), rows + first, stop - first, end - first,
+                                  [&](std::int64_t i, float sum) { result[first + i] = sum; });
+                    first = stop;
+                }
                 return;
             }
         const auto sum = has_avx2() ? rough_sum_avx2<Other, T> : rough_sum_baseline<Other, T>;
         const bool cosine = metric_ == Metric::cosine;
-        for (std::int64_t i = 0; i < count; ++i) {
-            if (i + ROUGH_PAIRS < count) prefetch(at(pairs[i + ROUGH_PAIRS].row));
-            const auto [query, row] = pairs[i];
+        for (const auto [query, stop] : runs) {
             const Unit mine = cosine ? queries.unit(query) : Unit();
-            const Unit unit = cosine ? this->unit(row) : Unit();
-            result[i] = sum(queries.at(query), mine.factor(), at(row), unit.factor(), width_);
-            if (cosine) result[i] = mine.empty || unit.empty ? 1 : result[i] / 2;
+            for (; first < stop; ++first) {
+                if (first + AHEAD < end) prefetch(at(rows[first + AHEAD]));
+                const std::int32_t row = rows[first];
+                const Unit unit = cosine ? this->unit(row) : Unit();
+                double& found = result[first];
+                found = sum(queries.at(query), mine.factor(), at(row), unit.factor(), width_);
+                if (cosine) found = mine.empty || unit.empty ? 1 : found / 2;
+            }
         }
     }
 
-    // Calls use(i, sum) for the squared distance of each query_at(i) and row_at(i).
-    template <class QueryAt, class RowAt, class Use>
-    void rough_squares(QueryAt query_at, RowAt row_at, std::int64_t count, Use use) const {
+    // Calls use(i, sum) for the squared distance of a query and each of the first rows. Rows up to
+    // `end` are prefetched: they come next.
+    template <class Use>
+    void rough_squares(const float* query, const std::int32_t* rows, std::int64_t count,
+                       std::int64_t end, Use use) const {
         const RoughSquares squares = rough_squares_variant();
-        for (std::int64_t done = 0; done < count; done += ROUGH_PAIRS) {
-            const float *queries[ROUGH_PAIRS], *rows[ROUGH_PAIRS];
-            for (int i = 0; i < ROUGH_PAIRS; ++i) {
-                const std::int64_t place = std::min(done + i, count - 1);
-                queries[i] = query_at(place);
-                rows[i] = row_at(place);
-                const std::int64_t soon = std::min(done + AHEAD + i, count - 1);
-                prefetch_lines(query_at(soon));
-                prefetch_lines(row_at(soon));
+        for (std::int64_t done = 0; done < count; done += ROUGH_ROWS) {
+            const float* some[ROUGH_ROWS];
+            for (int i = 0; i < ROUGH_ROWS; ++i) {
+                some[i] = at(rows[std::min(done + i, count - 1)]);
+                prefetch_lines(at(rows[std::min(done + AHEAD + i, end - 1)]));
             }
-            const auto these = static_cast<int>(std::min<std::int64_t>(ROUGH_PAIRS, count - done));
-            float sums[ROUGH_PAIRS];
-            squares(queries, rows, these, width_, sums);
+            const auto these = static_cast<int>(std::min<std::int64_t>(ROUGH_ROWS, count - done));
+            float sums[ROUGH_ROWS];
+            squares(query, some, these, width_, sums);
             for (int i = 0; i < these; ++i) use(done + i, sums[i]);
         }
     }

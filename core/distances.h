@@ -21,9 +21,9 @@ struct Query {
     bool empty = false;                 // only zeros; used by cosine
 };
 
-// A query and a row.
-struct Pair {
-    std::int32_t query, row;
+// A query and the end of its rows in a list; they begin where those of the run before it end.
+struct Run {
+    std::int64_t query, stop;
 };
 
 // Checks that CSR rows are within their arrays and their width.
@@ -45,10 +45,10 @@ public:
     virtual void distances(const Query& query, const std::int32_t* rows, std::int64_t count,
                            double* result) const = 0;
 
-    // Distances of pairs of a query and a row, squared for euclidean, whose terms are added in any
-    // order, which is faster. They differ from the canonical ones by at most `rough_share` of
-    // themselves and `rough_tiny`. False if there is no faster way.
-    virtual bool rough(const Rows& queries, const Pair* pairs, std::int64_t count,
+    // Distances of the listed rows to the queries of their runs, squared for euclidean, whose terms
+    // are added in any order, which is faster. They differ from the canonical ones by at most
+    // `rough_share` of themselves and `rough_tiny`. False if there is no faster way.
+    virtual bool rough(const Rows& queries, const std::vector<Run>& runs, const std::int32_t* rows,
                        double* result) const;
     double rough_share() const { return rough_share_; }
     double rough_tiny() const { return rough_tiny_; }

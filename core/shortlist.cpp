@@ -16,6 +16,7 @@
 #include "cpu.h"
 #include "distances.h"
 #include "filter.h"
+#include "open_pairs.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
@@ -96,7 +97,16 @@ NL_TARGET_AVX2 float close_in_avx2(const float* values, std::int64_t size, std::
     return close_in(values, size, k);
 }
 
+#ifdef NL_VNNI
+NL_TARGET_VNNI float close_in_avx512(const float* values, std::int64_t size, std::int64_t k) {
+    return close_in(values, size, k);
+}
+#endif
+
 float limit_of(const float* values, std::int64_t size, std::int64_t k) {
+#ifdef NL_VNNI
+    if (has_vnni()) return close_in_avx512(values, size, k);
+#endif
     return has_avx2() ? close_in_avx2(values, size, k) : close_in_baseline(values, size, k);
 }
 
@@ -140,6 +150,54 @@ void row_limits(Matrix<const float> block, std::int64_t k, Vector<float> limits)
     for (std::size_t i = 0; i < block.shape(0); ++i)
         limits.data()[i] = limit_of(block.data() + static_cast<std::int64_t>(i) * width, width, k);
 }
+
+// Bounds from rough distances, on the scale of the products.
+class Refinement {
+public:
+    Refinement(const Rows& base, double scale)
+        : share_(base.rough_share()), tiny_(base.rough_tiny()), scale_(scale) {}
+
+    // Writes lower bounds. A rough distance that has overflowed may be anything: its lower bound is
+    // -LARGEST_REFINED, and its upper bound LARGEST_REFINED.
+    void bound_from_below(const double* rough, std::int64_t count, float* lower) const {
+        has_avx2() ? below_avx2(rough, count, lower) : below(rough, count, lower);
+    }
+
+    // Writes an upper bound for each lower bound.
+    void bound_from_above(const float* lower, std::int64_t count, float* upper) const {
+        has_avx2() ? above_avx2(lower, count, upper) : above(lower, count, upper);
+    }
+
+private:
+    NL_INLINE void below(const double* rough, std::int64_t count, float* lower) const {
+        const double kept = 1 - share_, tiny = tiny_, scale = scale_;
+        for (std::int64_t i = 0; i < count; ++i) {
+            const double bound = (rough[i] * kept - tiny) * scale;
+            const double magnitude = std::fabs(bound);
+            const float rounded = static_cast<float>(bound - magnitude * ROUNDING) - TINY;
+            lower[i] = magnitude < LARGEST_REFINED ? rounded : -LARGEST_REFINED;
+        }
+    }
+
+    NL_INLINE void above(const float* lower, std::int64_t count, float* upper) const {
+        const double tiny = 2 * tiny_ * scale_ + 4 * double{TINY};
+        const double factor = 1 + 4 * share_ + 4 * ROUNDING;
+        for (std::int64_t i = 0; i < count; ++i) {
+            const float rounded = static_cast<float>((lower[i] + tiny) * factor) + TINY;
+            upper[i] = lower[i] == -LARGEST_REFINED ? LARGEST_REFINED : rounded;
+        }
+    }
+
+    NL_TARGET_AVX2 void below_avx2(const double* rough, std::int64_t count, float* lower) const {
+        below(rough, count, lower);
+    }
+
+    NL_TARGET_AVX2 void above_avx2(const float* lower, std::int64_t count, float* upper) const {
+        above(lower, count, upper);
+    }
+
+    double share_, tiny_, scale_;
+};
 
 // A measured row: ordered by distance, ties by name.
 struct Measured {
@@ -190,8 +248,7 @@ public:
           limited_(limits.has_value()),
           refined_(refined && base.rough_share() <= MOST_SHARE),
           most_in_vain_((refined_ ? 4 : 1) * (4 * room + base.size() / 32)),
-          upper_tiny_(2 * base.rough_tiny() * scale + 4 * double{TINY}),
-          upper_share_(1 + 4 * base.rough_share() + 4 * ROUNDING) {
+          refinement_(base, scale) {
         require(!limited_ || (!apart && limits->shape(0) == static_cast<std::size_t>(n_)),
                 "limits must have one entry per query, and need apart = false");
         require(!apart || (base.sparse() && base.metric() == Metric::cosine),
@@ -361,7 +418,7 @@ private:
         Query query;
         std::vector<float> block, limits, bounds;
         std::vector<std::uint64_t> within;
-        std::vector<Pair> waiting;
+        OpenPairs open;
     };
 
     // The stripes of the queries and, with `both`, of the base rows of a block, which it may not
@@ -404,14 +461,13 @@ private:
     // rarely listed only to be dropped later.
     void start(const float* block, std::int64_t height, std::int64_t width, Queries queries,
                std::int64_t row) {
-        const std::int64_t needed = k_ + (itself_ < 0 ? 0 : 1);
-        if (width < 2 * needed) return;
+        if (width < 2 * needed()) return;
         const float* errors = base_errors_.data() + row;
         const float largest = *std::max_element(errors, errors + width);
         for (std::int64_t i = 0; i < height; ++i) {
             const std::int64_t query = queries[i];
             if (limits_[query] == most()) {
-                const float first = upper(limit_of(block + i * width, width, needed),
+                const float first = upper(limit_of(block + i * width, width, needed()),
                                           query_errors_.data()[query] + largest);
                 limits_[query] = std::min(first, most());  // in this order, so that a NaN is kept
             }
@@ -433,9 +489,10 @@ private:
     }
 
     // Bounds are compared with the limits as soon as they are computed, and never written. What is
-    // within a limit waits until some panels are done, since branches would interrupt the products.
-    // Query i of the block is the query from[i] of the rows. The stripes are locked only while
-    // their limits and lists are used: meanwhile others may lower a limit, which is checked again.
+    // within a limit stays open until some panels are done, since branches would interrupt the
+    // products. Query i of the block is the query from[i] of the rows. The stripes are locked only
+    // while their limits and lists are used: meanwhile others may lower a limit, which is checked
+    // again.
     template <bool both>
     void take_near_bytes(const ByteQueries& rows, const ByteRows& base, Queries from,
                          std::int64_t height, Queries queries, std::int64_t row,
@@ -449,10 +506,20 @@ private:
                 use();
             }
         };
-        if constexpr (!both)
-            locked([&] { start_bytes(rows, base, from, height, queries, row, work); });
-        constexpr std::int64_t PANELS = 4;
         work.limits.resize(static_cast<std::size_t>(height + TILE_ROWS));
+        bool any_new = false;
+        const auto read_limits = [&] {
+            for (std::int64_t i = 0; i < height; ++i) {
+                work.limits[i] = limits_[queries[i]];
+                any_new = any_new || work.limits[i] == most();
+            }
+        };
+        if constexpr (!both) {
+            locked(read_limits);
+            if (any_new && base.size() >= 2 * needed())
+                return start_bytes(rows, base, from, height, queries, row, locked, work);
+        }
+        constexpr std::int64_t PANELS = 4;
         work.within.resize(static_cast<std::size_t>(height + TILE_ROWS) * PANELS);
         std::array<float, PANELS * PANEL_ROWS> columns;
         for (std::int64_t first = 0; first < base.size(); first += PANELS * PANEL_ROWS) {
@@ -460,7 +527,7 @@ private:
             const std::int64_t panels = (width + PANEL_ROWS - 1) / PANEL_ROWS;
             columns.fill(-infinite);
             locked([&] {
-                for (std::int64_t i = 0; i < height; ++i) work.limits[i] = limits_[queries[i]];
+                read_limits();
                 if constexpr (both)
                     std::copy_n(limits_.data() + row + first, width, columns.data());
             });
@@ -477,95 +544,103 @@ private:
             }
             // Beyond the last row there is only what fills up its panel.
             const std::uint64_t real = ~std::uint64_t{0} >> (panels * PANEL_ROWS - width);
-            for (std::int64_t i = 0; i < height; ++i)
-                for (std::int64_t panel = 0; panel < panels; ++panel) {
-                    std::uint64_t left = work.within[i * PANELS + panel];
-                    if (panel == panels - 1) left &= real;
-                    for (; left; left &= left - 1)
-                        wait(queries[i], row + first + panel * PANEL_ROWS + lowest_bit(left), work);
-                }
-            bound_waiting(work);
-            locked([&] { list_waiting<both>(work); });
+            for (std::int64_t i = 0; i < height; ++i) {
+                std::uint64_t* words = &work.within[i * PANELS];
+                words[panels - 1] &= real;
+                leave_open(queries[i], row + first, words, panels, work);
+            }
+            bound_open(work);
+            locked([&] { list_open<both>(work); });
         }
     }
 
-    // Queries without any rows yet get their first limit; see `start`.
+    // As `take_near_bytes` if there are queries without any rows yet: the bounds are written to a
+    // block, from which these get their first limit.
+    template <class Locked>
     void start_bytes(const ByteQueries& rows, const ByteRows& base, Queries from,
-                     std::int64_t height, Queries queries, std::int64_t row, Work& work) {
+                     std::int64_t height, Queries queries, std::int64_t row, Locked locked,
+                     Work& work) {
         constexpr std::int64_t STEP = 16 * TILE_ROWS;  // whose bounds stay in a cache
-        const std::int64_t width = base.size();
-        if (width < 2 * (k_ + 1)) return;
+        const std::int64_t width = base.size(), words = (width + WORD - 1) / WORD;
         work.block.resize(static_cast<std::size_t>(STEP * width));
+        work.within.resize(static_cast<std::size_t>(words));
         for (std::int64_t first = 0; first < height; first += STEP) {
             const Queries part{queries.first + first,
                                queries.chosen ? queries.chosen + first : nullptr};
             const std::int64_t count = std::min(STEP, height - first);
-            bool any_new = false;
-            for (std::int64_t i = 0; i < count; ++i)
-                any_new = any_new || limits_[part[i]] == most();
-            if (!any_new) continue;
             byte_block(
                 rows, count, [&](std::int64_t i) { return from[first + i]; }, base,
                 work.block.data());
-            start(work.block.data(), count, width, part, row);
-        }
-    }
-
-    void wait(std::int64_t query, std::int64_t row, Work& work) const {
-        if (is_itself(query, row)) return;
-        work.waiting.push_back({static_cast<std::int32_t>(query), static_cast<std::int32_t>(row)});
-    }
-
-    // Bounds the distances of the waiting pairs again.
-    void bound_waiting(Work& work) const {
-        const std::size_t count = work.waiting.size();
-        work.rough.resize(count);
-        work.bounds.resize(count);
-        require(base_.rough(queries_, work.waiting.data(), static_cast<std::int64_t>(count),
-                            work.rough.data()),
-                "bytes need dense rows");
-        for (std::size_t i = 0; i < count; ++i) work.bounds[i] = refined(work.rough[i]);
-    }
-
-    // Lists the waiting pairs that are still within a limit.
-    template <bool both>
-    void list_waiting(Work& work) {
-        const auto& pairs = work.waiting;
-        const std::size_t count = pairs.size();
-        for (std::size_t i = 0; i < count;) {
-            const std::int64_t query = pairs[i].query;
-            std::size_t stop = i + 1;
-            while (stop < count && pairs[stop].query == query) ++stop;
-            if (stop < count) prefetch_end(pairs[stop].query);
-            in_vain_[query] += static_cast<std::int64_t>(stop - i);
-            if constexpr (both) {
-                for (std::size_t j = i; j < stop; ++j) prefetch_end(pairs[j].row);
-                for (std::size_t j = i; j < stop; ++j)
-                    push(pairs[j].row, query, work.bounds[j], work);
+            locked([&] {
+                start(work.block.data(), count, width, part, row);
+                for (std::int64_t i = 0; i < count; ++i) work.limits[i] = limits_[part[i]];
+            });
+            for (std::int64_t i = 0; i < count; ++i) {
+                mark_within(&work.block[i * width], width, work.limits[i], work.within.data());
+                leave_open(part[i], row, work.within.data(), words, work);
             }
-            push_all(query, pairs.data() + i, work.bounds.data() + i, stop - i, work);
-            if (in_vain_[query] > most_in_vain_) give_up(query);
-            i = stop;
+            bound_open(work);
+            locked([&] { list_open<false>(work); });
         }
-        work.waiting.clear();
     }
 
-    // Lists the rows of some pairs of a query, without a branch as long as there is room for all.
-    void push_all(std::int64_t query, const Pair* pairs, const float* bounds, std::size_t count,
-                  Work& work) {
-        if (sizes_[query] + static_cast<std::int64_t>(count) > room_) {
-            for (std::size_t i = 0; i < count; ++i) push(query, pairs[i].row, bounds[i], work);
-            return;
+    // Leaves the rows from `first` on open whose bits are set, except for the query itself.
+    void leave_open(std::int64_t query, std::int64_t first, std::uint64_t* words,
+                    std::int64_t count, Work& work) const {
+        const std::int64_t own = itself_ < 0 ? -1 : itself_ + query - first;
+        if (0 <= own && own < count * WORD) words[own / WORD] &= ~(std::uint64_t{1} << own % WORD);
+        work.open.add(query, first, words, count);
+    }
+
+    // Bounds the distances of the open pairs again.
+    void bound_open(Work& work) const {
+        const std::int64_t count = work.open.size();
+        work.rough.resize(static_cast<std::size_t>(count));
+        work.bounds.resize(static_cast<std::size_t>(count));
+        require(base_.rough(queries_, work.open.runs(), work.open.rows(), work.rough.data()),
+                "bytes need dense rows");
+        refinement_.bound_from_below(work.rough.data(), count, work.bounds.data());
+    }
+
+    // Lists the open pairs that are still within a limit.
+    template <bool both>
+    void list_open(Work& work) {
+        const auto& runs = work.open.runs();
+        const std::int32_t* rows = work.open.rows();
+        std::int64_t first = 0;
+        for (std::size_t i = 0; i < runs.size(); ++i) {
+            const auto [query, stop] = runs[i];
+            if (i + 1 < runs.size()) prefetch_end(runs[i + 1].query);
+            in_vain_[query] += stop - first;
+            if constexpr (both) {
+                for (std::int64_t j = first; j < stop; ++j) prefetch_end(rows[j]);
+                for (std::int64_t j = first; j < stop; ++j)
+                    push(rows[j], query, work.bounds[j], work);
+            }
+            push_all(query, rows + first, work.bounds.data() + first, stop - first, work);
+            if (in_vain_[query] > most_in_vain_) give_up(query);
+            first = stop;
         }
-        std::int64_t place = query * room_ + sizes_[query];
-        const std::int64_t first = place;
-        const float limit = limits_[query];
-        for (std::size_t i = 0; i < count; ++i) {
-            bounds_[place] = bounds[i];
-            rows_[place] = pairs[i].row;
-            place += bounds[i] <= limit;
+        work.open.clear();
+    }
+
+    // Lists some rows of a query, without a branch as long as there is room.
+    void push_all(std::int64_t query, const std::int32_t* rows, const float* bounds,
+                  std::int64_t count, Work& work) {
+        for (std::int64_t i = 0; i < count;) {
+            if (sizes_[query] == room_) make_room(query, work);
+            const std::int64_t stop = std::min(count, i + room_ - sizes_[query]);
+            require(i < stop, "block must not contain a pair of rows twice");
+            const std::int64_t first = query * room_ + sizes_[query];
+            std::int64_t place = first;
+            const float limit = limits_[query];
+            for (; i < stop; ++i) {
+                bounds_[place] = bounds[i];
+                rows_[place] = rows[i];
+                place += bounds[i] <= limit;
+            }
+            sizes_[query] += place - first;
         }
-        sizes_[query] += place - first;
     }
 
     // Prefetches the place in a list where the next row goes.
@@ -597,9 +672,11 @@ private:
         const std::int64_t size = sizes_[query];
         work.upper.resize(static_cast<std::size_t>(size));
         const float error = query_errors_.data()[query], *errors = base_errors_.data();
-        for (std::int64_t i = 0; i < size; ++i)
-            work.upper[i] =
-                refined_ ? upper_refined(bounds[i]) : upper(bounds[i], error + errors[rows[i]]);
+        if (refined_)
+            refinement_.bound_from_above(bounds, size, work.upper.data());
+        else
+            for (std::int64_t i = 0; i < size; ++i)
+                work.upper[i] = upper(bounds[i], error + errors[rows[i]]);
         const float limit = std::min(limits_[query], limit_of(work.upper.data(), size, k_));
         limits_[query] = limit;
         std::int64_t kept = 0;
@@ -693,22 +770,11 @@ private:
         return itself_ >= 0 && row == itself_ + query;
     }
 
+    // The number of rows that are sure to contain k others.
+    std::int64_t needed() const { return k_ + (itself_ < 0 ? 0 : 1); }
+
     // The limit of a query without any rows yet.
     float most() const { return apart_ ? APART / 2 : infinite; }
-
-    // A lower bound from a rough distance. One that has overflowed may be anything: its lower bound
-    // is -LARGEST_REFINED, from which `upper_refined` makes LARGEST_REFINED.
-    float refined(double rough) const {
-        const double bound = (rough * (1 - base_.rough_share()) - base_.rough_tiny()) * scale_;
-        if (!(std::fabs(bound) < LARGEST_REFINED)) return -LARGEST_REFINED;
-        return static_cast<float>(bound - std::fabs(bound) * ROUNDING) - TINY;
-    }
-
-    // No distance with this lower bound is above this.
-    float upper_refined(float bound) const {
-        if (bound == -LARGEST_REFINED) return LARGEST_REFINED;
-        return static_cast<float>((bound + upper_tiny_) * upper_share_) + TINY;
-    }
 
     // No distance with the lower bound `bound` is above this.
     float upper(float bound, float error) const { return (bound + error) * (1 + relative_); }
@@ -737,7 +803,7 @@ private:
     bool limited_;  // whether limits were given
     bool refined_;
     std::int64_t most_in_vain_;
-    double upper_tiny_, upper_share_;  // of refined bounds
+    Refinement refinement_;
     std::vector<float> limits_;
     std::vector<std::int64_t> sizes_;
     std::vector<std::int64_t> in_vain_;  // distances computed that better bounds would have saved

@@ -131,16 +131,11 @@ def _suffices(shares: Floats, wanted: float, errors: int) -> bool:
 
 def _shares_with_pass(listed: ListedRows, sample: Sample, probes: int, n_jobs: int) -> Floats:
     """The shares of the neighbors of some rows found by probes and the pass after them."""
-    k, n = sample.exact.k, len(listed)
+    k = sample.exact.k
     own = listed.left_out(sample.rows, k, probes, n_jobs).indices
     first = own[:, : min(_THROUGH, k)]
     between, at = np.unique(first, return_inverse=True)
     theirs = listed.left_out(between, k, probes, n_jobs).indices
     seen = np.hstack([own, theirs[at.reshape(first.shape)].reshape(len(own), -1)])
-    pairs = np.unique(np.arange(len(own), dtype=np.int64)[:, None] * n + seen)
-    row, place = np.divmod(pairs, n)
-    other = place != sample.rows[row]
-    row, place = row[other], place[other]
-    distances = listed.space.distances(listed.rows[sample.rows], row, place)
-    near = distances <= sample.exact.distances[row, -1]
-    return np.minimum(np.bincount(row[near], minlength=len(own)), k) / k
+    row = np.arange(len(own), dtype=np.int64)[:, None] * len(listed)
+    return np.asarray(np.mean(np.isin(row + sample.exact.indices, row + seen), axis=1))
