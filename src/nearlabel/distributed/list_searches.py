@@ -24,7 +24,8 @@ from nearlabel.distributed.workspaces import Workspace
 from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.search import InvertedLists
 from nearlabel.search.approximate.list_index import planned_neighbors
-from nearlabel.search.approximate.probe_counts import Plan, among_rows, make_plan, more_probes
+from nearlabel.search.approximate.probe_counts import Plan, among_rows, make_plan
+from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.approximate.probing import QueryPlan
 from nearlabel.search.approximate.recall import recall_of
 from nearlabel.search.approximate.stored_lists import plan_trees
@@ -52,7 +53,7 @@ class ListSearch:
         self._listed = listed_rows(str(self._folder), metric)
 
     def plan(self, k: int) -> Plan:
-        """Choose the number of lists to probe for k neighbors; kept for models of these lists."""
+        """Choose the lists to probe for k neighbors; kept for models of these lists."""
         planned, order = planned_neighbors(k, len(self._blocks)), self._listed.lists.order
         plan = make_plan(
             self._listed,
@@ -83,7 +84,7 @@ class ListSearch:
         listed, n, wanted = self._listed, len(self._blocks), self._lists.recall
         plan = self.plan(k)
         probes, through = among_rows(listed, plan, wanted, 1)
-        probes = max(probes, listed.least_probes(k + 1))
+        probes = probes.at_least(listed.least_probes(k + 1))
         stages = Stages(progress, n)
         told = [stages.next(n // 2), stages.next(n // 4)]
         files, blocks = files_of(target, len(self._blocks.blocks)), self._blocks.blocks
@@ -93,9 +94,9 @@ class ListSearch:
                 found = self._search_all(k, probes, through, target, told)
                 near = np.load(found / "near-distances.npy", mmap_mode="r")[plan.measured.rows]
                 recall = recall_of(near, plan.measured.exact.head(k))
-                if recall.value >= wanted or probes == len(listed.lists):
+                if recall.value >= wanted or probes.most == len(listed.lists):
                     break
-                probes = more_probes(probes, len(listed.lists))
+                probes = probes.more(len(listed.lists))
                 told = [None, None]  # progress does not restart
                 _remove_searches(target)
             calls = [
@@ -108,7 +109,7 @@ class ListSearch:
         return files, recall
 
     def _search_all(
-        self, k: int, probes: int, through: int, graph: Path, told: list[Progress | None]
+        self, k: int, probes: Probes, through: int, graph: Path, told: list[Progress | None]
     ) -> Path:
         """Search for all rows, then among neighbors of neighbors; write the results by place.
 
@@ -143,7 +144,7 @@ def files_of(target: Path, count: int) -> Files:
 
 
 def search_lists(
-    folder: str, metric: str, target: str, k: int, first: int, last: int, probes: int
+    folder: str, metric: str, target: str, k: int, first: int, last: int, probes: Probes
 ) -> None:
     """Find the neighbors of the rows of some lists; runs on workers."""
     listed = listed_rows(folder, metric)
@@ -183,7 +184,13 @@ def take_block(
 
 
 def answer_block(
-    folder: str, metric: str, block: VectorBlocks, k: int, probes: int, indices: str, distances: str
+    folder: str,
+    metric: str,
+    block: VectorBlocks,
+    k: int,
+    probes: Probes,
+    indices: str,
+    distances: str,
 ) -> None:
     """Find the neighbors of a block of queries; runs on workers."""
     found = listed_rows(folder, metric).answer(block.read(), k, QueryPlan(probes, None), 1, None)

@@ -14,6 +14,7 @@ from nearlabel.common.threads import ForkSafeLock
 from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.search.approximate.inverted_lists import InvertedLists, reads
 from nearlabel.search.approximate.list_index import ListIndex, TailIndex
+from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.index import ExactSearch
 from nearlabel.search.exact.reordered_rows import ReorderedRows
@@ -103,13 +104,13 @@ class AutoIndex:
         both: tuple[NeighborGraph, Reached] = index.nearest_and_reached(queries, k, limits, **how)
         return both
 
-    def probes(self, k: int, *, n_jobs: int = 1) -> int | None:
-        """The number of lists probed for k neighbors; None without lists."""
+    def probes(self, k: int, *, n_jobs: int = 1) -> Probes | None:
+        """The lists probed for k neighbors; None without lists."""
         index = self._index(k, n_jobs)
         return index.probes(k, n_jobs=n_jobs) if isinstance(index, ListIndex) else None
 
-    def with_probes(self, k: int, probes: int, recall: Recall | None) -> AutoIndex:
-        """The same index with this number of probes for k neighbors."""
+    def with_probes(self, k: int, probes: Probes, recall: Recall | None) -> AutoIndex:
+        """The same index with other probes for k neighbors."""
         lists = self._index(k, 1)
         assert isinstance(lists, ListIndex)
         return self._like(lists.with_probes(k, probes, recall), None)

@@ -21,6 +21,7 @@ from nearlabel.search import InvertedLists, neighbor_graph, pair_distances
 from nearlabel.search.approximate import inverted_lists as lists
 from nearlabel.search.approximate import list_index, probing
 from nearlabel.search.approximate import probe_counts as plans
+from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.exact.equal_rows import EqualRowsIndex
 from nearlabel.search.exact.packed_bounds import DenseBounds
 
@@ -365,7 +366,8 @@ def test_parameters_of_other_types_are_refused(search):
 
 def with_probes(probes, through):
     """Searches among rows with given numbers of probes and of neighbors in the pass."""
-    return mock.patch.object(list_index, "among_rows", return_value=(probes, through))
+    found = Probes.fixed(probes), through
+    return mock.patch.object(list_index, "among_rows", return_value=found)
 
 
 @pytest.mark.parametrize("metric", SOME)
@@ -396,7 +398,7 @@ def test_the_pass_is_used_if_it_saves_probes():
     assert graph.recall.value >= 0.97
     plan = index._plans[16]
     probes, through = plans.among_rows(index._listed, plan, 0.97, 1)
-    assert probes < plan.probes
+    assert probes.usual < plan.probes.usual
     assert through == 20
     with mock.patch.object(plans, "_PASS_COST", 10**6):
         assert plans.among_rows(index._listed, plan, 0.97, 1) == (plan.probes, 0)
@@ -410,8 +412,9 @@ def test_rows_at_one_distance_take_no_more_probes():
     X[::20] = 0
     index = InvertedLists(0.9).build(X, "cosine")
     index.graph(8, X[:1])
-    assert index._plans[8].probes <= 2 * few._plans[8].probes
-    assert plans.among_rows(index._listed, index._plans[8], 0.9, 1)[0] <= index._plans[8].probes
+    plan = index._plans[8]
+    assert plan.probes.usual <= 2 * few._plans[8].probes.usual
+    assert plans.among_rows(index._listed, plan, 0.9, 1)[0].usual <= plan.probes.usual
 
 
 # The same graph
@@ -570,7 +573,7 @@ def test_probes_are_raised_until_the_recall_holds():
     among = probing.ListedRows.among
 
     def spy(self, k, probes, *rest):
-        tried.append(probes)
+        tried.append(probes.most)
         return among(self, k, probes, *rest)
 
     with (

@@ -23,6 +23,7 @@ from nearlabel.search import (
 from nearlabel.search import automatic as choice
 from nearlabel.search.approximate import list_index, probing
 from nearlabel.search.approximate.list_index import ListIndex
+from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.exact.reordered_rows import ReorderedRows
 
 pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.kernels]
@@ -42,18 +43,20 @@ def clustered(n, d, seed=0):
 
 
 def probed(X, queries, centers, metric, probes, k):
-    """Which rows each query is compared with: those of its nearest lists, (m, n) bool.
+    """Which rows each query is compared with: those of the lists that it probes, (m, n) bool.
 
     More lists where these hold fewer than k rows: twice as many, or twice those that hold k rows on
     average, and all instead of an eighth.
     """
     home = neighbor_graph(centers, 1, X, metric=metric, search="exact").indices[:, 0]
-    near = neighbor_graph(centers, probes, queries, metric=metric, search="exact").indices
-    is_near = (home == near[:, :, None]).any(axis=1)
+    near = neighbor_graph(centers, probes.most, queries, metric=metric, search="exact")
+    is_probed = near.distances <= near.distances[:, :1] + probes.margin
+    is_probed[:, : probes.least] = True
+    is_near = ((home == near.indices[:, :, None]) & is_probed[:, :, None]).any(axis=1)
     short, count = is_near.sum(axis=1) < k, len(centers)
     if short.any():
-        more = max(2 * probes, int(np.ceil(2 * k * count / len(X))))
-        more = count if 8 * more >= count else more
+        more = max(2 * probes.most, int(np.ceil(2 * k * count / len(X))))
+        more = Probes.fixed(count if 8 * more >= count else more)
         is_near[short] = probed(X, queries[short], centers, metric, more, k)
     return is_near
 
@@ -114,7 +117,7 @@ def test_reached_rows_are_those_of_the_probed_lists_within_their_limits(metric):
     index = InvertedLists(0.8).build(X, metric)
     probes = index.probes(10)
     centers = index._listed.lists.centers
-    assert probes < len(centers)
+    assert probes.most < len(centers)
     with mock.patch.object(probing, "_QUERIES_AT_ONCE", 13):
         reached = check_answers(index, X, queries, 10, limits, metric, centers, probes)
     assert len(reached.row)
@@ -183,9 +186,10 @@ def test_more_probes_find_more():
     X, queries = clustered(800, 8), clustered(100, 8, seed=1)
     index = InvertedLists(0.5).build(X)
     before, graph = index.probes(8), index.graph(8, queries)
-    better = index.with_probes(8, 3 * before, TOLD)
+    more = Probes.fixed(3 * before.most)
+    better = index.with_probes(8, more, TOLD)
     assert better._listed is index._listed
-    assert better.probes(8) == 3 * before
+    assert better.probes(8) == more
     assert better.graph(8, queries).recall == TOLD
     exact = neighbor_graph(X, 8, queries, search="exact")
     first, second = (
@@ -195,8 +199,8 @@ def test_more_probes_find_more():
     assert first < second
     assert index.probes(8) == before  # as it was
     assert_same(index.graph(8, queries), graph)
-    most = better.with_probes(8, 10**6, None)
-    assert most.probes(8) == len(index._listed.lists)
+    most = better.with_probes(8, Probes.fixed(10**6), None)
+    assert most.probes(8) == Probes.fixed(len(index._listed.lists))
     back = ListIndex._from_tree(most._tree(), most.stored_rows(), "euclidean")
     assert back.probes(8) == most.probes(8)
     assert back.graph(8, queries).recall is None
@@ -218,7 +222,7 @@ def test_few_rows_in_many_lists():
         reached = check_answers(tail, later, queries, k, limits, "euclidean", centers, probes)
         assert len(reached.row)
     # More lists than the probes, but not all.
-    assert probes < tail._listed.probes_beyond(probes, 5) < len(centers)
+    assert probes.most < tail._listed.probes_beyond(probes.most, 5) < len(centers)
     seen = probed(later, queries, centers, "euclidean", probes, 5).sum(axis=1)
     assert seen.min() >= 5
     assert np.median(seen) < 100
@@ -271,7 +275,7 @@ def test_a_tail_follows_an_index_with_more_probes():
     X, later = clustered(600, 6), clustered(300, 6, seed=1)
     index = InvertedLists(0.5).build(X)
     tail = index.tail(later)
-    better = index.with_probes(8, len(lists_of(index, 8)[0]), TOLD)
+    better = index.with_probes(8, Probes.fixed(len(lists_of(index, 8)[0])), TOLD)
     found = tail.behind(better).graph(8, X[:50])
     assert_same(found, better.tail(later).graph(8, X[:50]))
     exact = neighbor_graph(later, 8, X[:50], search="exact")
@@ -381,7 +385,7 @@ def test_only_the_lists_of_a_query_are_read(metric, kind, kept_bytes):
         back = ListIndex._from_tree(tree, rows, metric)
         assert not rows.read.any()
         assert_same(back.graph(8, X[:3]), asked)
-    assert 0 < rows.read.sum() <= 3 * index.probes(8) * index._listed.lists.sizes.max()
+    assert 0 < rows.read.sum() <= 3 * index.probes(8).most * index._listed.lists.sizes.max()
     assert rows.read.sum() < len(X) / 2
 
 
@@ -436,6 +440,11 @@ DAMAGES = {
     "infinite reach": ("bounds", lambda a: {**a, "reach": float("inf")}),
     "no probes": ("plans", lambda a: [{**a[0], "probes": 0}]),
     "more probes than lists": ("plans", lambda a: [{**a[0], "probes": 10**6}]),
+    "a negative margin": ("plans", lambda a: [{**a[0], "least": 1, "margin": -1.0}]),
+    "a margin that is none": ("plans", lambda a: [{**a[0], "least": 1, "margin": np.nan}]),
+    "a margin in words": ("plans", lambda a: [{**a[0], "least": 1, "margin": "wide"}]),
+    "no list for sure": ("plans", lambda a: [{**a[0], "least": 0, "margin": 1.0}]),
+    "more for sure than probes": ("plans", lambda a: [{**a[0], "least": 10**6, "margin": 1.0}]),
     "more neighbors than rows": ("plans", lambda a: [{**a[0], "k": 10**6}]),
     "no recall": ("plans", lambda a: [{**a[0], "recall": {}}]),
     "a recall that is none": ("plans", lambda a: [{**a[0], "recall": "high"}]),
@@ -517,7 +526,7 @@ def test_auto_forwards_the_features_of_lists(tmp_path):
         # As exact as the search of the other rows.
         assert auto.probes(30) is None
         assert_same(tail.graph(30, queries), neighbor_graph(later, 30, queries, search="exact"))
-        better = auto.with_probes(8, len(lists._listed.lists), TOLD)
+        better = auto.with_probes(8, Probes.fixed(len(lists._listed.lists)), TOLD)
         assert better.graph(8, queries).recall == TOLD
         assert tail.behind(better).graph(8, queries).recall == TOLD
         copied = pickle.loads(pickle.dumps(tail))

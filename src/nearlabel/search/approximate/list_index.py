@@ -13,7 +13,8 @@ from nearlabel.common.threads import ForkSafeLock, one_blas_thread
 from nearlabel.common.validation import check_integer, check_real
 from nearlabel.graph import NeighborGraph, Recall, index_type
 from nearlabel.search.approximate.partition import divide_by, nearest_centers
-from nearlabel.search.approximate.probe_counts import Plan, among_rows, make_plan, more_probes
+from nearlabel.search.approximate.probe_counts import Plan, among_rows, make_plan
+from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
 from nearlabel.search.approximate.recall import recall_of
 from nearlabel.search.approximate.stored_lists import (
@@ -96,15 +97,16 @@ class ListIndex:
         queries = np.asarray(matching(queries, listed.rows))
         return listed.answer_and_reached(queries, k, plan, limits, n_jobs, progress)
 
-    def probes(self, k: int, *, n_jobs: int = 1) -> int:
-        """The number of lists probed for k neighbors."""
-        return int(self._ready(k, n_jobs)[1].probes)
+    def probes(self, k: int, *, n_jobs: int = 1) -> Probes:
+        """The lists probed for k neighbors."""
+        plan: QueryPlan = self._ready(k, n_jobs)[1]
+        return plan.probes
 
-    def with_probes(self, k: int, probes: int, recall: Recall | None) -> ListIndex:
-        """The same lists with this number of probes for k neighbors, and the given recall."""
+    def with_probes(self, k: int, probes: Probes, recall: Recall | None) -> ListIndex:
+        """The same lists with other probes for k neighbors, and the given recall."""
         other = ListIndex(self.vectors, self._metric, self._recall, self._seed)
         other._listed = self._ready(k, 1)[0]
-        probes = min(probes, len(other._listed.lists))
+        probes = probes.within(len(other._listed.lists))
         other._plans = {**self._plans, self._planned(k): QueryPlan(probes, recall)}
         return other
 
@@ -200,17 +202,17 @@ class ListIndex:
             made(1, 1)
         count = len(listed.lists)
         probes, through = among_rows(listed, plan, self._recall, n_jobs)
-        probes = max(probes, listed.least_probes(planned_for + 1))
-        spare = min(k, listed.least_rows(probes) - 1) - planned_for
+        probes = probes.at_least(listed.least_probes(planned_for + 1))
+        spare = min(k, listed.least_rows(probes.least) - 1) - planned_for
         numbers = listed.lists.order[plan.measured.rows]
         while True:
             found = listed.among(planned_for, probes, through, n_jobs, searched, spare)
             nearest = found.distances[numbers, :planned_for]
             recall = recall_of(nearest, plan.measured.exact.head(planned_for))
-            if recall.value >= self._recall or probes == count:
+            if recall.value >= self._recall or probes.most == count:
                 break
             del found
-            probes = more_probes(probes, count)
+            probes = probes.more(count)
             searched = [None, None]  # progress does not restart
         if progress is not None:
             progress(n, n)

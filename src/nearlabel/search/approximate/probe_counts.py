@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.graph import NeighborGraph
+from nearlabel.search.approximate.probes import Probes, more_lists
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
 from nearlabel.search.approximate.recall import ROWS_MEASURED, recall_of_shares
 
 _THROUGH = 20  # first neighbors whose neighbors are examined
 _PASS_COST = 2  # of examining a neighbor's neighbor, in rows of lists
 _ROWS_TUNED = ROWS_MEASURED // 2  # on which the number of probes is chosen
-_STEP = 1.2  # ratio between numbers of probes that are tried
+_SHARE = 0.3  # of the lists that a query may probe, which it usually does
 
 
 @dataclass(frozen=True)
@@ -36,21 +38,16 @@ class Plan(QueryPlan):
 
     Attributes
     ----------
-    tried : list of int
-        Smaller numbers of probes, and `probes`.
+    tried : list of Probes
+        Those that probe fewer lists, and `probes`.
     tuned, measured : Sample
         Rows on which probes are chosen, and others on which recall is measured. If the latter fall
         short, which is rare, more probes are used.
     """
 
-    tried: list[int]
+    tried: list[Probes]
     tuned: Sample
     measured: Sample
-
-
-def more_probes(probes: int, count: int) -> int:
-    """The next number of probes to try, given the number of lists."""
-    return min(count, max(probes + 1, round(_STEP * probes)))
 
 
 def make_plan(
@@ -61,7 +58,7 @@ def make_plan(
     n_jobs: int,
     exact_neighbors: Callable[[Array], NeighborGraph] | None = None,
 ) -> Plan:
-    """The number of probes that queries need to reach a recall of their k neighbors.
+    """The probes that queries need to reach a recall of their k neighbors.
 
     `exact_neighbors`, if given, finds the k nearest rows of some rows by position.
     """
@@ -69,48 +66,69 @@ def make_plan(
     random = np.random.default_rng([seed, 1])
     chosen = random.choice(n, min(n, _ROWS_TUNED + ROWS_MEASURED), replace=False)
     if exact_neighbors is None:
-        exact = listed.left_out(chosen, k, count, n_jobs)
+        exact = listed.left_out(chosen, k, Probes.fixed(count), n_jobs)
     else:
         exact = exact_neighbors(chosen)
     parts = np.split(np.arange(len(chosen)), [len(chosen) // 3])
     tuned, measured = (Sample(chosen[some], exact.take(some)) for some in parts)
-    tried = [listed.least_probes(k + 1)]
-    while tried[-1] < count:
-        tried.append(more_probes(tried[-1], count))
 
-    def shares(probes: int, sample: Sample = tuned) -> Floats:
+    @cache
+    def shares(probes: Probes, *, are_measured: bool = False) -> Floats:
+        sample = measured if are_measured else tuned
         return sample.shares(listed.left_out(sample.rows, k, probes, n_jobs).distances)
 
-    probes = _fewest(tried, shares, recall, errors=1)
-    while not _suffices(found := shares(probes, measured), recall, errors=1):
-        probes = more_probes(probes, count)
+    rules = _rules(listed, tuned, shares, recall)
+    enough = _fewest(rules, shares, recall, errors=1)
+    found = shares(rules[enough], are_measured=True)
+    while not _suffices(found, recall, errors=1) and enough + 1 < len(rules):
+        enough += 1
+        found = shares(rules[enough], are_measured=True)
     told = recall_of_shares(found, k, "base")
-    return Plan(probes, told, tried[: tried.index(probes) + 1], tuned, measured)
+    return Plan(rules[enough], told, rules[: enough + 1], tuned, measured)
 
 
-def among_rows(listed: ListedRows, plan: Plan, recall: float, n_jobs: int) -> tuple[int, int]:
-    """The number of probes for the base rows themselves, and of neighbors to examine afterwards.
+def _rules(
+    listed: ListedRows, tuned: Sample, shares: Callable[[Probes], Floats], recall: float
+) -> list[Probes]:
+    """Rules for the lists to probe, from the fewest to all.
+
+    Where clusters differ in width, a number is a better rule than a margin.
+    """
+    count, least = len(listed.lists), listed.least_probes(tuned.exact.k + 1)
+    numbers = [least]
+    while numbers[-1] < count:
+        numbers.append(more_lists(numbers[-1], count))
+    distances = listed.distances_of_centers(tuned.rows)
+    adapted = [Probes.adapted(least, most, _SHARE, distances) for most in numbers]
+    usual = adapted[_fewest(adapted, shares, recall, errors=1)].usual
+    fixed = [Probes.fixed(most) for most in numbers]
+    as_many = np.searchsorted(numbers, usual, side="right") - 1
+    return fixed if _suffices(shares(fixed[as_many]), recall, errors=1) else adapted
+
+
+def among_rows(listed: ListedRows, plan: Plan, recall: float, n_jobs: int) -> tuple[Probes, int]:
+    """The probes of the base rows themselves, and the number of neighbors to examine afterwards.
 
     The latter is 0 if examining costs more than the probes it saves.
     """
     k = plan.tuned.exact.k
     rows_a_probe = len(listed) / len(listed.lists)
-    most = plan.probes - _PASS_COST * min(_THROUGH, k) * k / rows_a_probe
+    most = plan.probes.usual - _PASS_COST * min(_THROUGH, k) * k / rows_a_probe
 
-    def shares(probes: int) -> Floats:
+    def shares(probes: Probes) -> Floats:
         return _shares_with_pass(listed, plan.tuned, probes, n_jobs)
 
-    tried = [probes for probes in plan.tried if probes <= most and recall < 1]
+    tried = [probes for probes in plan.tried if probes.usual <= most and recall < 1]
     # Repeating the search of a graph that falls short costs more than a margin.
     if not tried or not _suffices(shares(tried[-1]), recall, errors=2):
         return plan.probes, 0
-    return _fewest(tried, shares, recall, errors=2), _THROUGH
+    return tried[_fewest(tried, shares, recall, errors=2)], _THROUGH
 
 
 def _fewest(
-    tried: list[int], shares: Callable[[int], Floats], wanted: float, *, errors: int
+    tried: list[Probes], shares: Callable[[Probes], Floats], wanted: float, *, errors: int
 ) -> int:
-    """The fewest probes with the wanted recall, plus a margin of some standard errors."""
+    """The place of the fewest probes with the wanted recall and some standard errors more."""
     low, high = 0, len(tried) - 1
     if wanted == 1:  # no sample can show that nothing was missed
         low = high
@@ -120,7 +138,7 @@ def _fewest(
             high = middle
         else:
             low = middle + 1
-    return tried[high]
+    return high
 
 
 def _suffices(shares: Floats, wanted: float, errors: int) -> bool:
@@ -129,7 +147,7 @@ def _suffices(shares: Floats, wanted: float, errors: int) -> bool:
     return recall.value - errors * recall.standard_error >= wanted
 
 
-def _shares_with_pass(listed: ListedRows, sample: Sample, probes: int, n_jobs: int) -> Floats:
+def _shares_with_pass(listed: ListedRows, sample: Sample, probes: Probes, n_jobs: int) -> Floats:
     """The shares of the neighbors of some rows found by probes and the pass after them."""
     k = sample.exact.k
     own = listed.left_out(sample.rows, k, probes, n_jobs).indices
@@ -137,5 +155,9 @@ def _shares_with_pass(listed: ListedRows, sample: Sample, probes: int, n_jobs: i
     between, at = np.unique(first, return_inverse=True)
     theirs = listed.left_out(between, k, probes, n_jobs).indices
     seen = np.hstack([own, theirs[at.reshape(first.shape)].reshape(len(own), -1)])
-    row = np.arange(len(own), dtype=np.int64)[:, None] * len(listed)
-    return np.asarray(np.mean(np.isin(row + sample.exact.indices, row + seen), axis=1))
+    rows, near = listed.rows[sample.rows], np.empty(len(own))
+    for row, others in enumerate(seen):  # all at once would take much memory
+        others = np.setdiff1d(others, sample.rows[row])
+        distances = listed.space.distances(rows, np.full(len(others), row), others)
+        near[row] = np.sum(distances <= sample.exact.distances[row, -1])
+    return np.minimum(near, k) / k

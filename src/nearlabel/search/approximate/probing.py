@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array, runs
+from nearlabel.common.arrays import Array, Floats, runs
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import one_blas_thread, run_blocks, run_slices
 from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.search.approximate.first_touch import PackedLists, RowsFromFile
 from nearlabel.search.approximate.partition import Lists, divide
+from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.budgets import BLOCK_BYTES, ELEMENTS_AT_ONCE
 from nearlabel.search.exact.byte_bounds import (
     ByteBounds,
@@ -53,12 +54,12 @@ class QueryPlan:
 
     Attributes
     ----------
-    probes : int
+    probes : Probes
     recall : Recall or None
         Of base rows searched as if they were queries; None if not measured.
     """
 
-    probes: int
+    probes: Probes
     recall: Recall | None
 
 
@@ -86,6 +87,7 @@ class ListedRows:
         byte_share: float | None = None,
     ) -> None:
         self.lists, self.metric = lists, metric
+        self._sizes = np.append(lists.sizes, 0)  # those of the lists, and of none
         self.file = rows if isinstance(rows, RowsFromFile) else None
         self.rows = rows.rows if isinstance(rows, RowsFromFile) else rows
         self.space = space(self.rows, metric)
@@ -141,17 +143,22 @@ class ListedRows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def least_rows(self, probes: int) -> int:
+    def least_rows(self, count: int) -> int:
         """The minimum number of rows in this many lists."""
-        return int(np.sort(self.lists.sizes)[:probes].sum())
+        return int(np.sort(self.lists.sizes)[:count].sum())
 
     def least_probes(self, k: int) -> int:
         """The number of lists that is sure to contain k rows."""
         return int(np.searchsorted(np.cumsum(np.sort(self.lists.sizes)), k)) + 1
 
-    def nearest_lists(self, queries: Any, probes: int, n_jobs: int = 1) -> Array:
-        """The lists whose centers are nearest to each query, nearest first, shape (m, probes)."""
-        return self._centers.graph(probes, queries, n_jobs=n_jobs).indices
+    def nearest_lists(self, queries: Any, count: int, n_jobs: int = 1) -> NeighborGraph:
+        """The lists whose centers are nearest to each query, as a graph."""
+        return self._centers.graph(count, queries, n_jobs=n_jobs)
+
+    def distances_of_centers(self, places: Array, n_jobs: int = 1) -> Floats:
+        """The distances of some rows to all centers, sorted, shape (m, n_lists)."""
+        self.touch(self.lists_of(places))
+        return self.nearest_lists(self.rows[places], len(self.lists), n_jobs).distances
 
     def _room(self, m: int, k: int, kind: Any = np.float64) -> NeighborGraph:
         """Room for the k neighbors of m queries."""
@@ -161,7 +168,7 @@ class ListedRows:
     def search(
         self,
         queries: Any,
-        probes: int,
+        probes: Probes,
         found: NeighborGraph,
         itself: int = -1,
         reach: Reach | None = None,
@@ -172,13 +179,14 @@ class ListedRows:
         A query whose lists contain too few rows probes more. `reach` collects the pairs within its
         limits.
         """
-        near = self.nearest_lists(queries, probes)
-        is_short = self.lists.sizes[near].sum(axis=1) < found.k + (itself >= 0)
+        nearest = self.nearest_lists(queries, probes.most)
+        near = probes.chosen(nearest.indices, nearest.distances, none=len(self.lists))
+        is_short = self._sizes[near].sum(axis=1) < found.k + (itself >= 0)
         if not is_short.any():
             yield from self._compare(queries, near, found, itself, reach)
             return
         assert itself < 0, "probes must be at least `least_probes`"
-        more = self.probes_beyond(probes, found.k)
+        more = self.probes_beyond(probes.most, found.k)
         for some, next_probes in ((~is_short, 0), (is_short, more)):
             chosen = np.flatnonzero(some)
             if not len(chosen):
@@ -186,7 +194,7 @@ class ListedRows:
             part, asked = self._room(len(chosen), found.k), queries[chosen]
             its_reach = None if reach is None else reach.of(chosen)
             if next_probes and more < len(self.lists):
-                yield from self.search(asked, more, part, -1, its_reach)
+                yield from self.search(asked, Probes.fixed(more), part, -1, its_reach)
             else:
                 lists = None if next_probes else near[chosen]
                 yield from self._compare(asked, lists, part, -1, its_reach)
@@ -206,7 +214,10 @@ class ListedRows:
         itself: int,
         reach: Reach | None,
     ) -> Iterator[None]:
-        """Write the neighbors of some queries among the rows of given lists, all if None."""
+        """Write the neighbors of some queries among the rows of given lists, all if None.
+
+        A list with the number `len(self.lists)` is none.
+        """
         given_up = np.ones(len(queries), bool)
         for number, compiled in enumerate(self._compiled):
             how: dict[str, Any] = {"itself": itself, "reach": reach}
@@ -227,7 +238,7 @@ class ListedRows:
         every = np.arange(len(self.lists))[None]
         counts = np.full(len(left), len(self))
         if near is not None:
-            counts = self.lists.sizes[near[left].astype(np.intp)].sum(axis=1)
+            counts = self._sizes[near[left].astype(np.intp)].sum(axis=1)
         for some in runs(counts, ELEMENTS_AT_ONCE // queries.shape[1]):
             lists = every.repeat(len(left[some]), axis=0) if near is None else near[left[some]]
             self._by_numpy(queries, left[some], lists.astype(np.intp), found, itself, reach)
@@ -237,7 +248,7 @@ class ListedRows:
         self,
         queries: Array,
         k: int,
-        probes: int,
+        probes: Probes,
         n_jobs: int,
         progress: Progress | None = None,
         reach: Reach | None = None,
@@ -247,7 +258,8 @@ class ListedRows:
         step = min(_queries_at_once(probes), -(-m // n_jobs))
         order = np.arange(m)
         if step < m:
-            order = np.argsort(self.nearest_lists(queries, 1, n_jobs)[:, 0], kind="stable")
+            nearest = self.nearest_lists(queries, 1, n_jobs).indices[:, 0]
+            order = np.argsort(nearest, kind="stable")
         found = self._room(m, k)
 
         def search(block: slice) -> Iterator[None]:
@@ -324,12 +336,12 @@ class ListedRows:
 
         return Reach(by_place, np.float32, scaled, prepare)
 
-    def left_out(self, places: Array, k: int, probes: int, n_jobs: int) -> NeighborGraph:
+    def left_out(self, places: Array, k: int, probes: Probes, n_jobs: int) -> NeighborGraph:
         """The neighbors of some rows, by place, each excluded from its own."""
         self.touch(self.lists_of(places))
         return self.nearest(self.rows[places], k + 1, probes, n_jobs).without(places)
 
-    def near_rows_of(self, lists: slice, k: int, probes: int) -> NeighborGraph:
+    def near_rows_of(self, lists: slice, k: int, probes: Probes) -> NeighborGraph:
         """The neighbors of the rows of some lists, by place, as far as the probes find them."""
         first, last = (int(self.lists.starts[end]) for end in (lists.start, lists.stop))
         found = self._room(last - first, k)
@@ -345,7 +357,7 @@ class ListedRows:
     def among(
         self,
         k: int,
-        probes: int,
+        probes: Probes,
         through: int,
         n_jobs: int,
         progress: Sequence[Progress | None] = (None, None),
@@ -416,8 +428,8 @@ class ListedRows:
         reach: Reach | None,
     ) -> None:
         """Write the neighbors of the chosen queries, measured against all rows of their lists."""
-        self.touch(near)
-        counts = self.lists.sizes[near]
+        self.touch(near[near < len(self.lists)])
+        counts = self._sizes[near]
         first = np.repeat(self.lists.starts[near].ravel(), counts.ravel())
         ends = np.cumsum(counts)
         place = first + np.arange(len(first)) - np.repeat(ends - counts.ravel(), counts.ravel())
@@ -467,6 +479,6 @@ class ListedRows:
         return result
 
 
-def _queries_at_once(probes: int) -> int:
+def _queries_at_once(probes: Probes) -> int:
     """How many queries are searched together; fewer if each has many lists."""
-    return max(1, min(_QUERIES_AT_ONCE, _PROBES_AT_ONCE // probes))
+    return max(1, min(_QUERIES_AT_ONCE, _PROBES_AT_ONCE // probes.most))

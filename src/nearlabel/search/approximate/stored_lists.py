@@ -13,6 +13,7 @@ from nearlabel.common.validation import check_integer, check_real
 from nearlabel.graph import index_type, stored_recall
 from nearlabel.search.approximate.first_touch import RowsFromFile
 from nearlabel.search.approximate.partition import Lists
+from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
 from nearlabel.search.exact.byte_bounds import MOST_FEATURES, RATIOS
 from nearlabel.search.exact.core_rows import METRICS
@@ -70,7 +71,13 @@ def listed_from(tree: Mapping[str, Any], rows: Array, metric: str) -> ListedRows
 def plan_trees(plans: Mapping[int, QueryPlan]) -> list[dict[str, Any]]:
     """The plans for queries, by number of neighbors."""
     return [
-        {"k": k, "probes": plan.probes, "recall": plan.recall and asdict(plan.recall)}
+        {
+            "k": k,
+            "probes": plan.probes.most,
+            "least": plan.probes.least,
+            "margin": None if plan.probes.margin == np.inf else plan.probes.margin,
+            "recall": plan.recall and asdict(plan.recall),
+        }
         for k, plan in sorted(plans.items())
     ]
 
@@ -84,7 +91,11 @@ def plans_from(trees: Any, listed: ListedRows) -> dict[int, QueryPlan]:
         k = check_integer(tree["k"], "k", low=1, high=len(listed) - 1)
         probes = check_integer(tree["probes"], "probes", low=1, high=len(listed.lists))
         recall = None if tree["recall"] is None else stored_recall(tree["recall"])
-        plans[k] = QueryPlan(probes, recall)
+        rule = Probes.fixed(probes)
+        if tree.get("margin") is not None:  # files of version 1.0 have none
+            least = check_integer(tree["least"], "least", low=1, high=probes)
+            rule = Probes(least, probes, check_real(tree["margin"], "margin", low=0), probes)
+        plans[k] = QueryPlan(rule, recall)
     return plans
 
 

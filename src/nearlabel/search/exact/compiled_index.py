@@ -368,7 +368,8 @@ class CompiledIndex:
     ) -> Iterator[None]:
         """Write the nearest base rows of some queries, by place; one step per stripe.
 
-        A dense query is compared with the stripes `near`, (m, p), nearest first; None means all.
+        A dense query is compared with the stripes `near`, (m, p), nearest first; None means all,
+        and a number that no stripe has stands for none.
         Nothing is written for queries that are `given_up`, (m,). Query i is the base row at place
         `itself` + i and excluded, unless `itself` is -1. `stripes` replaces the default stripes.
         `reach` collects the pairs within its limits. With `expected`, results may be incomplete for
@@ -392,7 +393,8 @@ class CompiledIndex:
             stripes = [slice(start, min(start + _WIDE, n)) for start in range(0, n, _WIDE)]
             kept = [self._whole[stripe] for stripe in stripes]
         if len(rows) == 1 and near is not None and isinstance(bounds, ByteBounds) and reach is None:
-            parts = [(kept[number], stripes[number].start) for number in near[0].tolist()]
+            numbers = near[0, near[0] < len(stripes)].tolist()
+            parts = [(kept[number], stripes[number].start) for number in numbers]
             lists.offer_bytes_one(everyones, *map(list, zip(*parts, strict=True)))
             near = np.empty((1, 0), np.int32)
             yield
@@ -494,9 +496,11 @@ def _by_stripe(near: Array | None, everyone: Array, count: int) -> Iterator[tupl
     ends = [0, *(end for end in _NEAREST if end < near.shape[1]), near.shape[1]]
     for start, stop in pairwise(ends):
         stripes = near[:, start:stop]
-        kind = np.uint16 if count <= 2**16 else stripes.dtype  # for which sorting is fast
+        kind = np.uint16 if count < 2**16 else stripes.dtype  # for which sorting is fast
         order = np.argsort(stripes.astype(kind), axis=None, kind="stable")
         numbers, first = np.unique(stripes.ravel()[order], return_index=True)
         if len(numbers):
             queries = (order // (stop - start)).astype(np.int32)
-            yield from zip(numbers.tolist(), np.split(queries, first[1:]), strict=True)
+            for number, some in zip(numbers.tolist(), np.split(queries, first[1:]), strict=True):
+                if number < count:
+                    yield number, some

@@ -22,7 +22,7 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.progress import Progress
 from nearlabel.graph import NeighborGraph, Recall, index_type
 from nearlabel.search.approximate.inverted_lists import InvertedLists
-from nearlabel.search.approximate.probe_counts import more_probes
+from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.approximate.recall import recall_of, sample_rows
 from nearlabel.search.budgets import BLOCK_BYTES
 from nearlabel.search.exact.distances import Metric
@@ -288,19 +288,19 @@ class LivingIndex:
         some = self._alive_places()
         some = some[sample_rows(len(some), seed=self.n_places)]
         planned = replace(self, planned_for=None)  # for k, regardless of `planned_for`
-        everything = planned._probing(k, _ALL_LISTS, None)
-        count: Any = lists_of(everything.segments[0].index)
-        count = count.probes(k)
+        everything = planned._probing(k, Probes.fixed(_ALL_LISTS), None)
+        every: Any = lists_of(everything.segments[0].index)
+        count = every.probes(k).most
         exact = everything.left_out(some, k, n_jobs=n_jobs)
         while True:
             found = planned._probing(k, probes, None).left_out(some, k, n_jobs=n_jobs)
             recall = recall_of(found.distances, exact, "base")
-            if recall.value >= self.least_recall or probes == count:
+            if recall.value >= self.least_recall or probes.most == count:
                 return replace(self._probing(k, probes, recall), recall=recall)
-            probes = more_probes(probes, count)
+            probes = probes.more(count)
 
-    def _probing(self, k: int, probes: int, recall: Recall | None) -> LivingIndex:
-        """The index that probes this many lists for k neighbors."""
+    def _probing(self, k: int, probes: Probes, recall: Recall | None) -> LivingIndex:
+        """The index that probes these lists for k neighbors."""
         first, *later = self.segments
         lists: Any = lists_of(first.index)
         lists = lists.with_probes(k, probes, recall)

@@ -1,0 +1,149 @@
+"""Which lists a query probes: by a number, or by the distances of their centers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nearlabel.search import InvertedLists, neighbor_graph
+from nearlabel.search.approximate.list_index import ListIndex
+from nearlabel.search.approximate.probes import Probes
+
+
+@st.composite
+def centers_far_away(draw):
+    """Distances of centers to some queries, sorted, often equal."""
+    m, count = draw(st.integers(1, 6)), draw(st.integers(2, 12))
+    whole = st.lists(st.integers(0, 9), min_size=count, max_size=count)
+    return np.sort(np.array([draw(whole) for _ in range(m)], float), axis=1)
+
+
+@given(centers_far_away(), st.data())
+def test_lists_are_chosen_by_rank_and_by_margin(distances, data):
+    m, count = distances.shape
+    most = data.draw(st.integers(1, count))
+    least = data.draw(st.integers(1, most))
+    margin = data.draw(st.sampled_from([0.0, 1.0, 2.5, 9.0, np.inf]))
+    lists = np.random.default_rng(0).permuted(np.tile(np.arange(count), (m, 1)), axis=1)[:, :most]
+    chosen = Probes(least, most, margin, most).chosen(lists, distances[:, :most], none=count)
+    for query in range(m):
+        for place in range(most):
+            is_near = distances[query, place] - distances[query, 0] <= margin
+            expected = lists[query, place] if place < least or is_near else count
+            assert chosen[query, place] == expected
+
+
+@given(centers_far_away(), st.data())
+def test_a_margin_keeps_a_share_of_the_lists(distances, data):
+    m, count = distances.shape
+    most = data.draw(st.integers(1, count))
+    least = data.draw(st.integers(1, most))
+    share = data.draw(st.sampled_from([0.1, 0.3, 0.5, 1.0]))
+    rule = Probes.adapted(least, most, share, distances)
+    if most in (least, count):
+        assert rule == Probes.fixed(most)
+        return
+    beyond = (distances - distances[:, :1])[:, least:most]
+    assert (rule.least, rule.most) == (least, most)
+    assert np.mean(beyond <= rule.margin) >= share
+    smaller = beyond[beyond < rule.margin]
+    assert len(smaller) < share * beyond.size
+    lists = np.tile(np.arange(most), (m, 1))
+    probed = rule.chosen(lists, distances[:, :most], none=count) < count
+    assert rule.usual == pytest.approx(probed.sum(axis=1).mean())
+
+
+@pytest.mark.parametrize("rule", [Probes.fixed(1), Probes.fixed(7), Probes(2, 9, 0.5, 4.0)])
+def test_more_lists_up_to_all(rule):
+    steps = [rule]
+    while steps[-1].most < 50:
+        steps.append(steps[-1].more(50))
+    assert steps[-1] == Probes.fixed(50)
+    assert all(one.most < other.most for one, other in pairwise(steps))
+    assert all(one.margin <= other.margin for one, other in pairwise(steps))
+    assert len(steps) < 30
+
+
+def test_rules_for_other_numbers_of_lists():
+    rule = Probes(2, 9, 0.5, 4.0)
+    assert rule.within(10) is rule
+    assert rule.within(9) == Probes.fixed(9)
+    assert Probes.fixed(20).within(9) == Probes.fixed(9)
+    assert rule.at_least(2) is rule
+    assert rule.at_least(5) == Probes(5, 9, 0.5, 5.0)
+    assert rule.at_least(12) == Probes(12, 12, 0.5, 12.0)
+    assert rule == Probes(2, 9, 0.5, 9.0)  # how usual it is does not matter
+
+
+def with_noise(widths, n=4000, d=16):
+    """Clusters around random centers, each as wide as one of the given numbers."""
+    rng = np.random.default_rng(0)
+    centers, widths = rng.normal(size=(60, d)), np.resize(widths, 60)
+    home = rng.integers(0, 60, n)
+    return centers[home] + widths[home, None] * rng.normal(size=(n, d))
+
+
+@pytest.mark.usefixtures("small_lists")
+@pytest.mark.engines
+def test_a_margin_takes_fewer_lists_than_a_number_where_clusters_overlap():
+    X = with_noise([0.7])
+    index = InvertedLists(0.98).build(X)
+    rule = index.probes(8)
+    assert rule.least < rule.most
+    assert np.isfinite(rule.margin)
+    queries = with_noise([0.7], n=300)
+    exact = neighbor_graph(X, 8, queries, search="exact").distances[:, -1:].astype(np.float32)
+    adapted, fixed = (
+        np.mean(index.with_probes(8, probes, None).graph(8, queries).distances <= exact)
+        for probes in (rule, Probes.fixed(int(np.ceil(rule.usual))))
+    )
+    assert fixed < adapted
+    assert adapted > 0.96
+
+
+@pytest.mark.usefixtures("small_lists")
+def test_a_number_serves_clusters_of_different_widths():
+    rule = InvertedLists(0.9).build(with_noise([0.001, 1000.0])).probes(8)
+    assert rule == Probes.fixed(rule.most)
+
+
+@pytest.mark.usefixtures("small_lists")
+@pytest.mark.engines
+def test_a_rule_is_stored_with_its_margin():
+    X = with_noise([0.7])
+    index = InvertedLists(0.98).build(X)
+    rule, found = index.probes(8), index.graph(8, X[:20])
+    tree = index._tree()
+    back = ListIndex._from_tree(tree, index.stored_rows(), "euclidean")
+    assert back.probes(8) == rule
+    np.testing.assert_array_equal(back.graph(8, X[:20]).indices, found.indices)
+    # Files of version 1.0 have the number of lists alone.
+    [plan] = tree["plans"]
+    tree["plans"] = [{name: plan[name] for name in ("k", "probes", "recall")}]
+    older = ListIndex._from_tree(tree, index.stored_rows(), "euclidean")
+    assert older.probes(8) == Probes.fixed(rule.most)
+    assert np.all(older.graph(8, X[:20]).distances <= found.distances)
+
+
+@pytest.mark.usefixtures("small_lists")
+def test_lists_beyond_the_margin_are_not_compared():
+    X = with_noise([0.7])
+    index = InvertedLists(0.98).build(X)
+    rule, listed = index.probes(8), index._listed
+    near = neighbor_graph(listed.lists.centers, rule.most, X[:50], search="exact")
+    counts = (near.distances <= near.distances[:, :1] + rule.margin).sum(axis=1)
+    compare, seen = listed._compare, []
+
+    def spy(queries, near, *rest):
+        seen.extend((near < len(listed.lists)).sum(axis=1).tolist())
+        return compare(queries, near, *rest)
+
+    with mock.patch.object(listed, "_compare", spy):
+        index.graph(8, X[:50])
+    assert sorted(seen) == sorted(np.maximum(counts, rule.least).tolist())
+    assert min(seen) < max(seen)
