@@ -123,8 +123,8 @@ class ListSearch:
             make_file(target / f"{name}-distances.npy", (n, k), np.float32)
         how = str(self._folder), self._metric, str(target), k
         parts = runs(listed.lists.sizes, _ROWS_A_CALL)
-        calls = [(*how, some.start, some.stop, probes) for some in parts]
-        run_calls(self._place.client, search_lists, calls, progress=told[0])
+        searches = [(*how, some.start, some.stop, probes) for some in parts]
+        run_calls(self._place.client, search_lists, searches, progress=told[0])
         ends = [(start, min(start + _ROWS_A_CALL, n)) for start in range(0, n, _ROWS_A_CALL)]
         calls = [(*how, *some, min(through, k)) for some in ends]
         run_calls(self._place.client, look_at_neighbors, calls, progress=told[1])
