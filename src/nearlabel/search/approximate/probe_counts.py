@@ -17,6 +17,7 @@ from nearlabel.search.approximate.recall import ROWS_MEASURED, recall_of_shares
 _THROUGH = 20  # first neighbors whose neighbors are examined
 _PASS_COST = 2  # of examining a neighbor's neighbor, in rows of lists
 _ROWS_TUNED = ROWS_MEASURED // 2  # on which the number of probes is chosen
+_RESERVE = 8  # neighbors per further one that callers may ask for in reserve
 _SHARE = 0.3  # of the lists that a query may probe, which it usually does
 
 
@@ -94,7 +95,8 @@ def _rules(
 
     Where clusters differ in width, a number is a better rule than a margin.
     """
-    count, least = len(listed.lists), listed.least_probes(tuned.exact.k + 1)
+    count, k = len(listed.lists), tuned.exact.k
+    least = listed.least_probes(k + k // _RESERVE + 4)
     numbers = [least]
     while numbers[-1] < count:
         numbers.append(more_lists(numbers[-1], count))

@@ -13,6 +13,7 @@ from nearlabel.common.arrays import Array
 from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 
 _KEPT_BYTES = 2**31  # in memory up to this size
+_LINE = 64  # bytes of a line of the cache
 
 
 class ReorderedRows:
@@ -69,7 +70,7 @@ def ordered_rows(vectors: Any, order: Array, kind: Any) -> Array:
     size = shape[0] * shape[1] * np.dtype(kind).itemsize
     step = max(1, ELEMENTS_AT_ONCE // shape[1])
     if size <= _KEPT_BYTES:
-        rows = np.empty(shape, kind)
+        rows = _aligned(shape, kind)
         for start in range(0, len(order), step):
             rows[start : start + step] = vectors[order[start : start + step]]
         return rows
@@ -89,3 +90,11 @@ def ordered_rows(vectors: Any, order: Array, kind: Any) -> Array:
             f"{tempfile.gettempdir()} ({error.strerror}); it was removed. Free space there, "
             "or set TMPDIR to another folder",
         ) from error
+
+
+def _aligned(shape: tuple[int, ...], kind: Any) -> Array:
+    """An empty array that begins at a cache line, as loads of a whole line should."""
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    memory = np.empty(size + _LINE, np.uint8)
+    first = -memory.ctypes.data % _LINE
+    return memory[first : first + size].view(kind).reshape(shape)
