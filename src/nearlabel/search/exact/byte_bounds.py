@@ -48,7 +48,7 @@ class ByteBounds(Bounds):
     """
 
     side = 1024
-    many_neighbors = 40  # for which comparing a sample takes less time than it saves
+    many_neighbors = 64  # for which comparing a sample takes less time than it saves
     is_refined = True
     relative = 0.0
     marks_apart = False
