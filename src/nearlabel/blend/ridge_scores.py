@@ -51,7 +51,7 @@ class RidgeScores:
     rows : callable
         Returns the factors of some rows, given by number, as an array of shape (m, r).
     loadings : ndarray, shape (r, q), or None
-        None: the factors are the labels.
+        None: the factors are the labels. Reading those of a label is fast if they are contiguous.
     mean : ndarray, shape (q,)
         The share of the training rows with each label.
     of_mean, of_own : ndarray, shape (n,)
@@ -87,16 +87,19 @@ class RidgeScores:
         if self.own is not None:
             scores -= self.of_own[row] * entries_at(self.own, row, label)[0]
         order = np.argsort(row, kind="stable")  # each row's factors are computed once
-        rank = self.shape[1] if self.loadings is None else len(self.loadings)
+        distinct, starts = np.unique(row[order], return_index=True)
+        pairs = np.split(order, starts[1:])
+        by_label = None if self.loadings is None else self.loadings.T
+        rank = self.shape[1] if by_label is None else by_label.shape[1]
         step = max(1, _CELLS_AT_ONCE // max(1, rank))
-        for start in range(0, len(order), step):
-            some = order[start : start + step]
-            distinct, place = np.unique(row[some], return_inverse=True)
-            factor = self.rows(distinct)[place]
-            if self.loadings is None:
-                scores[some] += factor[np.arange(len(some)), label[some]]
-            else:
-                scores[some] += np.einsum("ij,ji->i", factor, self.loadings[:, label[some]])
+        for start in range(0, len(distinct), step):
+            some = slice(start, start + step)
+            for of_row, factor in zip(pairs[some], self.rows(distinct[some]), strict=True):
+                own = label[of_row]
+                if by_label is None:
+                    scores[of_row] += factor[own]
+                else:
+                    scores[of_row] += np.einsum("ij,j->i", by_label[own], factor)
         return np.asarray(scores)
 
 

@@ -40,9 +40,9 @@ def one_pass(X: Any, Y: Csr, features: NystroemFeatures) -> tuple[Spectrum, Floa
     gram = features.whitening.T @ gram @ features.whitening
     spectrum = spectrum_of_gram((near + total / n) @ features.whitening, (gram + gram.T) / 2)
     axes = features.whitening @ spectrum.vectors
-    by_label = axes.T @ cross.T
-    by_label -= np.outer(axes.T @ (total / n), label_totals(Y))
-    return spectrum, by_label
+    by_label = cross @ axes
+    by_label -= np.outer(label_totals(Y), axes.T @ (total / n))
+    return spectrum, by_label.T
 
 
 def add_by_label(sums: Floats, Y: Csr, values: Floats) -> None:
