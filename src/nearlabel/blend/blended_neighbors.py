@@ -21,6 +21,7 @@ from nearlabel.blend.ridge import LabelRidge
 from nearlabel.blend.stored_blend import StoredBlend, StoredDecision
 from nearlabel.blend.voting_forest import MOST_ROWS, VotingForest
 from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.threads import one_blas_thread
 from nearlabel.common.validation import check_choice, check_flag
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
@@ -258,7 +259,8 @@ class BlendedNeighbors(NeighborClassifier):
         columns, truth = blend.columns(said, pairs), pairs.truth(own)
         parts = 1 < q <= DENSE_LABELS
         which = rows[pairs.row], pairs.label
-        blend.logistic = CrossFitted.fit(columns, truth, *which, q, own=parts)
+        with one_blas_thread:  # the order of sums, and so the rounding, stays the same
+            blend.logistic = CrossFitted.fit(columns, truth, *which, q, own=parts)
         blend.missed = blend.missed_share(pairs, truth, own)
         self._blend = blend
         self._decision: Decision = learned_decision(

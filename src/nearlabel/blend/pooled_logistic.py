@@ -19,7 +19,10 @@ _PENALTIES = (1.0, 10.0, 100.0)  # of the common weights, chosen by cross-valida
 _FEW_PAIRS = 20_000  # up to this number they are compared; with more, the first is used
 _FEWEST_ROWS = 30  # for such a comparison; with fewer, the last is used
 _MOST_STEPS, _SMALLEST_STEP = 30, 1e-9
+_ROUNDED = 1 + 1e-12  # what rounding may add to a loss: the last steps hardly change it
 _FREE = 1e-6  # a penalty that only matters if all pairs have the same answer
+_MANY_PAIRS, _SHARE = 2**16, 16  # with more, weights start from those for one pair in 16
+_PAIRS_AT_ONCE = 2**12  # their columns stay in the cache
 FOLDS = 4
 _FEWEST_EXAMPLES = 10  # of a label, for it to get its own weights
 STRENGTHS = (300.0, 30.0)  # penalties on deviations from the common weights; else no deviations
@@ -94,16 +97,19 @@ class CrossFitted(NamedTuple):
         """
         mean, scale = columns.mean(axis=0), columns.std(axis=0)
         scale[scale == 0] = 1.0
-        Z = np.hstack([(columns - mean) / scale, np.ones((len(columns), 1))])
+        Z = np.ones((len(columns), columns.shape[1] + 1))
+        np.subtract(columns, mean, out=Z[:, :-1])
+        Z[:, :-1] /= scale
         strengths = (np.inf, *STRENGTHS) if own else (np.inf,)
         losses = dict.fromkeys(strengths, 0.0)
         fitted: dict[float, list[PooledLogistic]] = {one: [] for one in strengths}
         penalty = _best_penalty(Z, truth, row)
         for fold in range(FOLDS):
             out = row % FOLDS == fold
-            weights = _newton(Z[~out], truth[~out], np.zeros(Z.shape[1]), penalty, is_pooled=True)
+            others = Z[~out], truth[~out]
+            weights = _newton(*others, np.zeros(Z.shape[1]), penalty, is_pooled=True)
             for one in strengths:
-                parts = _own_parts(Z[~out], truth[~out], label[~out], q, weights, one)
+                parts = _own_parts(*others, label[~out], q, weights, one)
                 fitted[one].append(PooledLogistic(mean, scale, weights, parts))
                 full = weights if parts is None else weights + parts[label[out]]
                 losses[one] += _loss((Z[out] * full).sum(axis=1), truth[out])
@@ -151,17 +157,18 @@ def _newton(
             w[-1] = np.log((yes + 0.5) / (len(truth) - yes + 0.5))
             return w
         held[-1] = _FREE
-    loss = _loss(Z @ w, truth)
+    if len(Z) > _MANY_PAIRS:
+        some = Z[::_SHARE], truth[::_SHARE]
+        w = _newton(*some, start, penalty / _SHARE, is_pooled=is_pooled)
+    loss, slope, curve = _expansion(Z, truth, w)
     for _ in range(_MOST_STEPS):
-        chance = expit(Z @ w)
-        slope = Z.T @ (chance - truth) + held * (w - start)
-        curve = (Z * (chance * (1 - chance))[:, None]).T @ Z
+        slope += held * (w - start)
         curve[np.diag_indices_from(curve)] += held
         step = np.linalg.solve(curve, slope)
-        size, before = 1.0, loss + 0.5 * float(held @ (w - start) ** 2)
+        size, before = 1.0, (loss + 0.5 * float(held @ (w - start) ** 2)) * _ROUNDED
         while True:  # a full step is hardly ever too long
             tried = w - size * step
-            loss = _loss(Z @ tried, truth)
+            loss, slope, curve = _expansion(Z, truth, tried)
             if loss + 0.5 * float(held @ (tried - start) ** 2) <= before or size < 1e-4:
                 break
             size /= 2
@@ -169,6 +176,19 @@ def _newton(
         if np.abs(size * step).max() < _SMALLEST_STEP:
             break
     return w
+
+
+def _expansion(Z: Floats, truth: Array, w: Floats) -> tuple[float, Floats, Floats]:
+    """The negative log-likelihood, and its first and second derivatives."""
+    loss, slope, curve = 0.0, np.zeros(len(w)), np.zeros((len(w), len(w)))
+    for start in range(0, len(Z), _PAIRS_AT_ONCE):
+        pairs = slice(start, start + _PAIRS_AT_ONCE)
+        odds = Z[pairs] @ w
+        chance = expit(odds)
+        loss += _loss(odds, truth[pairs])
+        slope += Z[pairs].T @ (chance - truth[pairs])
+        curve += (Z[pairs] * (chance * (1 - chance))[:, None]).T @ Z[pairs]
+    return loss, slope, curve
 
 
 def _loss(odds: Floats, truth: Array) -> float:
