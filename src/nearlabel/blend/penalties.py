@@ -66,7 +66,8 @@ def squared_errors(
 ) -> list[float]:
     """Mean squared leave-one-out errors over all labels, without a rows x labels matrix.
 
-    With a = (e + λ)⁻¹ B_i, ||yc_i - a C||² = ||yc_i||² - 2 a · C yc_i + a · C Cᵀ a.
+    With a_i = (e + λ)⁻¹ B_i, ||yc_i - a_i C||² = ||yc_i||² - 2 a_i · C yc_i + a_i · C Cᵀ a_i, and
+    the sum of the last terms is that of the cells of C Cᵀ times those of aᵀ a.
     """
     mean, cross = form.mean, form.cross
     B = form.coordinates(rows)
@@ -75,9 +76,9 @@ def squared_errors(
     inner = cross @ cross.T
     found = []
     for alpha in alphas:
-        a = B * form.shrinkage(alpha)
-        squared = lengths - 2 * np.einsum("ij,ij->i", a, towards)
-        squared += np.einsum("ij,ij->i", a @ inner, a)
-        errors = squared * form.shares(alpha, B).of_mean ** 2
-        found.append(float(errors.mean()) / len(mean))
+        of_mean = form.shares(alpha, B).of_mean  # by which an error grows if its row is left out
+        a = B * form.shrinkage(alpha) * of_mean[:, None]
+        squared = lengths * of_mean - 2 * np.einsum("ij,ij->i", a, towards)
+        total = squared @ of_mean + np.vdot(inner, a.T @ a)
+        found.append(float(total) / len(rows) / len(mean))
     return found

@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.linalg.blas import dtrmm
 
 from nearlabel.blend.kernel_features import NystroemFeatures
-from nearlabel.blend.spectra import Spectrum, spectrum_of_gram
+from nearlabel.blend.spectra import Spectrum, row_blocks, spectrum_of_gram
 from nearlabel.common.arrays import Csr, Floats
 from nearlabel.labels.counts import label_totals
 
@@ -40,19 +40,22 @@ def one_pass(X: Any, Y: Csr, features: NystroemFeatures) -> tuple[Spectrum, Floa
     gram = features.whitening.T @ gram @ features.whitening
     spectrum = spectrum_of_gram((near + total / n) @ features.whitening, (gram + gram.T) / 2)
     axes = features.whitening @ spectrum.vectors
-    by_label = cross @ axes
-    by_label -= np.outer(label_totals(Y), axes.T @ (total / n))
-    return spectrum, by_label.T
+    totals = label_totals(Y)
+    for labels in row_blocks(q, m):
+        cross[labels] -= np.outer(totals[labels], total / n)
+    return spectrum, (cross @ axes).T
 
 
 def add_by_label(sums: Floats, Y: Csr, values: Floats) -> None:
     """Add Yᵀ values to sums, shape (q, r), for some rows."""
-    labels, place = np.unique(Y.indices, return_inverse=True)
+    labels = np.flatnonzero(np.bincount(Y.indices, minlength=len(sums)))
     if 2 * len(labels) > len(sums):
         sums += Y.T @ values
     else:  # a sparse product would visit all of them for every run of rows
-        some = sparse.csr_array((Y.data, place, Y.indptr), shape=(Y.shape[0], len(labels)))
-        sums[labels] += some.T @ values
+        place = np.empty(len(sums), Y.indices.dtype)
+        place[labels] = np.arange(len(labels))
+        parts = Y.data, place[Y.indices], Y.indptr
+        sums[labels] += sparse.csr_array(parts, shape=(Y.shape[0], len(labels))).T @ values
 
 
 class KernelLeverage(NamedTuple):
