@@ -115,11 +115,32 @@ NL_TARGET_VNNI float close_in_avx512(const float* values, std::int64_t size, std
 }
 #endif
 
+// The limit by the fastest variant.
 float limit_of(const float* values, std::int64_t size, std::int64_t k) {
 #ifdef NL_VNNI
     if (has_vnni()) return close_in_avx512(values, size, k);
 #endif
     return has_avx2() ? close_in_avx2(values, size, k) : close_in_baseline(values, size, k);
+}
+
+NL_INLINE float find_smallest(const float* values, std::int64_t size) {
+    constexpr int LANES = 16;
+    float lows[LANES];
+    std::fill(lows, lows + LANES, infinite);
+    std::int64_t i = 0;
+    for (; i + LANES <= size; i += LANES)
+        for (int lane = 0; lane < LANES; ++lane)
+            lows[lane] = values[i + lane] < lows[lane] ? values[i + lane] : lows[lane];
+    for (; i < size; ++i) lows[0] = std::min(lows[0], values[i]);
+    return *std::min_element(lows, lows + LANES);
+}
+
+NL_TARGET_AVX2 float smallest_avx2(const float* values, std::int64_t size) {
+    return find_smallest(values, size);
+}
+
+float smallest_of(const float* values, std::int64_t size) {
+    return has_avx2() ? smallest_avx2(values, size) : find_smallest(values, size);
 }
 
 NL_INLINE void count_smaller(const double* values, std::int64_t size, std::int32_t* ranks) {
@@ -238,12 +259,13 @@ public:
     // query and a base row share no feature, and so are at distance 1 exactly: they are never
     // listed, and `finish` adds those that are needed. With `limits`, upper bounds on the distances
     // that each query asks for, it may find fewer than k; a limit of -infinity asks for nothing.
+    // With `margin`, it may leave out rows that are farther than the nearest by more than that.
     // `refined`: see above.
     Shortlist(const Rows& queries, const Rows& base, std::int64_t k, std::int64_t room,
               Vector<const float> query_errors, Vector<const float> base_errors, double scale,
               std::int64_t itself, std::vector<std::int64_t> starts,
               Vector<const std::int32_t> names, float relative, bool apart,
-              std::optional<Vector<const float>> limits, bool refined)
+              std::optional<Vector<const float>> limits, bool refined, double margin)
         : queries_(queries),
           base_(base),
           n_(queries.size()),
@@ -257,12 +279,16 @@ public:
           names_(std::move(names)),
           relative_(relative),
           apart_(apart),
-          limited_(limits.has_value()),
+          margin_(margin),
+          limited_(limits.has_value() || margin < infinite),
           refined_(refined && base.rough_share() <= MOST_SHARE),
           most_in_vain_((refined_ ? 4 : 1) * (4 * room + base.size() / 32)),
           refinement_(base, scale) {
-        require(!limited_ || (!apart && limits->shape(0) == static_cast<std::size_t>(n_)),
-                "limits must have one entry per query, and need apart = false");
+        require(!limits || limits->shape(0) == static_cast<std::size_t>(n_),
+                "limits must have one entry per query");
+        require(!limited_ || !apart, "limits and margin need apart = false");
+        require(margin >= 0 && (margin == infinite || itself < 0),
+                "margin must not be negative, and needs itself = -1");
         require(!apart || (base.sparse() && base.metric() == Metric::cosine),
                 "apart must be false unless rows are sparse and the metric is cosine");
         require(relative >= 0 && relative <= 1, "relative must be from 0 to 1");
@@ -283,7 +309,7 @@ public:
                     base_errors_.shape(0) == static_cast<std::size_t>(base.size()),
                 "query_errors and base_errors must have one entry per row");
         for (std::int64_t i = 0; i < n_; ++i) {
-            const float limit = limited_ ? limits->data()[i] : most();
+            const float limit = limits ? limits->data()[i] : most();
             require(!std::isnan(limit), "limits must not contain NaN");
             limits_.push_back(query_errors_.data()[i] == infinite ? -infinite : limit);
         }
@@ -479,8 +505,11 @@ private:
         for (std::int64_t i = 0; i < height; ++i) {
             const std::int64_t query = queries[i];
             if (limits_[query] == most()) {
-                const float first = upper(limit_of(block + i * width, width, needed()),
-                                          query_errors_.data()[query] + largest);
+                const float* bounds = block + i * width;
+                const float error = query_errors_.data()[query] + largest;
+                const float first = margin_ < infinite
+                                        ? beyond(upper(smallest_of(bounds, width), error))
+                                        : upper(limit_of(bounds, width, needed()), error);
                 limits_[query] = std::min(first, most());  // in this order, so that a NaN is kept
             }
         }
@@ -718,9 +747,7 @@ private:
             kept += !(farthest < Measured{work.distances[i], name(rows[i]), rows[i]});
         }
         sizes_[query] = kept;
-        // Rounded up, so that equal distances stay within.
-        const auto rounded = static_cast<float>(limit * (1 + 1e-6));
-        limits_[query] = std::min(limits_[query], rounded + std::numeric_limits<float>::min());
+        limits_[query] = std::min(limits_[query], rounded_up(limit));
         if (in_vain_[query] > most_in_vain_) give_up(query);
     }
 
@@ -797,6 +824,19 @@ private:
 
     std::int32_t name(std::int32_t row) const { return names_.shape(0) ? names_.data()[row] : row; }
 
+    // The limit of rows that are farther by at most the margin than one at a distance, all on the
+    // scale of the bounds.
+    float beyond(float near) const {
+        const double distance = std::max(0.0, near / scale_);
+        const bool is_root = base_.metric() == Metric::euclidean;
+        return rounded_up(scaled((is_root ? std::sqrt(distance) : distance) + margin_));
+    }
+
+    // Equal distances stay within.
+    static float rounded_up(double limit) {
+        return static_cast<float>(limit * (1 + 1e-6)) + std::numeric_limits<float>::min();
+    }
+
     // A distance on the scale of the bounds.
     double scaled(double distance) const {
         return (base_.metric() == Metric::euclidean ? distance * distance : distance) * scale_;
@@ -812,7 +852,8 @@ private:
     Vector<const std::int32_t> names_;
     float relative_;
     bool apart_;
-    bool limited_;  // whether limits were given
+    double margin_;
+    bool limited_;  // whether limits or a margin were given
     bool refined_;
     std::int64_t most_in_vain_;
     Refinement refinement_;
@@ -836,11 +877,12 @@ void bind_shortlist(nb::module_& module) {
         .def(nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
                       Vector<const float>, double, std::int64_t, std::vector<std::int64_t>,
                       Vector<const std::int32_t>, float, bool, std::optional<Vector<const float>>,
-                      bool>(),
+                      bool, double>(),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
              "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a, "itself"_a,
              "starts"_a, "names"_a.noconvert(), "relative"_a = 0.0f, "apart"_a = false,
-             "limits"_a.noconvert() = nb::none(), "refined"_a = false)
+             "limits"_a.noconvert() = nb::none(), "refined"_a = false,
+             "margin"_a = std::numeric_limits<double>::infinity())
         .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a, "row"_a,
              "both"_a)
         .def("offer_to", &Shortlist::offer_to, Released(), "block"_a.noconvert(),

@@ -392,7 +392,7 @@ def test_the_pass_takes_the_nearest_of_the_neighbors_of_neighbors(metric, core):
 
 
 def test_the_pass_is_used_if_it_saves_probes():
-    X = clustered(1500, 12)
+    X = clustered(3000, 12)
     index = InvertedLists(0.97).build(X)
     graph = index.graph(16)
     assert graph.recall.value >= 0.97

@@ -51,7 +51,6 @@ def probed(X, queries, centers, metric, probes, k):
     home = neighbor_graph(centers, 1, X, metric=metric, search="exact").indices[:, 0]
     near = neighbor_graph(centers, probes.most, queries, metric=metric, search="exact")
     is_probed = near.distances <= near.distances[:, :1] + probes.margin
-    is_probed[:, : probes.least] = True
     is_near = ((home == near.indices[:, :, None]) & is_probed[:, :, None]).any(axis=1)
     short, count = is_near.sum(axis=1) < k, len(centers)
     if short.any():
@@ -254,7 +253,7 @@ def test_a_tail_is_searched_by_the_lists_of_its_index(metric, count):
 @pytest.mark.engines
 def test_lists_and_their_tail_are_lists_of_all_rows():
     X, later, queries = clustered(500, 6), clustered(300, 6, seed=1), clustered(40, 6, seed=2)
-    index = InvertedLists(0.7).build(X)
+    index = InvertedLists(0.7).build(X).with_probes(8, Probes.fixed(6), None)
     tail, k = index.tail(later), 8
     centers, probes = lists_of(index, k)
     both = np.vstack([X, later])
@@ -440,11 +439,9 @@ DAMAGES = {
     "infinite reach": ("bounds", lambda a: {**a, "reach": float("inf")}),
     "no probes": ("plans", lambda a: [{**a[0], "probes": 0}]),
     "more probes than lists": ("plans", lambda a: [{**a[0], "probes": 10**6}]),
-    "a negative margin": ("plans", lambda a: [{**a[0], "least": 1, "margin": -1.0}]),
-    "a margin that is none": ("plans", lambda a: [{**a[0], "least": 1, "margin": np.nan}]),
-    "a margin in words": ("plans", lambda a: [{**a[0], "least": 1, "margin": "wide"}]),
-    "no list for sure": ("plans", lambda a: [{**a[0], "least": 0, "margin": 1.0}]),
-    "more for sure than probes": ("plans", lambda a: [{**a[0], "least": 10**6, "margin": 1.0}]),
+    "a negative margin": ("plans", lambda a: [{**a[0], "margin": -1.0}]),
+    "a margin that is none": ("plans", lambda a: [{**a[0], "margin": np.nan}]),
+    "a margin in words": ("plans", lambda a: [{**a[0], "margin": "wide"}]),
     "more neighbors than rows": ("plans", lambda a: [{**a[0], "k": 10**6}]),
     "no recall": ("plans", lambda a: [{**a[0], "recall": {}}]),
     "a recall that is none": ("plans", lambda a: [{**a[0], "recall": "high"}]),

@@ -24,41 +24,22 @@ def centers_far_away(draw):
 
 
 @given(centers_far_away(), st.data())
-def test_lists_are_chosen_by_rank_and_by_margin(distances, data):
-    m, count = distances.shape
-    most = data.draw(st.integers(1, count))
-    least = data.draw(st.integers(1, most))
-    margin = data.draw(st.sampled_from([0.0, 1.0, 2.5, 9.0, np.inf]))
-    lists = np.random.default_rng(0).permuted(np.tile(np.arange(count), (m, 1)), axis=1)[:, :most]
-    chosen = Probes(least, most, margin, most).chosen(lists, distances[:, :most], none=count)
-    for query in range(m):
-        for place in range(most):
-            is_near = distances[query, place] - distances[query, 0] <= margin
-            expected = lists[query, place] if place < least or is_near else count
-            assert chosen[query, place] == expected
-
-
-@given(centers_far_away(), st.data())
 def test_a_margin_keeps_a_share_of_the_lists(distances, data):
     m, count = distances.shape
     most = data.draw(st.integers(1, count))
-    least = data.draw(st.integers(1, most))
     share = data.draw(st.sampled_from([0.1, 0.3, 0.5, 1.0]))
-    rule = Probes.adapted(least, most, share, distances)
-    if most in (least, count):
+    rule = Probes.adapted(most, 7, share, distances)
+    if most in (1, count):
         assert rule == Probes.fixed(most)
         return
-    beyond = (distances - distances[:, :1])[:, least:most]
-    assert (rule.least, rule.most) == (least, most)
-    assert np.mean(beyond <= rule.margin) >= share
-    smaller = beyond[beyond < rule.margin]
-    assert len(smaller) < share * beyond.size
-    lists = np.tile(np.arange(most), (m, 1))
-    probed = rule.chosen(lists, distances[:, :most], none=count) < count
-    assert rule.usual == pytest.approx(probed.sum(axis=1).mean())
+    farther = distances[:, 1:most] - distances[:, :1]
+    assert (rule.most, rule.rows) == (most, 7)
+    assert np.mean(farther <= rule.margin) >= share
+    assert np.sum(farther < rule.margin) < share * farther.size
+    assert rule.usual == pytest.approx(1 + np.sum(farther <= rule.margin) / m)
 
 
-@pytest.mark.parametrize("rule", [Probes.fixed(1), Probes.fixed(7), Probes(2, 9, 0.5, 4.0)])
+@pytest.mark.parametrize("rule", [Probes.fixed(1), Probes.fixed(7), Probes(9, 0.5, 3, 4.0)])
 def test_more_lists_up_to_all(rule):
     steps = [rule]
     while steps[-1].most < 50:
@@ -70,14 +51,14 @@ def test_more_lists_up_to_all(rule):
 
 
 def test_rules_for_other_numbers_of_lists():
-    rule = Probes(2, 9, 0.5, 4.0)
+    rule = Probes(9, 0.5, 3, 4.0)
     assert rule.within(10) is rule
     assert rule.within(9) == Probes.fixed(9)
     assert Probes.fixed(20).within(9) == Probes.fixed(9)
-    assert rule.at_least(2) is rule
-    assert rule.at_least(5) == Probes(5, 9, 0.5, 5.0)
-    assert rule.at_least(12) == Probes(12, 12, 0.5, 12.0)
-    assert rule == Probes(2, 9, 0.5, 9.0)  # how usual it is does not matter
+    assert rule.at_least(9) is rule
+    assert rule.at_least(12) == Probes(12, 0.5, 3, 4.0)
+    assert Probes.fixed(2).at_least(5) == Probes.fixed(5)
+    assert rule != Probes(9, 0.6, 3, 4.0)
 
 
 def with_noise(widths, n=4000, d=16):
@@ -94,7 +75,6 @@ def test_a_margin_takes_fewer_lists_than_a_number_where_clusters_overlap():
     X = with_noise([0.7])
     index = InvertedLists(0.98).build(X)
     rule = index.probes(8)
-    assert rule.least < rule.most
     assert np.isfinite(rule.margin)
     queries = with_noise([0.7], n=300)
     exact = neighbor_graph(X, 8, queries, search="exact").distances[:, -1:].astype(np.float32)
@@ -131,12 +111,39 @@ def test_a_rule_is_stored_with_its_margin():
 
 
 @pytest.mark.usefixtures("small_lists")
+@pytest.mark.engines
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cosine", "manhattan"])
+def test_the_lists_within_the_margin_are_probed(metric):
+    X = with_noise([0.7])
+    index = InvertedLists(0.98).build(X, metric)
+    index.probes(8)
+    listed, most = index._listed, 12
+    near = neighbor_graph(listed.lists.centers, most, X[:300], metric=metric, search="exact")
+    farther = near.distances - near.distances[:, :1]
+    none, sizes = len(listed.lists), listed.lists.sizes
+    for margin in (0.0, *np.quantile(farther, [0.1, 0.4, 0.9])):
+        is_within = near.distances <= near.distances[:, :1] + margin
+        within = np.where(is_within, near.indices, none)
+        np.testing.assert_array_equal(
+            listed.probed_lists(X[:300], Probes(most, margin, 0, most), n_jobs=2), within
+        )
+        # Base rows whose lists contain too few others probe all.
+        rows = np.where(is_within, sizes[near.indices], 0).sum(axis=1)
+        needed = int(np.median(rows))
+        within[rows < needed] = near.indices[rows < needed]
+        rule = Probes(most, margin, needed, most)
+        np.testing.assert_array_equal(
+            listed.probed_lists(X[:300], rule, are_base_rows=True), within
+        )
+
+
+@pytest.mark.usefixtures("small_lists")
 def test_lists_beyond_the_margin_are_not_compared():
     X = with_noise([0.7])
     index = InvertedLists(0.98).build(X)
     rule, listed = index.probes(8), index._listed
     near = neighbor_graph(listed.lists.centers, rule.most, X[:50], search="exact")
-    counts = (near.distances <= near.distances[:, :1] + rule.margin).sum(axis=1)
+    is_within = near.distances <= near.distances[:, :1] + rule.margin
     compare, seen = listed._compare, []
 
     def spy(queries, near, *rest):
@@ -145,5 +152,5 @@ def test_lists_beyond_the_margin_are_not_compared():
 
     with mock.patch.object(listed, "_compare", spy):
         index.graph(8, X[:50])
-    assert sorted(seen) == sorted(np.maximum(counts, rule.least).tolist())
+    assert sorted(seen) == sorted(is_within.sum(axis=1).tolist())
     assert min(seen) < max(seen)

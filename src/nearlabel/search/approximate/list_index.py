@@ -203,7 +203,7 @@ class ListIndex:
         count = len(listed.lists)
         probes, through = among_rows(listed, plan, self._recall, n_jobs)
         probes = probes.at_least(listed.least_probes(planned_for + 1))
-        spare = min(k, listed.least_rows(probes.least) - 1) - planned_for
+        spare = min(k, listed.least_rows(probes) - 1) - planned_for
         numbers = listed.lists.order[plan.measured.rows]
         while True:
             found = listed.among(planned_for, probes, through, n_jobs, searched, spare)

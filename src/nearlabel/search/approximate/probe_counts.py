@@ -96,16 +96,18 @@ def _rules(
     Where clusters differ in width, a number is a better rule than a margin.
     """
     count, k = len(listed.lists), tuned.exact.k
-    least = listed.least_probes(k + k // _RESERVE + 4)
-    numbers = [least]
+    numbers = [listed.least_probes(k + 1)]
     while numbers[-1] < count:
         numbers.append(more_lists(numbers[-1], count))
     distances = listed.distances_of_centers(tuned.rows)
-    adapted = [Probes.adapted(least, most, _SHARE, distances) for most in numbers]
+    rows = k + k // _RESERVE + 4
+    adapted = [Probes.adapted(most, rows, _SHARE, distances) for most in numbers]
     usual = adapted[_fewest(adapted, shares, recall, errors=1)].usual
     fixed = [Probes.fixed(most) for most in numbers]
     as_many = np.searchsorted(numbers, usual, side="right") - 1
-    return fixed if _suffices(shares(fixed[as_many]), recall, errors=1) else adapted
+    if as_many >= 0 and _suffices(shares(fixed[as_many]), recall, errors=1):
+        return fixed
+    return adapted
 
 
 def among_rows(listed: ListedRows, plan: Plan, recall: float, n_jobs: int) -> tuple[Probes, int]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Floats
 
 _STEP = 1.2  # ratio between numbers of lists that are tried
 _MARGIN_STEP = 1.1  # ratio of their margins, if nothing else is known
@@ -22,67 +22,61 @@ _MARGIN_STEP = 1.1  # ratio of their margins, if nothing else is known
 class Probes:
     """A rule for the lists that a query probes.
 
-    These are the `least` nearest ones, and up to `most` whose centers are at most `margin` farther
-    than the nearest center.
+    These are the lists, up to `most`, whose centers are at most `margin` farther than the nearest
+    center. If they contain fewer than `rows` rows, the base rows themselves probe the `most`
+    nearest lists; other queries probe as many as they need.
 
     Attributes
     ----------
-    least, most : int
+    most : int
     margin : float
         In the distances of the metric.
+    rows : int
     usual : float
         The average number of lists of a query, by which the costs of rules are compared.
     """
 
-    least: int
     most: int
     margin: float
+    rows: int = field(compare=False)
     usual: float = field(compare=False)
 
     @classmethod
     def fixed(cls, count: int) -> Probes:
         """The same number of lists for all queries."""
-        return cls(count, count, np.inf, count)
+        return cls(count, np.inf, 0, count)
 
     @classmethod
-    def adapted(cls, least: int, most: int, share: float, distances: Floats) -> Probes:
-        """A margin such that some queries probe a share of the lists between `least` and `most`.
+    def adapted(cls, most: int, rows: int, share: float, distances: Floats) -> Probes:
+        """A margin such that some queries probe a share of the lists between 1 and `most`.
 
         `distances` has those of the centers to these queries, sorted, shape (m, n_lists).
         """
-        if least == most or most == distances.shape[1]:
+        if most in (1, distances.shape[1]):
             return cls.fixed(most)
-        beyond = (distances - distances[:, :1])[:, least:most].ravel()
-        kept = int(np.ceil(share * len(beyond))) - 1
-        margin = float(np.partition(beyond, kept)[kept])
-        return cls(least, most, margin, least + float(np.mean(beyond <= margin)) * (most - least))
+        farther = (distances - distances[:, :1])[:, 1:most].ravel()
+        kept = int(np.ceil(share * len(farther))) - 1
+        margin = float(np.partition(farther, kept)[kept])
+        return cls(most, margin, rows, 1 + float(np.mean(farther <= margin)) * (most - 1))
 
-    def at_least(self, least: int) -> Probes:
-        """The same rule with at least this number of lists."""
-        if least <= self.least:
+    def at_least(self, most: int) -> Probes:
+        """The same rule with at least this number of lists for queries that need them."""
+        if most <= self.most:
             return self
-        return Probes(least, max(least, self.most), self.margin, max(least, self.usual))
+        if self.margin == np.inf:
+            return Probes.fixed(most)
+        return Probes(most, self.margin, self.rows, self.usual)
 
     def within(self, count: int) -> Probes:
         """The same rule for this number of lists."""
-        if self.most < count:
-            return self
-        return Probes.fixed(count)
+        return self if self.most < count else Probes.fixed(count)
 
     def more(self, count: int) -> Probes:
         """A rule that probes more of this number of lists."""
         most = more_lists(self.most, count)
-        if self.least == self.most or most == count:
+        if self.margin == np.inf or most == count:
             return Probes.fixed(most)
-        return Probes(self.least, most, self.margin * _MARGIN_STEP, self.usual * _STEP)
-
-    def chosen(self, lists: Array, distances: Floats, none: int) -> Array:
-        """The lists to probe of those nearest to each query, (m, most), `none` for the others."""
-        if self.margin == np.inf:
-            return lists
-        beyond = distances > distances[:, :1] + self.margin
-        beyond[:, : self.least] = False
-        return np.where(beyond, lists.dtype.type(none), lists)
+        return Probes(most, self.margin * _MARGIN_STEP, self.rows, self.usual * _STEP)
 
 
 def more_lists(probed: int, count: int) -> int:

@@ -31,7 +31,7 @@ from nearlabel.search.exact.byte_bounds import (
 from nearlabel.search.exact.compiled_index import CompiledIndex
 from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.distances import space
-from nearlabel.search.exact.index import ExactSearch
+from nearlabel.search.exact.index import ExactIndex
 from nearlabel.search.exact.packed_bounds import DenseBounds, bounds_for
 from nearlabel.search.exact.reaching import Reach
 from nearlabel.search.exact.reordered_rows import ordered_rows
@@ -93,7 +93,7 @@ class ListedRows:
         self.space = space(self.rows, metric)
         self.bounds: DenseBounds | None = None
         self.byte_share = byte_share
-        self._centers = ExactSearch().build(lists.centers, metric)
+        self._centers = ExactIndex(lists.centers, metric, BLOCK_BYTES)
         # How lists are compared, the fastest way first: the next is for queries that are given up.
         self._compiled: list[CompiledIndex] = []
         if engine.core() is None:
@@ -143,22 +143,35 @@ class ListedRows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def least_rows(self, count: int) -> int:
-        """The minimum number of rows in this many lists."""
-        return int(np.sort(self.lists.sizes)[:count].sum())
+    def least_rows(self, probes: Probes) -> int:
+        """The minimum number of rows in the lists of a query."""
+        rows = int(np.sort(self.lists.sizes)[: probes.most].sum())
+        return rows if probes.margin == np.inf else min(rows, probes.rows)
 
     def least_probes(self, k: int) -> int:
         """The number of lists that is sure to contain k rows."""
         return int(np.searchsorted(np.cumsum(np.sort(self.lists.sizes)), k)) + 1
 
-    def nearest_lists(self, queries: Any, count: int, n_jobs: int = 1) -> NeighborGraph:
-        """The lists whose centers are nearest to each query, as a graph."""
-        return self._centers.graph(count, queries, n_jobs=n_jobs)
+    def probed_lists(
+        self, queries: Any, probes: Probes, n_jobs: int = 1, *, are_base_rows: bool = False
+    ) -> Array:
+        """The lists that each query probes, nearest first, shape (m, probes.most).
 
-    def distances_of_centers(self, places: Array, n_jobs: int = 1) -> Floats:
+        `len(self.lists)` stands for none.
+        """
+        if probes.margin == np.inf:
+            return self._centers.graph(probes.most, queries, n_jobs=n_jobs).indices
+        near = self._centers.near(probes.most, queries, probes.margin, n_jobs=n_jobs).indices
+        near[near < 0] = len(self.lists)
+        few = np.flatnonzero(are_base_rows & (self._sizes[near].sum(axis=1) < probes.rows))
+        if len(few):
+            near[few] = self._centers.graph(probes.most, queries[few], n_jobs=n_jobs).indices
+        return near
+
+    def distances_of_centers(self, places: Array) -> Floats:
         """The distances of some rows to all centers, sorted, shape (m, n_lists)."""
         self.touch(self.lists_of(places))
-        return self.nearest_lists(self.rows[places], len(self.lists), n_jobs).distances
+        return self._centers.graph(len(self.lists), self.rows[places]).distances
 
     def _room(self, m: int, k: int, kind: Any = np.float64) -> NeighborGraph:
         """Room for the k neighbors of m queries."""
@@ -179,8 +192,7 @@ class ListedRows:
         A query whose lists contain too few rows probes more. `reach` collects the pairs within its
         limits.
         """
-        nearest = self.nearest_lists(queries, probes.most)
-        near = probes.chosen(nearest.indices, nearest.distances, none=len(self.lists))
+        near = self.probed_lists(queries, probes, are_base_rows=itself >= 0)
         is_short = self._sizes[near].sum(axis=1) < found.k + (itself >= 0)
         if not is_short.any():
             yield from self._compare(queries, near, found, itself, reach)
@@ -258,8 +270,8 @@ class ListedRows:
         step = min(_queries_at_once(probes), -(-m // n_jobs))
         order = np.arange(m)
         if step < m:
-            nearest = self.nearest_lists(queries, 1, n_jobs).indices[:, 0]
-            order = np.argsort(nearest, kind="stable")
+            nearest = self.probed_lists(queries, Probes.fixed(1), n_jobs)
+            order = np.argsort(nearest[:, 0], kind="stable")
         found = self._room(m, k)
 
         def search(block: slice) -> Iterator[None]:

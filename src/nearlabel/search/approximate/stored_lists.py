@@ -74,7 +74,6 @@ def plan_trees(plans: Mapping[int, QueryPlan]) -> list[dict[str, Any]]:
         {
             "k": k,
             "probes": plan.probes.most,
-            "least": plan.probes.least,
             "margin": None if plan.probes.margin == np.inf else plan.probes.margin,
             "recall": plan.recall and asdict(plan.recall),
         }
@@ -93,8 +92,7 @@ def plans_from(trees: Any, listed: ListedRows) -> dict[int, QueryPlan]:
         recall = None if tree["recall"] is None else stored_recall(tree["recall"])
         rule = Probes.fixed(probes)
         if tree.get("margin") is not None:  # files of version 1.0 have none
-            least = check_integer(tree["least"], "least", low=1, high=probes)
-            rule = Probes(least, probes, check_real(tree["margin"], "margin", low=0), probes)
+            rule = Probes(probes, check_real(tree["margin"], "margin", low=0), 0, probes)
         plans[k] = QueryPlan(rule, recall)
     return plans
 

@@ -166,12 +166,14 @@ class CompiledIndex:
         itself: int,
         starts: list[int],
         limits: Array | None = None,
+        margin: float = np.inf,
     ) -> Any:
         """Empty lists for the k nearest base rows of some queries, with some room above k.
 
         Query i is the base row `itself` + i and excluded from its own list, unless `itself` is -1.
         One thread at a time writes to the queries from each of `starts` to the next. With `limits`,
-        in the scale of the bounds, rows beyond are not listed, and lists may be shorter than k.
+        in the scale of the bounds, rows beyond are not listed, and lists may be shorter than k. So
+        may they with `margin`, see `fill`.
         """
         is_refined = self._bounds.is_refined
         # A tight limit saves more where bounds are refined.
@@ -192,6 +194,7 @@ class CompiledIndex:
             apart=self._bounds.marks_apart,
             limits=limits,
             refined=is_refined,
+            margin=margin,
         )
 
     def fill_among(self, found: NeighborGraph, n_jobs: int, progress: Progress | None) -> Array:
@@ -310,10 +313,13 @@ class CompiledIndex:
         reach: Reach | None = None,
         *,
         is_again: bool = False,
+        margin: float = np.inf,
     ) -> Array:
         """Fill the graph of queries; see `search` for `reach`.
 
-        With `is_again`, nothing is expected of them: their limits have been wrong before.
+        With `is_again`, nothing is expected of them: their limits have been wrong before. Rows
+        that are farther than the nearest by more than `margin` may be missing: -1 at infinite
+        distance.
 
         Returns
         -------
@@ -323,7 +329,7 @@ class CompiledIndex:
         stripes = self._stripes if self._is_fixed else self._even(n_jobs)
         given_up, is_short = np.empty(len(found), bool), np.zeros(len(found), bool)
         expected = None
-        if not is_again and len(found) > _FEW_QUERIES:
+        if not is_again and len(found) > _FEW_QUERIES and margin == np.inf:
             expected = expected_limits(self._bounds, self._vectors, self.rows, found.k)
 
         def search(rows: slice) -> Iterator[None]:
@@ -335,12 +341,13 @@ class CompiledIndex:
                 near = (np.argmin(far, axis=1)[:, None] + np.arange(len(centers))) % len(centers)
             indices, distances = found.indices[rows], found.distances[rows]
             its_reach = None if reach is None else reach.of(np.arange(rows.start, rows.stop))
-            how: dict[str, Any] = {"stripes": stripes, "reach": its_reach}
+            how: dict[str, Any] = {"stripes": stripes, "reach": its_reach, "margin": margin}
             if expected is not None:
                 how |= {"expected": expected, "is_short": is_short[rows]}
             yield from self.search(part, near, indices, distances, given_up[rows], **how)
             if len(self._order):
-                indices[:] = self._order[np.where(given_up[rows, None], 0, indices)]
+                places = np.where(given_up[rows, None], 0, indices)
+                indices[:] = np.where(places < 0, -1, self._order[places])
 
         side = self._bounds.side if len(self._order) else stripes[0].stop
         run_blocks(search, len(found), min(side, -(-len(found) // n_jobs)), n_jobs, progress)
@@ -365,6 +372,7 @@ class CompiledIndex:
         reach: Reach | None = None,
         expected: ExpectedLimits | None = None,
         is_short: Array | None = None,
+        margin: float = np.inf,
     ) -> Iterator[None]:
         """Write the nearest base rows of some queries, by place; one step per stripe.
 
@@ -373,7 +381,7 @@ class CompiledIndex:
         Nothing is written for queries that are `given_up`, (m,). Query i is the base row at place
         `itself` + i and excluded, unless `itself` is -1. `stripes` replaces the default stripes.
         `reach` collects the pairs within its limits. With `expected`, results may be incomplete for
-        the queries that are marked in `is_short`, (m,).
+        the queries that are marked in `is_short`, (m,). See `fill` for `margin`.
         """
         bounds, rows = self._bounds, core_rows(queries, self._metric)
         stripes = self._stripes if stripes is None else stripes
@@ -385,7 +393,7 @@ class CompiledIndex:
         limits = None
         if expected is not None:
             limits = expected.of(everyones, errors, are_base_rows=False)
-        lists = self._shortlist(rows, errors, indices.shape[1], itself, [0], limits)
+        lists = self._shortlist(rows, errors, indices.shape[1], itself, [0], limits, margin)
         near_enough = None if reach is None else reaching(rows, self.rows, reach)
         kept, memory = self._kept, np.empty(0, np.float32)
         if self._whole is not None and stripes is self._stripes and len(rows) <= _FEW_QUERIES:

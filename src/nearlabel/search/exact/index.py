@@ -96,6 +96,27 @@ class ExactIndex:
         self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
         """Find the k nearest base rows of each query; see `Index`."""
+        return self._graph(k, queries, n_jobs, progress)
+
+    def near(self, k: int, queries: Any, margin: float, *, n_jobs: int = 1) -> NeighborGraph:
+        """Find those of the k nearest base rows of each query that are hardly farther than one.
+
+        Those that are farther than the nearest by more than `margin` are -1 at infinite distance.
+        """
+        found = self._graph(k, queries, n_jobs, None, margin)
+        is_beyond = found.distances > found.distances[:, :1] + margin
+        found.indices[is_beyond], found.distances[is_beyond] = -1, np.inf
+        return found
+
+    def _graph(
+        self,
+        k: int,
+        queries: Any,
+        n_jobs: int,
+        progress: Progress | None,
+        margin: float = np.inf,
+    ) -> NeighborGraph:
+        """The k nearest base rows; those beyond a margin may be missing, see `near`."""
         base, alone = self._vectors, queries is None
         n, rows = base.shape[0], base if alone else matching(queries, base)
         m = rows.shape[0]
@@ -118,7 +139,7 @@ class ExactIndex:
                 left = (
                     self._compiled.fill_among(found, n_jobs, tell)
                     if alone
-                    else self._compiled.fill(rows, found, n_jobs, tell)
+                    else self._compiled.fill(rows, found, n_jobs, tell, margin=margin)
                 )
                 tell = None
         if len(left):

@@ -97,4 +97,5 @@ def _aligned(shape: tuple[int, ...], kind: Any) -> Array:
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
     memory = np.empty(size + _LINE, np.uint8)
     first = -memory.ctypes.data % _LINE
-    return memory[first : first + size].view(kind).reshape(shape)
+    aligned: Array = memory[first : first + size].view(kind)
+    return aligned.reshape(shape)
