@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from measuring import report
+from measuring import report, use_memory
 from tuned_search import compared, faiss_graphs, faiss_lists, ours, ours_exactly, sample, theirs
 
 import nearlabel as nl
@@ -27,6 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=200_000, help="use fewer to try the script")
     n = parser.parse_args().rows
+    use_memory()
     X = np.asarray(nl.datasets.make_collection(n, 128, 1_000, overlap=4.0, n_queries=1).data.X)
     some = sample(X)
     rows = [ours(X, some), ours_exactly(X)]

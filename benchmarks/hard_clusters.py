@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from measuring import report
+from measuring import report, use_memory
 from tuned_search import (
     Index,
     K,
@@ -205,6 +205,7 @@ def main() -> None:
         help=f"compare our lists with these searches: exact, {', '.join(PEERS)}",
     )
     arguments = parser.parse_args()
+    use_memory()
     X, _ = hard_clusters(arguments.rows)
     some = sample(X)
     rows = [ours(X, some)]
