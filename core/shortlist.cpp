@@ -17,6 +17,8 @@
 #include "distances.h"
 #include "filter.h"
 #include "open_pairs.h"
+#include "refinement.h"
+#include "selection.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
@@ -28,7 +30,6 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -39,140 +40,8 @@ namespace {
 
 constexpr float infinite = std::numeric_limits<float>::infinity();
 constexpr float APART = 8;  // twice the largest limit: no distance of unit rows exceeds 2
-constexpr double MOST_SHARE = 1.0 / 64;       // of a rough distance that may be wrong
-constexpr double ROUNDING = 1.0 / (1 << 22);  // covers rounding to float, twice
-constexpr float TINY = 1e-37f;                // covers underflow to zero
-constexpr float LARGEST_REFINED = 1e37f;      // no distance is so large on the scale of the bounds
-constexpr double BETTER = 1.0 / (1 << 28);    // errors of bounds in double relative to float
-
-NL_INLINE std::int64_t count_within(const float* values, std::int64_t size, float limit) {
-    std::int32_t count = 0;
-    for (std::int64_t i = 0; i < size; ++i) count += values[i] <= limit;
-    return count;
-}
-
-// A limit with at least k of the values within it and, usually, at most k + spare. Bisection by
-// counting takes a fraction of the time of a selection.
-NL_INLINE float close_in(const float* values, std::int64_t size, std::int64_t k) {
-    constexpr int LANES = 16;  // one register of AVX-512
-    float lows[LANES], highs[LANES], sums[LANES] = {}, squares[LANES] = {};
-    for (int lane = 0; lane < LANES; ++lane) lows[lane] = highs[lane] = values[0];
-    for (std::int64_t i = 0; i + LANES <= size; i += LANES)
-        for (int lane = 0; lane < LANES; ++lane) {
-            const float value = values[i + lane];
-            lows[lane] = value < lows[lane] ? value : lows[lane];
-            highs[lane] = value > highs[lane] ? value : highs[lane];
-            sums[lane] += value;
-            squares[lane] += value * value;
-        }
-    float low = *std::min_element(lows, lows + LANES);
-    float high = *std::max_element(highs, highs + LANES);
-    for (std::int64_t i = size - size % LANES; i < size; ++i) {
-        low = std::min(low, values[i]);
-        high = std::max(high, values[i]);
-    }
-    const std::int64_t spare = k / 16;
-    const auto aim = static_cast<float>(k) + static_cast<float>(spare) / 2;
-    // The first guess is right for a normal distribution, whose quantiles are close to those of a
-    // logistic one.
-    const auto whole = static_cast<float>(std::max<std::int64_t>(size - size % LANES, 1));
-    const float mean = std::accumulate(sums, sums + LANES, 0.0f) / whole;
-    const float variance = std::accumulate(squares, squares + LANES, 0.0f) / whole - mean * mean;
-    const float odds = aim / (static_cast<float>(size) - aim);
-    const float guess = mean + 0.5513f * std::log(odds) * std::sqrt(variance);
-    std::int64_t below = 0, within = size;
-    for (int tries = 0; tries < 32 && within > k + spare; ++tries) {
-        // Then interpolates as if the values were evenly spread; every third time bisects, in case
-        // they are not.
-        const float share = (aim - static_cast<float>(below)) / static_cast<float>(within - below);
-        const float part = tries % 3 == 2 ? 0.5f : std::min(std::max(share, 0.03f), 0.97f);
-        const bool is_first = tries == 0 && low < guess && guess < high;
-        const float middle = is_first ? guess : low + (high - low) * part;
-        if (!(low < middle && middle < high)) break;
-        const std::int64_t found = count_within(values, size, middle);
-        if (found < k) {
-            low = middle;
-            below = found;
-        } else {
-            high = middle;
-            within = found;
-        }
-    }
-    return high;
-}
-
-float close_in_baseline(const float* values, std::int64_t size, std::int64_t k) {
-    return close_in(values, size, k);
-}
-
-NL_TARGET_AVX2 float close_in_avx2(const float* values, std::int64_t size, std::int64_t k) {
-    return close_in(values, size, k);
-}
-
-#ifdef NL_VNNI
-NL_TARGET_VNNI float close_in_avx512(const float* values, std::int64_t size, std::int64_t k) {
-    return close_in(values, size, k);
-}
-#endif
-
-// The limit by the fastest variant.
-float limit_of(const float* values, std::int64_t size, std::int64_t k) {
-#ifdef NL_VNNI
-    if (has_vnni()) return close_in_avx512(values, size, k);
-#endif
-    return has_avx2() ? close_in_avx2(values, size, k) : close_in_baseline(values, size, k);
-}
-
-NL_INLINE float find_smallest(const float* values, std::int64_t size) {
-    constexpr int LANES = 16;
-    float lows[LANES];
-    std::fill(lows, lows + LANES, infinite);
-    std::int64_t i = 0;
-    for (; i + LANES <= size; i += LANES)
-        for (int lane = 0; lane < LANES; ++lane)
-            lows[lane] = values[i + lane] < lows[lane] ? values[i + lane] : lows[lane];
-    for (; i < size; ++i) lows[0] = std::min(lows[0], values[i]);
-    return *std::min_element(lows, lows + LANES);
-}
-
-NL_TARGET_AVX2 float smallest_avx2(const float* values, std::int64_t size) {
-    return find_smallest(values, size);
-}
-
-float smallest_of(const float* values, std::int64_t size) {
-    return has_avx2() ? smallest_avx2(values, size) : find_smallest(values, size);
-}
-
-NL_INLINE void count_smaller(const double* values, std::int64_t size, std::int32_t* ranks) {
-    for (std::int64_t i = 0; i < size; ++i) {
-        const double value = values[i];
-        std::int64_t smaller = 0;
-        for (std::int64_t j = 0; j < size; ++j) smaller += values[j] < value;
-        ranks[i] = static_cast<std::int32_t>(smaller);
-    }
-}
-
-void ranks_baseline(const double* values, std::int64_t size, std::int32_t* ranks) {
-    count_smaller(values, size, ranks);
-}
-
-NL_TARGET_AVX2 void ranks_avx2(const double* values, std::int64_t size, std::int32_t* ranks) {
-    count_smaller(values, size, ranks);
-}
-
-#ifdef NL_VNNI
-NL_TARGET_VNNI void ranks_avx512(const double* values, std::int64_t size, std::int32_t* ranks) {
-    count_smaller(values, size, ranks);
-}
-#endif
-
-// Writes how many of the values are smaller than each.
-void ranks_of(const double* values, std::int64_t size, std::int32_t* ranks) {
-#ifdef NL_VNNI
-    if (has_vnni()) return ranks_avx512(values, size, ranks);
-#endif
-    has_avx2() ? ranks_avx2(values, size, ranks) : ranks_baseline(values, size, ranks);
-}
+constexpr double MOST_SHARE = 1.0 / 64;     // of a rough distance that may be wrong
+constexpr double BETTER = 1.0 / (1 << 28);  // errors of bounds in double relative to float
 
 // Writes a limit for each row of a block, within which are at least k of its values and, usually,
 // hardly more.
@@ -183,54 +52,6 @@ void row_limits(Matrix<const float> block, std::int64_t k, Vector<float> limits)
     for (std::size_t i = 0; i < block.shape(0); ++i)
         limits.data()[i] = limit_of(block.data() + static_cast<std::int64_t>(i) * width, width, k);
 }
-
-// Bounds from rough distances, on the scale of the products.
-class Refinement {
-public:
-    Refinement(const Rows& base, double scale)
-        : share_(base.rough_share()), tiny_(base.rough_tiny()), scale_(scale) {}
-
-    // Writes lower bounds. A rough distance that has overflowed may be anything: its lower bound is
-    // -LARGEST_REFINED, and its upper bound LARGEST_REFINED.
-    void bound_from_below(const double* rough, std::int64_t count, float* lower) const {
-        has_avx2() ? below_avx2(rough, count, lower) : below(rough, count, lower);
-    }
-
-    // Writes an upper bound for each lower bound.
-    void bound_from_above(const float* lower, std::int64_t count, float* upper) const {
-        has_avx2() ? above_avx2(lower, count, upper) : above(lower, count, upper);
-    }
-
-private:
-    NL_INLINE void below(const double* rough, std::int64_t count, float* lower) const {
-        const double kept = 1 - share_, tiny = tiny_, scale = scale_;
-        for (std::int64_t i = 0; i < count; ++i) {
-            const double bound = (rough[i] * kept - tiny) * scale;
-            const double magnitude = std::fabs(bound);
-            const float rounded = static_cast<float>(bound - magnitude * ROUNDING) - TINY;
-            lower[i] = magnitude < LARGEST_REFINED ? rounded : -LARGEST_REFINED;
-        }
-    }
-
-    NL_INLINE void above(const float* lower, std::int64_t count, float* upper) const {
-        const double tiny = 2 * tiny_ * scale_ + 4 * double{TINY};
-        const double factor = 1 + 4 * share_ + 4 * ROUNDING;
-        for (std::int64_t i = 0; i < count; ++i) {
-            const float rounded = static_cast<float>((lower[i] + tiny) * factor) + TINY;
-            upper[i] = lower[i] == -LARGEST_REFINED ? LARGEST_REFINED : rounded;
-        }
-    }
-
-    NL_TARGET_AVX2 void below_avx2(const double* rough, std::int64_t count, float* lower) const {
-        below(rough, count, lower);
-    }
-
-    NL_TARGET_AVX2 void above_avx2(const float* lower, std::int64_t count, float* upper) const {
-        above(lower, count, upper);
-    }
-
-    double share_, tiny_, scale_;
-};
 
 // A measured row: ordered by distance, ties by name.
 struct Measured {

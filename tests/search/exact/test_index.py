@@ -88,6 +88,34 @@ def test_larger_data_that_take_the_sampled_bound(n, kind, metric):
     np.testing.assert_array_equal(via_csr.distances, graph.distances)
 
 
+def made_rows(kind, n, d):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    if kind == "integers":
+        return rng.integers(0, 3, (n, d)).astype(float)
+    if kind == "clusters":
+        return 5 * rng.normal(size=(30, d))[rng.integers(0, 30, n)] + X
+    if kind == "outlier":
+        X[7] = 1e18
+    return X + 1e7 * (kind == "offset")
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "integers", "clusters", "offset", "outlier"])
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cosine", "manhattan"])
+@pytest.mark.parametrize("n", [30, 700, pytest.param(2500, marks=pytest.mark.slow)])
+def test_rows_hardly_farther_than_the_nearest(n, kind, metric):
+    X, k = made_rows(kind, n + 15, 20), 12
+    base, queries = X[:n], X[n:]
+    index = ExactIndex(base, metric, 2**26)
+    indices, distances = oracles.neighbors(base, k, queries, metric)
+    farther = distances - distances[:, :1]
+    for margin in (0.0, *np.quantile(farther, [0.3, 0.7]), farther.max() + 1):
+        is_near = distances <= distances[:, :1] + margin
+        found = index.near(k, queries, margin, n_jobs=2)
+        np.testing.assert_array_equal(found.indices, np.where(is_near, indices, -1))
+        np.testing.assert_array_equal(found.distances, np.where(is_near, distances, np.inf))
+
+
 def test_a_row_is_left_out_by_number_so_its_duplicates_stay():
     graph = nl.neighbor_graph(np.zeros((4, 2)), 3)
     assert graph.indices.tolist() == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]

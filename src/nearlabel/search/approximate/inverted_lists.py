@@ -1,15 +1,15 @@
 """Approximate search by inverted lists, with a given recall.
 
 Rows are divided into lists of near rows (`partition.py`). A query is compared with the rows of the
-lists whose centers are nearest to it, its probes; among these its neighbors are exact, by canonical
-distances. Queries near each other are searched together: one matrix product per list serves all
-queries that probe it.
+lists whose centers are near it, its probes (`probes.py`); among these its neighbors are exact, by
+canonical distances. Queries near each other are searched together: one matrix product per list
+serves all queries that probe it.
 
 For the rows themselves, a last pass examines the neighbors of each row's first neighbors. It finds
 most of what the probes have missed, in a small part of their time.
 
-The number of probes is measured, not guessed: on some rows whose exact neighbors are computed. The
-recall that a graph reports is measured on other such rows, in the final graph.
+How many probes are needed is measured, not guessed: on some rows whose exact neighbors are
+computed. The recall that a graph reports is measured on other such rows, in the final graph.
 """
 
 from __future__ import annotations

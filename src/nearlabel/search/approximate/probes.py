@@ -2,8 +2,8 @@
 
 A query in the middle of a cluster finds its neighbors in a few lists; one between clusters needs
 many. The distances of the centers tell them apart: lists whose centers are hardly farther than the
-nearest one are probed, and others are not. This takes half as many lists as the same number for
-all queries, or less.
+nearest one are probed, and others are not. On hard clusters this takes half as many lists as the
+same number for all queries.
 """
 
 from __future__ import annotations

@@ -1,0 +1,142 @@
+#include "selection.h"
+
+#include "cpu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace nearlabel {
+
+namespace {
+
+NL_INLINE std::int64_t count_within(const float* values, std::int64_t size, float limit) {
+    std::int32_t count = 0;
+    for (std::int64_t i = 0; i < size; ++i) count += values[i] <= limit;
+    return count;
+}
+
+// Bisection by counting takes a fraction of the time of a selection.
+NL_INLINE float close_in(const float* values, std::int64_t size, std::int64_t k) {
+    constexpr int LANES = 16;  // one register of AVX-512
+    float lows[LANES], highs[LANES], sums[LANES] = {}, squares[LANES] = {};
+    for (int lane = 0; lane < LANES; ++lane) lows[lane] = highs[lane] = values[0];
+    for (std::int64_t i = 0; i + LANES <= size; i += LANES)
+        for (int lane = 0; lane < LANES; ++lane) {
+            const float value = values[i + lane];
+            lows[lane] = value < lows[lane] ? value : lows[lane];
+            highs[lane] = value > highs[lane] ? value : highs[lane];
+            sums[lane] += value;
+            squares[lane] += value * value;
+        }
+    float low = *std::min_element(lows, lows + LANES);
+    float high = *std::max_element(highs, highs + LANES);
+    for (std::int64_t i = size - size % LANES; i < size; ++i) {
+        low = std::min(low, values[i]);
+        high = std::max(high, values[i]);
+    }
+    const std::int64_t spare = k / 16;
+    const auto aim = static_cast<float>(k) + static_cast<float>(spare) / 2;
+    // The first guess is right for a normal distribution, whose quantiles are close to those of a
+    // logistic one.
+    const auto whole = static_cast<float>(std::max<std::int64_t>(size - size % LANES, 1));
+    const float mean = std::accumulate(sums, sums + LANES, 0.0f) / whole;
+    const float variance = std::accumulate(squares, squares + LANES, 0.0f) / whole - mean * mean;
+    const float odds = aim / (static_cast<float>(size) - aim);
+    const float guess = mean + 0.5513f * std::log(odds) * std::sqrt(variance);
+    std::int64_t below = 0, within = size;
+    for (int tries = 0; tries < 32 && within > k + spare; ++tries) {
+        // Then interpolates as if the values were evenly spread; every third time bisects, in case
+        // they are not.
+        const float share = (aim - static_cast<float>(below)) / static_cast<float>(within - below);
+        const float part = tries % 3 == 2 ? 0.5f : std::min(std::max(share, 0.03f), 0.97f);
+        const bool is_first = tries == 0 && low < guess && guess < high;
+        const float middle = is_first ? guess : low + (high - low) * part;
+        if (!(low < middle && middle < high)) break;
+        const std::int64_t found = count_within(values, size, middle);
+        if (found < k) {
+            low = middle;
+            below = found;
+        } else {
+            high = middle;
+            within = found;
+        }
+    }
+    return high;
+}
+
+float close_in_baseline(const float* values, std::int64_t size, std::int64_t k) {
+    return close_in(values, size, k);
+}
+
+NL_TARGET_AVX2 float close_in_avx2(const float* values, std::int64_t size, std::int64_t k) {
+    return close_in(values, size, k);
+}
+
+#ifdef NL_VNNI
+NL_TARGET_VNNI float close_in_avx512(const float* values, std::int64_t size, std::int64_t k) {
+    return close_in(values, size, k);
+}
+#endif
+
+NL_INLINE float find_smallest(const float* values, std::int64_t size) {
+    constexpr int LANES = 16;
+    float lows[LANES];
+    std::fill(lows, lows + LANES, std::numeric_limits<float>::infinity());
+    std::int64_t i = 0;
+    for (; i + LANES <= size; i += LANES)
+        for (int lane = 0; lane < LANES; ++lane)
+            lows[lane] = values[i + lane] < lows[lane] ? values[i + lane] : lows[lane];
+    for (; i < size; ++i) lows[0] = std::min(lows[0], values[i]);
+    return *std::min_element(lows, lows + LANES);
+}
+
+NL_TARGET_AVX2 float smallest_avx2(const float* values, std::int64_t size) {
+    return find_smallest(values, size);
+}
+
+NL_INLINE void count_smaller(const double* values, std::int64_t size, std::int32_t* ranks) {
+    for (std::int64_t i = 0; i < size; ++i) {
+        const double value = values[i];
+        std::int64_t smaller = 0;
+        for (std::int64_t j = 0; j < size; ++j) smaller += values[j] < value;
+        ranks[i] = static_cast<std::int32_t>(smaller);
+    }
+}
+
+void ranks_baseline(const double* values, std::int64_t size, std::int32_t* ranks) {
+    count_smaller(values, size, ranks);
+}
+
+NL_TARGET_AVX2 void ranks_avx2(const double* values, std::int64_t size, std::int32_t* ranks) {
+    count_smaller(values, size, ranks);
+}
+
+#ifdef NL_VNNI
+NL_TARGET_VNNI void ranks_avx512(const double* values, std::int64_t size, std::int32_t* ranks) {
+    count_smaller(values, size, ranks);
+}
+#endif
+
+}  // namespace
+
+float limit_of(const float* values, std::int64_t size, std::int64_t k) {
+#ifdef NL_VNNI
+    if (has_vnni()) return close_in_avx512(values, size, k);
+#endif
+    return has_avx2() ? close_in_avx2(values, size, k) : close_in_baseline(values, size, k);
+}
+
+float smallest_of(const float* values, std::int64_t size) {
+    return has_avx2() ? smallest_avx2(values, size) : find_smallest(values, size);
+}
+
+void ranks_of(const double* values, std::int64_t size, std::int32_t* ranks) {
+#ifdef NL_VNNI
+    if (has_vnni()) return ranks_avx512(values, size, ranks);
+#endif
+    has_avx2() ? ranks_avx2(values, size, ranks) : ranks_baseline(values, size, ranks);
+}
+
+}  // namespace nearlabel
