@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quality import SETS
+from quality import FURTHER, SETS
 
 from nearlabel.experiments.others.other_results import BEST
 
@@ -50,7 +50,7 @@ def of_real_sets(rows: list[dict[str, Any]]) -> str:
         "|---|---|---|---|---|",
     ]
     near = 0
-    for name in (name for name in SETS if name in known):
+    for name in (name for name in (*SETS, *FURTHER) if name in known):
         row = known[name]
         difference = row["held_out"] - row["average_precision"]
         errors = abs(difference) / row["standard_error"]

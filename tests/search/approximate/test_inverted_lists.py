@@ -398,7 +398,7 @@ def test_the_pass_is_used_if_it_saves_probes():
     assert graph.recall.value >= 0.97
     plan = index._plans[16]
     probes, through = plans.among_rows(index._listed, plan, 0.97, 1)
-    assert probes.usual < plan.probes.usual
+    assert probes.cost < plan.probes.cost
     assert through == 20
     with mock.patch.object(plans, "_PASS_COST", 10**6):
         assert plans.among_rows(index._listed, plan, 0.97, 1) == (plan.probes, 0)
@@ -413,8 +413,8 @@ def test_rows_at_one_distance_take_no_more_probes():
     index = InvertedLists(0.9).build(X, "cosine")
     index.graph(8, X[:1])
     plan = index._plans[8]
-    assert plan.probes.usual <= 2 * few._plans[8].probes.usual
-    assert plans.among_rows(index._listed, plan, 0.9, 1)[0].usual <= plan.probes.usual
+    assert plan.probes.cost <= 2 * few._plans[8].probes.cost
+    assert plans.among_rows(index._listed, plan, 0.9, 1)[0].cost <= plan.probes.cost
 
 
 # The same graph

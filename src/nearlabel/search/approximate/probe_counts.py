@@ -18,7 +18,7 @@ _THROUGH = 20  # first neighbors whose neighbors are examined
 _PASS_COST = 2  # of examining a neighbor's neighbor, in rows of lists
 _ROWS_TUNED = ROWS_MEASURED // 2  # on which the number of probes is chosen
 _RESERVE = 8  # neighbors per further one that callers may ask for in reserve
-_SHARE = 0.3  # of the lists that a query may probe, which it usually does
+_SHARES = 0.3, 0.6  # of the lists that a query may probe, which it usually does
 
 
 @dataclass(frozen=True)
@@ -91,23 +91,28 @@ def make_plan(
 def _rules(
     listed: ListedRows, tuned: Sample, shares: Callable[[Probes], Floats], recall: float
 ) -> list[Probes]:
-    """Rules for the lists to probe, from the fewest to all.
+    """Rules for the lists to probe, from the fewest to all, of the kind that costs least.
 
-    Where clusters differ in width, a number is a better rule than a margin.
+    The more clusters overlap, the more lists does a query need of those that it may probe; where
+    they differ in width, a number is a better rule than a margin.
     """
     count, k = len(listed.lists), tuned.exact.k
     numbers = [listed.least_probes(k + 1)]
     while numbers[-1] < count:
         numbers.append(more_lists(numbers[-1], count))
-    distances = listed.distances_of_centers(tuned.rows)
-    rows = k + k // _RESERVE + 4
-    adapted = [Probes.adapted(most, rows, _SHARE, distances) for most in numbers]
-    usual = adapted[_fewest(adapted, shares, recall, errors=1)].usual
-    fixed = [Probes.fixed(most) for most in numbers]
-    as_many = np.searchsorted(numbers, usual, side="right") - 1
-    if as_many >= 0 and _suffices(shares(fixed[as_many]), recall, errors=1):
-        return fixed
-    return adapted
+    distances, rows = listed.distances_of_centers(tuned.rows), k + k // _RESERVE + 4
+    kinds = [
+        *([Probes.adapted(most, rows, share, distances) for most in numbers] for share in _SHARES),
+        [Probes.fixed(most) for most in numbers],
+    ]
+    best = kinds[0]
+    cost = best[_fewest(best, shares, recall, errors=1)].cost
+    for rules in kinds[1:]:
+        cheaper = [rule for rule in rules if rule.cost < cost]
+        if cheaper and _suffices(shares(cheaper[-1]), recall, errors=1):
+            best = rules
+            cost = cheaper[_fewest(cheaper, shares, recall, errors=1)].cost
+    return best
 
 
 def among_rows(listed: ListedRows, plan: Plan, recall: float, n_jobs: int) -> tuple[Probes, int]:
@@ -117,12 +122,12 @@ def among_rows(listed: ListedRows, plan: Plan, recall: float, n_jobs: int) -> tu
     """
     k = plan.tuned.exact.k
     rows_a_probe = len(listed) / len(listed.lists)
-    most = plan.probes.usual - _PASS_COST * min(_THROUGH, k) * k / rows_a_probe
+    most = plan.probes.cost - _PASS_COST * min(_THROUGH, k) * k / rows_a_probe
 
     def shares(probes: Probes) -> Floats:
         return _shares_with_pass(listed, plan.tuned, probes, n_jobs)
 
-    tried = [probes for probes in plan.tried if probes.usual <= most and recall < 1]
+    tried = [probes for probes in plan.tried if probes.cost <= most and recall < 1]
     # Repeating the search of a graph that falls short costs more than a margin.
     if not tried or not _suffices(shares(tried[-1]), recall, errors=2):
         return plan.probes, 0

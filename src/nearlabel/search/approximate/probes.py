@@ -16,6 +16,7 @@ from nearlabel.common.arrays import Floats
 
 _STEP = 1.2  # ratio between numbers of lists that are tried
 _MARGIN_STEP = 1.1  # ratio of their margins, if nothing else is known
+_FINDING = 0.1  # of the time of comparing the rows of a list: finding it among the nearest
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Probes:
         In the distances of the metric.
     rows : int
     usual : float
-        The average number of lists of a query, by which the costs of rules are compared.
+        The average number of lists of a query.
     """
 
     most: int
@@ -58,6 +59,11 @@ class Probes:
         kept = int(np.ceil(share * len(farther))) - 1
         margin = float(np.partition(farther, kept)[kept])
         return cls(most, margin, rows, 1 + float(np.mean(farther <= margin)) * (most - 1))
+
+    @property
+    def cost(self) -> float:
+        """What a query costs, in lists whose rows are compared."""
+        return self.usual + _FINDING * self.most
 
     def at_least(self, most: int) -> Probes:
         """The same rule with at least this number of lists for queries that need them."""
