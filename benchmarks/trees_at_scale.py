@@ -2,8 +2,8 @@
 
 Usage: python trees_at_scale.py [ROWS LABELS]
 
-Runs those that are installed; PECOS needs a separate environment with an older NumPy. The result
-file keeps the rows of the others.
+Runs those that are installed, and ours next to them; PECOS needs a separate environment with an
+older NumPy. The result file keeps the rows of the others, and those of other sizes.
 """
 
 from __future__ import annotations
@@ -23,23 +23,30 @@ from nearlabel.experiments.others.other_estimators import LabelTree, RankedTree
 from nearlabel.experiments.others.other_methods import OTHERS
 
 QUESTION = (
-    "Label trees of napkinXC and PECOS on the synthetic collection of blend_at_scale, one thread, "
-    "default parameters: core-seconds of fit, and mean inverse rank and precision at 1, 3 "
-    "and 5 on 2,000 new rows, with the 100 best labels of each"
+    "Label trees of napkinXC and PECOS, ML-kNN and the blend on the synthetic collection of "
+    "blend_at_scale, one thread, default parameters: core-seconds of fit, and mean inverse rank "
+    "and precision at 1, 3 and 5 on 2,000 new rows, with the 100 best labels of each tree"
 )
 ROWS, LABELS, D, QUERIES, TOP = 200_000, 20_000, 128, 2_000, 100
 RESULT = Path(__file__).parent / "results" / "trees_at_scale.json"
-LEARNERS: dict[str, Any] = {"napkinXC": LabelTree, "PECOS": RankedTree}
+TREES: dict[str, Any] = {"napkinXC": LabelTree, "PECOS": RankedTree}
+OURS: dict[str, Any] = {"ML-kNN": nl.MLkNN, "blend": nl.BlendedNeighbors}
 
 
 def row_of(name: str, n: int, q: int) -> dict[str, Any]:
     made = nl.datasets.make_collection(n, D, q, n_queries=QUERIES)
     start = time.process_time()
-    model = LEARNERS[name]().fit(made.data.X, made.data.Y)
+    model = (TREES | OURS)[name]().fit(made.data.X, made.data.Y)
     fitted = time.process_time() - start
-    scores = canonical_csr(model.best_labels(made.queries.X, TOP))
+    if name in TREES:
+        version, scores = (
+            OTHERS[name].version,
+            canonical_csr(model.best_labels(made.queries.X, TOP)),
+        )
+    else:
+        version, scores = nl.__version__, model.label_scores(made.queries.X)
     truth = made.queries.Y
-    row: dict[str, Any] = {"rows": n, "labels": q, "what": name, "version": OTHERS[name].version}
+    row: dict[str, Any] = {"rows": n, "labels": q, "what": name, "version": version}
     row["core_seconds"] = round(fitted, 1)
     row["mean_inverse_rank"] = round(float(nl.metrics.mean_inverse_rank(truth, scores)), 4)
     for r in (1, 3, 5):
@@ -50,11 +57,12 @@ def row_of(name: str, n: int, q: int) -> dict[str, Any]:
 def main() -> None:
     warnings.simplefilter("ignore")
     n, q = (int(one) for one in sys.argv[1:3]) if len(sys.argv) > 2 else (ROWS, LABELS)
-    there = [name for name in LEARNERS if OTHERS[name].version is not None]
-    if not there:
+    trees = [name for name in TREES if OTHERS[name].version is not None]
+    if not trees:
         sys.exit("skipped: neither napkinXC nor PECOS is installed here")
+    there = [*OURS, *trees]
     kept = json.loads(RESULT.read_text())["rows"] if RESULT.exists() else []
-    others = [row for row in kept if row["what"] not in there and row["rows"] == n]
+    others = [row for row in kept if row["what"] not in there or row["rows"] != n]
     report(QUESTION, [*others, *(row_of(name, n, q) for name in there)])
 
 
