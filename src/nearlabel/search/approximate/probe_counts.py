@@ -93,8 +93,8 @@ def _rules(
 ) -> list[Probes]:
     """Rules for the lists to probe, from the fewest to all, of the kind that costs least.
 
-    The more clusters overlap, the more lists does a query need of those that it may probe; where
-    they differ in width, a number is a better rule than a margin.
+    The more clusters overlap, the more lists does a query need of those that it may probe; without
+    any clusters, a number is a better rule than a margin.
     """
     count, k = len(listed.lists), tuned.exact.k
     numbers = [listed.least_probes(k + 1)]
