@@ -233,8 +233,8 @@ public:
             require(apart_ || limited_ || sizes_[query + i] >= k_,
                     "a query has been offered too few rows");
             if (sizes_[query + i] >= k_) {
-                shrink(query + i, work);
-                require(sizes_[query + i] >= k_,
+                shrink(query + i, work);  // a limit may have been set after rows beyond it came
+                require(limited_ || sizes_[query + i] >= k_,
                         "query_errors and base_errors must not contain NaN");
             }
             measure(query + i, work);
