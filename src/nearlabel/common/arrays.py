@@ -12,6 +12,7 @@ from scipy import sparse
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Csr = Any  # scipy ships no types: a scipy.sparse.csr_array
+Matrix = Array | Csr  # checked rows: dense, or a csr_array
 
 
 def canonical_csr(matrix: Any) -> Csr:
