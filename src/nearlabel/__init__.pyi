@@ -7,11 +7,11 @@ from nearlabel import experiments as experiments
 from nearlabel import features as features
 from nearlabel import metrics as metrics
 from nearlabel.baselines import *  # noqa: F403
+from nearlabel.blend.auto_neighbors import AutoNeighbors as AutoNeighbors
 from nearlabel.blend.blended_neighbors import BlendedNeighbors as BlendedNeighbors
 from nearlabel.blend.label_space import LabelSpace as LabelSpace
 from nearlabel.common.files import FileError as FileError
 from nearlabel.common.versions import show_versions as show_versions
-from nearlabel.experiments.auto_neighbors import AutoNeighbors as AutoNeighbors
 from nearlabel.experiments.tuning import GraphSearchCV as GraphSearchCV
 from nearlabel.graph import NeighborGraph as NeighborGraph
 from nearlabel.labels.ranked_labels import RankedLabels as RankedLabels

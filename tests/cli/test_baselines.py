@@ -17,6 +17,7 @@ from nearlabel.baselines.algorithm_registry import (
     title,
 )
 from nearlabel.experiments import evaluate_splits, splits
+from nearlabel.features.scales import scaler
 from nearlabel.methods.registry import METHODS
 
 QUICK = {"AdaBoostMH": ("n_rounds=5",), "ADTBoostMH": ("n_rounds=3",), "RankSVM": ("degree=2",)}
@@ -200,7 +201,7 @@ def test_folds_are_separate_fits():
     parts = splits(data, "cv3")
     for part, one in zip(parts, evaluate_splits(data, models, parts, scale="rank")[1], strict=True):
         train, test = data.rows(part.train), data.rows(part.test)
-        scaled = nl.make_pipeline(nl.datasets.preparing.scaler("rank", train.X), nl.C45Tree())
+        scaled = nl.make_pipeline(scaler("rank", train.X), nl.C45Tree())
         scaled.fit(train.X, train.Y)
         alone = nl.metrics.evaluate(test.Y, scaled.label_scores(test.X), scaled.predict(test.X))
         assert one.metrics == alone

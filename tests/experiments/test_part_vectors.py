@@ -8,11 +8,11 @@ import pytest
 from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
-from nearlabel.datasets import preparing
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments import evaluate_splits, splits
 from nearlabel.experiments.evaluation import select_and_evaluate
 from nearlabel.experiments.part_vectors import PreparedParts
+from nearlabel.features.scales import scaler
 from nearlabel.metrics import scorer
 
 
@@ -57,16 +57,16 @@ def test_leave_one_out_is_scaled_once(made, fits):
 
 def test_the_scale_is_chosen_once_per_metric(made):
     chosen = Counter()
-    scores = preparing.scale_scores
+    scores = Preparing.scale_scores
 
-    def counted(X, Y, how, metric="euclidean", seed=0):
+    def counted(self, X, Y, metric="euclidean"):
         chosen[metric] += 1
-        return scores(X, Y, how, metric, seed)
+        return scores(self, X, Y, metric)
 
     models = [nl.MLkNN(3), nl.BRkNN(3), nl.MLkNN(3, metric="cosine")]
     candidates = {"MLkNN": models, "C45Tree": [nl.C45Tree()]}
     by = scorer("ranking_loss")
-    with mock.patch.object(preparing, "scale_scores", counted):
+    with mock.patch.object(Preparing, "scale_scores", counted):
         select_and_evaluate(made, candidates, splits(made, "cv2"), by, scale="auto")
     assert chosen == {"euclidean": 2, "cosine": 2}
 
@@ -75,15 +75,15 @@ def test_metrics_with_different_best_scales_have_separate_vectors(made):
     [part] = splits(made, "holdout")
     best = {"euclidean": "minmax", "cosine": "standard"}
 
-    def scores(X, Y, how, metric="euclidean", seed=0):
+    def scores(self, X, Y, metric="euclidean"):
         return {best[metric]: 1.0}
 
-    with mock.patch.object(preparing, "scale_scores", scores):
+    with mock.patch.object(Preparing, "scale_scores", scores):
         prepared = PreparedParts(made.X, made.Y, Preparing("auto"))
         found = {metric: prepared.of(part, metric) for metric in best}
     for metric, scale in best.items():
         vectors = found[metric]
         assert vectors.scale == scale
-        transformer = preparing.scaler(scale, made.X).fit(made.X[part.train])
+        transformer = scaler(scale, made.X).fit(made.X[part.train])
         np.testing.assert_array_equal(vectors.train, transformer.transform(made.X[part.train]))
         np.testing.assert_array_equal(vectors.test, transformer.transform(made.X[part.test]))

@@ -502,7 +502,7 @@ def test_a_transformer_of_our_own_is_stored_once_it_is_registered(tmp_path, monk
     model.fit(NUMBERS, Y)
     with pytest.raises(TypeError, match="Doubling"):
         nl.save(model, tmp_path / "file")
-    monkeypatch.setitem(OWN, "Doubling", Doubling)
+    monkeypatch.setitem(OWN, "Doubling", Doubling.__module__)
     nl.save(model, tmp_path / "file")
     again = nl.load(tmp_path / "file")
     np.testing.assert_array_equal(again.predict_proba(NUMBERS), model.predict_proba(NUMBERS))

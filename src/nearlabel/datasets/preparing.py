@@ -15,12 +15,7 @@ from nearlabel.common.choices import IMPUTES, SCALES
 from nearlabel.common.messages import shown
 from nearlabel.common.validation import ArgumentError, check_choice
 from nearlabel.datasets.frames import is_frame, number_columns
-
-_CHOSEN = tuple(scale for scale in SCALES if scale != "auto")
-_OF_NUMBERS = ("none", "minmax", "standard", "rank")  # what "auto" chooses from
-_OF_WORDS = ("none", "tfidf")  # the same for sparse features
-_SAMPLE, _NEIGHBORS = 1000, 10  # of the comparison of scales
-_QUANTILES = 200  # of "rank"
+from nearlabel.features.scales import best_scale, scale_scores, scaler
 
 
 @dataclass(frozen=True)
@@ -59,9 +54,19 @@ class Preparing:
         """The same, with scale "auto" replaced by the best for training rows with labels Y."""
         if self.scale != "auto":
             return self
-        scores = scale_scores(X, Y, self, metric)
-        best = max(scores, key=scores.__getitem__) if scores else "none"  # the first of equal ones
-        return replace(self, scale=best)
+        return replace(self, scale=best_scale(self.scale_scores(X, Y, metric)))
+
+    def scale_scores(self, X: Any, Y: Any, metric: Any = "euclidean") -> dict[str, float]:
+        """How well each scale does; missing values that would stay count as medians here."""
+        if is_frame(X) and not number_columns(X):
+            return {}
+
+        def transformer(scale: str, rows: Any) -> Any:
+            impute = "median" if self.impute == "none" and has_gaps(rows) else self.impute
+            plain = replace(self, scale=scale, impute=impute, learn_distance=False)
+            return plain.transformer(rows)
+
+        return scale_scores(X, Y, metric, transformer=transformer)
 
     def transformer(self, X: Any) -> Any:
         """An unfitted scikit-learn transformer for training rows; None if none is needed."""
@@ -136,110 +141,3 @@ def _in_turn(*steps: Any) -> Any:
     from sklearn.pipeline import make_pipeline
 
     return make_pipeline(*there)
-
-
-def scale_scores(
-    X: Any, Y: Any, preparing: Preparing, metric: Any = "euclidean", seed: int = 0
-) -> dict[str, float]:
-    """The score of each scale: leave-one-out average precision of BRkNN with ten neighbors.
-
-    It is measured on at most 1,000 rows. Empty if there is nothing to compare: fewer than three
-    rows, or precomputed distances. Sparse features are counts or weights of words, which are on the
-    same scale already; dividing each by its spread would let the rarest words decide. So they are
-    compared with "tfidf" only, or with nothing if some are negative. Missing values that will be
-    left as they are count as medians here.
-    """
-    n = X.shape[0]
-    if n < 3 or not isinstance(metric, str) or metric == "precomputed":
-        return {}
-    candidates: tuple[str, ...] = _OF_NUMBERS
-    if sparse.issparse(X):
-        if X.nnz and not X.data.min() >= 0:  # negative, or missing
-            return {}
-        candidates = _OF_WORDS
-    if is_frame(X) and not number_columns(X):
-        return {}
-    from nearlabel.methods.brknn import BRkNN
-    from nearlabel.metrics import average_precision
-    from nearlabel.search import neighbor_graph
-
-    if n > _SAMPLE:
-        rows = np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False))
-        X, Y, n = X[rows], Y[rows], _SAMPLE
-    k, scores = min(_NEIGHBORS, n - 1), {}
-    impute = "median" if preparing.impute == "none" and has_gaps(X) else preparing.impute
-    for scale in candidates:
-        plain = replace(preparing, scale=scale, impute=impute, learn_distance=False)
-        transformer = plain.transformer(X)
-        vectors = X if transformer is None else transformer.fit_transform(X)
-        graph = neighbor_graph(vectors, k, metric=metric, search="exact")
-        left_out = BRkNN(k).fit_graph(graph, Y).scores_from_graph(graph)  # it learns nothing else
-        score = average_precision(Y, left_out)
-        scores[scale] = 0.0 if np.isnan(score) else score
-    return scores
-
-
-def scaler(scale: str, X: Any) -> Any:
-    """An unfitted scikit-learn transformer suitable for X; None for "none".
-
-    Parameters
-    ----------
-    scale : {"none", "minmax", "standard", "rank", "tfidf"}
-        Unchanged; each feature from 0 to 1; each feature with mean 0 and variance 1; each feature
-        by its rank among the training rows, from 0 to 1. Ranks are interpolated between 200
-        quantiles, or as many as there are rows. A repeated value has the middle of its ranks, but
-        the least value always has 0 and the greatest 1; a constant feature is 0. "tfidf" is for
-        counts: each is multiplied by the logarithm of its feature's rarity, and rows get length 1.
-    X : ndarray or csr_array
-        The rows that it will be fitted to. Sparse rows stay sparse: "minmax" divides each feature
-        by its maximum, which is the same if the minimum is 0, and raises an error otherwise;
-        "standard" does not subtract the mean, which changes no difference between rows; "rank" is
-        the same, since 0 is the minimum, and raises an error if a value is negative.
-    """
-    check_choice(scale, "scale", _CHOSEN)
-    if scale == "none":
-        return None
-    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
-
-    if scale == "standard":
-        return StandardScaler(with_mean=not sparse.issparse(X))
-    if scale == "rank":
-        return _ranks(X)
-    if scale == "tfidf":
-        return _word_weights(X)
-    if not sparse.issparse(X):
-        return MinMaxScaler()
-    if X.nnz and np.any(X.min(axis=0).toarray() != 0):
-        raise ArgumentError(
-            "scale='minmax' needs dense features here: one of the sparse features has no zeros or "
-            "a negative value; use 'standard', or make X dense",
-            "scale",
-        )
-    return MaxAbsScaler()
-
-
-def _word_weights(X: Any) -> Any:
-    """The transformer of scale "tfidf"."""
-    from sklearn.feature_extraction.text import TfidfTransformer
-
-    values = X.data if sparse.issparse(X) else X
-    if values.size and values.min() < 0:
-        raise ArgumentError(
-            "scale='tfidf' is for counts, but a feature has a negative value; use another scale",
-            "scale",
-        )
-    return TfidfTransformer()
-
-
-def _ranks(X: Any) -> Any:
-    """The transformer of scale "rank"."""
-    from sklearn.preprocessing import QuantileTransformer
-
-    if sparse.issparse(X) and X.nnz and X.data.min() < 0:
-        raise ArgumentError(
-            "scale='rank' needs dense features here: one of the sparse features has a negative "
-            "value; use 'standard', or make X dense",
-            "scale",
-        )
-    # Use all rows: a random sample would differ from run to run.
-    return QuantileTransformer(n_quantiles=min(_QUANTILES, X.shape[0]), subsample=None)

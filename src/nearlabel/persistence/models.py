@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.utils.validation import check_is_fitted
 
-from nearlabel.baselines.algorithm_registry import ALGORITHMS, algorithm
-from nearlabel.blend.blended_neighbors import BlendedNeighbors
-from nearlabel.blend.label_space import LabelSpace
 from nearlabel.common.files import (
     FORMAT,
     NONSENSE,
@@ -22,17 +21,11 @@ from nearlabel.common.files import (
     stored_digest,
 )
 from nearlabel.common.journal import Journal, journal_path, read_changes, save_tree
+from nearlabel.common.lazy import public_names
 from nearlabel.common.mapped_arrays import checked_tree
 from nearlabel.common.validation import check_choice
-from nearlabel.features.grid_moments import GridMoments
-from nearlabel.features.picture_embedding import PictureEmbedding
-from nearlabel.features.text_embedding import TextEmbedding
-from nearlabel.features.words import FrequentWords
-from nearlabel.graph import NeighborGraph
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.filled_texts import FilledTexts
 from nearlabel.methods.pipeline import Pipeline, make_pipeline
-from nearlabel.methods.thresholds import LabelThresholds
 from nearlabel.persistence.column_transformers import (
     check_steps,
     column_transformer_from,
@@ -42,19 +35,25 @@ from nearlabel.persistence.column_transformers import (
 )
 from nearlabel.persistence.preprocessing import KINDS, transformer_from, transformer_tree
 
-OWN: dict[str, Any] = {
-    **{name: algorithm(name) for name in ALGORITHMS},
-    "LabelThresholds": LabelThresholds,
-    "BlendedNeighbors": BlendedNeighbors,
-    "NeighborGraph": NeighborGraph,
-    "LabelSpace": LabelSpace,
-    "FilledTexts": FilledTexts,
-    "GridMoments": GridMoments,
-    "PictureEmbedding": PictureEmbedding,
-    "FrequentWords": FrequentWords,
-    "TextEmbedding": TextEmbedding,
+_PACKAGE = Path(__file__).parents[1]
+
+OWN: dict[str, str] = {
+    **public_names(str(_PACKAGE / "methods" / "__init__.py")),
+    **public_names(str(_PACKAGE / "baselines" / "__init__.py")),
+    "LabelThresholds": "nearlabel.methods.thresholds",
+    "BlendedNeighbors": "nearlabel.blend.blended_neighbors",
+    "NeighborGraph": "nearlabel.graph",
+    "LabelSpace": "nearlabel.blend.label_space",
+    "FilledTexts": "nearlabel.methods.filled_texts",
+    "GridMoments": "nearlabel.features.grid_moments",
+    "PictureEmbedding": "nearlabel.features.picture_embedding",
+    "FrequentWords": "nearlabel.features.words",
+    "TextEmbedding": "nearlabel.features.text_embedding",
 }
-"""nearlabel's classes that can be saved, each with `_tree()` and `_from_tree(tree, version)`."""
+"""The module of each class of nearlabel that can be saved: imported where a file names the class.
+
+The classes have `_tree()` and `_from_tree(tree, version)`.
+"""
 _STORABLE = ("Pipeline", "ColumnTransformer", "FeatureUnion", *KINDS)
 _OUTPUTS = ("default", "pandas", "polars")
 _DEEPEST = 8  # nested transformers; scikit-learn visits each level of a pipeline three times
@@ -205,9 +204,10 @@ def _learner(model: Any) -> Any:
 def _tree(model: Any, depth: int = 0) -> Any:
     """A model, or a part of one, as a tree."""
     _check_depth(depth)
-    if isinstance(model, NeighborClassifier) or type(model) in OWN.values():
+    name = type(model).__name__
+    if isinstance(model, NeighborClassifier) or OWN.get(name) == type(model).__module__:
         return _with_output(model._tree(), model)
-    name, is_sklearns = type(model).__name__, type(model).__module__.startswith("sklearn.")
+    is_sklearns = type(model).__module__.startswith("sklearn.")
     if type(model) is not Pipeline and not (is_sklearns and name in _STORABLE):
         raise TypeError(
             f"cannot save a {name}: model files support nearlabel's estimators and graphs, and "
@@ -261,7 +261,7 @@ def _model(tree: Mapping[str, Any], version: int, depth: int = 0) -> Any:
     _check_depth(depth)
     name = tree["class"]
     if name in OWN:
-        return _asked_for(OWN[name]._from_tree(tree, version), tree)
+        return _asked_for(getattr(import_module(OWN[name]), name)._from_tree(tree, version), tree)
 
     def transformer(part: Any) -> Any:
         made = _model(part, version, depth + 1)

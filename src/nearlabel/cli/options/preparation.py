@@ -108,13 +108,11 @@ class Preparation:
             return
         if told_pictures(items):  # for which it is known
             return
-        from nearlabel.datasets.preparing import scale_scores
-
         items = items if rows is None else items.rows(rows)
 
         scores: dict[str, float] = {}
         with suppress(MemoryError):  # a hint may need more memory than the method
-            scores = scale_scores(items.X, items.Y, self.of(items), distance)
+            scores = self.of(items).scale_scores(items.X, items.Y, distance)
         best = max(scores, key=scores.__getitem__, default="none")
         if scores and scores[best] >= scores["none"] + _CLEARLY:
             warnings.warn(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from scipy import sparse
 
 from nearlabel.common.arrays import Csr
-from nearlabel.datasets.preparing import scaler
+from nearlabel.features.scales import scaler
 
 _DENSE_SCALES, _SPARSE_SCALES = ("standard", "rank"), ("none", "tfidf")
 _FEW_FEATURES = 1_000  # up to this many, Newton's method with a dense Hessian is fast

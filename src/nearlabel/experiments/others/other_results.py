@@ -8,12 +8,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from nearlabel.blend.auto_neighbors import AutoNeighbors
 from nearlabel.common.arrays import Csr
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.validation import check_dense_size, label_matrix
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.preparing import Preparing
-from nearlabel.experiments.auto_neighbors import AutoNeighbors
 from nearlabel.experiments.evaluation import SplitResult
 from nearlabel.experiments.others.kept_runs import OtherRun
 from nearlabel.experiments.others.other_runs import CORE_HOUR, Said, run_other

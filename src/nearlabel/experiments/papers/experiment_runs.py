@@ -16,12 +16,12 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Stages
 from nearlabel.datasets import Dataset, load
-from nearlabel.datasets.preparing import scaler
 from nearlabel.experiments.evaluation import SplitResult, evaluate_splits
 from nearlabel.experiments.papers.printed_tables import PrintedCell
 from nearlabel.experiments.papers.table_setups import LABEL_COUNT_CLUSTERS, DataSetup, Experiment
 from nearlabel.experiments.protocols import Part, splits
 from nearlabel.experiments.tuning import GraphSearchCV
+from nearlabel.features.scales import scaler
 from nearlabel.labels.counts import neighbor_counts
 from nearlabel.metrics import scorer
 from nearlabel.search import Progress, neighbor_graph

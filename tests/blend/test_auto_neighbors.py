@@ -8,7 +8,7 @@ from estimator_checks import parametrize_with_quick_checks
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.datasets.preparing import Preparing
+from nearlabel.features.scales import scaler
 
 # Answers are those of the blend on the chosen scale, which has all checks in test_common.py.
 OF_THE_BLEND = (
@@ -51,9 +51,9 @@ def test_it_is_the_blend_on_the_chosen_scale(tmp_path):
     model = nl.AutoNeighbors().fit(X[:120], Y[:120], label_names=["up", "low", "high"])
     assert set(model.scale_scores_) == {"none", "minmax", "standard", "rank"}
     assert model.scale_ == max(model.scale_scores_, key=model.scale_scores_.get) != "none"
-    scaler = Preparing(model.scale_).transformer(X)
-    blend = nl.BlendedNeighbors(objective="micro_f1").fit(scaler.fit_transform(X[:120]), Y[:120])
-    queries = scaler.transform(X[120:])
+    step = scaler(model.scale_, X)
+    blend = nl.BlendedNeighbors(objective="micro_f1").fit(step.fit_transform(X[:120]), Y[:120])
+    queries = step.transform(X[120:])
     assert (model.predict_proba(X[120:]) == blend.predict_proba(queries)).all()
     assert (model.predict(X[120:]) == blend.predict(queries)).all()
     left_out = model.left_out_scores([5]).toarray()

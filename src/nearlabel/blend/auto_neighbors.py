@@ -13,9 +13,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nearlabel.blend.blended_neighbors import BlendedNeighbors
 from nearlabel.blend.time_budget import check_time_budget, planned
 from nearlabel.common.arrays import Csr, Floats
+from nearlabel.common.choices import SCALES
 from nearlabel.common.progress import Progress
-from nearlabel.common.validation import check_labels, check_same_length, checked_vectors
-from nearlabel.datasets.preparing import Preparing, scale_scores
+from nearlabel.common.validation import (
+    check_choice,
+    check_labels,
+    check_same_length,
+    checked_vectors,
+)
+from nearlabel.features.scales import best_scale, scale_scores, scaler
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.pipeline import Pipeline, make_pipeline
@@ -116,7 +122,8 @@ class AutoNeighbors(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        start, preparing = time.monotonic(), Preparing(self.scale)
+        start = time.monotonic()
+        check_choice(self.scale, "scale", SCALES)
         budget = check_time_budget(self.time_budget)
         blend = BlendedNeighbors(
             objective=self.objective,
@@ -128,11 +135,9 @@ class AutoNeighbors(ClassifierMixin, BaseEstimator):
         labels = check_labels(y, label_names, separator)
         X = checked_vectors(partial(validate_data, self), X, "X")
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
-        compared = scale_scores(X, labels.matrix, preparing) if self.scale == "auto" else {}
-        best = max(compared, key=compared.__getitem__, default="none")
-        self.scale_ = best if self.scale == "auto" else self.scale
-        self.scale_scores_, self.plan_ = compared, ""
-        transformer = Preparing(self.scale_).transformer(X)
+        self.scale_scores_ = scale_scores(X, labels.matrix) if self.scale == "auto" else {}
+        self.scale_ = best_scale(self.scale_scores_) if self.scale == "auto" else self.scale
+        self.plan_, transformer = "", scaler(self.scale_, X)
         if budget is not None:
             scaled = X if transformer is None else clone(transformer).fit_transform(X)
             left = max(budget - (time.monotonic() - start), 0.0)

@@ -1,0 +1,135 @@
+"""Scales of features, and which of them suits the labels best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common.arrays import Csr, Matrix, with_data
+from nearlabel.common.choices import SCALES
+from nearlabel.common.validation import ArgumentError, check_choice
+from nearlabel.labels.counts import neighbor_counts
+from nearlabel.labels.scores import LabelScores
+from nearlabel.metrics import average_precision
+from nearlabel.search import neighbor_graph
+
+if TYPE_CHECKING:
+    from sklearn.base import TransformerMixin
+
+_CHOSEN = tuple(scale for scale in SCALES if scale != "auto")
+_OF_NUMBERS = ("none", "minmax", "standard", "rank")  # what "auto" chooses from
+_OF_WORDS = ("none", "tfidf")  # the same for sparse features
+_SAMPLE, _NEIGHBORS = 1000, 10  # of the comparison of scales
+_QUANTILES = 200  # of "rank"
+
+
+def scaler(scale: str, X: Matrix) -> TransformerMixin | None:
+    """An unfitted scikit-learn transformer suitable for X; None for "none".
+
+    Parameters
+    ----------
+    scale : {"none", "minmax", "standard", "rank", "tfidf"}
+        Unchanged; each feature from 0 to 1; each feature with mean 0 and variance 1; each feature
+        by its rank among the training rows, from 0 to 1. Ranks are interpolated between 200
+        quantiles, or as many as there are rows. A repeated value has the middle of its ranks, but
+        the least value always has 0 and the greatest 1; a constant feature is 0. "tfidf" is for
+        counts: each is multiplied by the logarithm of its feature's rarity, and rows get length 1.
+    X : ndarray or csr_array
+        The rows that it will be fitted to. Sparse rows stay sparse: "minmax" divides each feature
+        by its maximum, which is the same if the minimum is 0, and raises an error otherwise;
+        "standard" does not subtract the mean, which changes no difference between rows; "rank" is
+        the same, since 0 is the minimum, and raises an error if a value is negative.
+    """
+    check_choice(scale, "scale", _CHOSEN)
+    if scale == "none":
+        return None
+    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+
+    if scale == "standard":
+        return StandardScaler(with_mean=not sparse.issparse(X))
+    if scale == "rank":
+        return _ranks(X)
+    if scale == "tfidf":
+        return _word_weights(X)
+    if isinstance(X, np.ndarray):
+        return MinMaxScaler()
+    if X.nnz and np.any(X.min(axis=0).toarray() != 0):
+        raise ArgumentError(
+            "scale='minmax' needs dense features here: one of the sparse features has no zeros or "
+            "a negative value; use 'standard', or make X dense",
+            "scale",
+        )
+    return MaxAbsScaler()
+
+
+def _least(X: Matrix) -> float:
+    """The least of the values that are stored, 0 if none are."""
+    values = X if isinstance(X, np.ndarray) else X.data
+    return float(values.min()) if values.size else 0.0
+
+
+def _word_weights(X: Matrix) -> TransformerMixin:
+    """The transformer of scale "tfidf"."""
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    if _least(X) < 0:
+        raise ArgumentError(
+            "scale='tfidf' is for counts, but a feature has a negative value; use another scale",
+            "scale",
+        )
+    return TfidfTransformer()
+
+
+def _ranks(X: Matrix) -> TransformerMixin:
+    """The transformer of scale "rank"."""
+    from sklearn.preprocessing import QuantileTransformer
+
+    if sparse.issparse(X) and _least(X) < 0:
+        raise ArgumentError(
+            "scale='rank' needs dense features here: one of the sparse features has a negative "
+            "value; use 'standard', or make X dense",
+            "scale",
+        )
+    # Use all rows: a random sample would differ from run to run.
+    return QuantileTransformer(n_quantiles=min(_QUANTILES, X.shape[0]), subsample=None)
+
+
+def scale_scores(
+    X: Any,
+    Y: Csr,
+    metric: object = "euclidean",
+    *,
+    transformer: Callable[[str, Any], TransformerMixin | None] = scaler,
+) -> dict[str, float]:
+    """The score of each scale: leave-one-out average precision of the votes of ten neighbors.
+
+    It is measured on at most 1,000 rows, scaled by `transformer(scale, rows)`. Empty if there is
+    nothing to compare: fewer than three rows, or precomputed distances. Sparse features are counts
+    or weights of words, which are on the same scale already; dividing each by its spread would let
+    the rarest words decide. So they are compared with "tfidf" only, or with nothing if some are
+    negative.
+    """
+    n = X.shape[0]
+    if n < 3 or not isinstance(metric, str) or metric == "precomputed":
+        return {}
+    if sparse.issparse(X) and not _least(X) >= 0:  # negative, or missing
+        return {}
+    if n > _SAMPLE:
+        rows = np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))
+        X, Y, n = X[rows], Y[rows], _SAMPLE
+    k, scores = min(_NEIGHBORS, n - 1), {}
+    for scale in _OF_WORDS if sparse.issparse(X) else _OF_NUMBERS:
+        step = transformer(scale, X)
+        vectors = X if step is None else step.fit_transform(X)
+        counts = neighbor_counts(neighbor_graph(vectors, k, metric=metric, search="exact"), Y)
+        score = average_precision(Y, LabelScores.of(with_data(counts, counts.data / k)))
+        scores[scale] = 0.0 if np.isnan(score) else score
+    return scores
+
+
+def best_scale(scores: dict[str, float]) -> str:
+    """The first of the scales with the best score; "none" if there are none."""
+    return max(scores, key=scores.__getitem__, default="none")
