@@ -18,8 +18,8 @@ import quality_tables
 import scale_tables
 import teaching_tables
 
-from nearlabel.common.choices import SCALES
 from nearlabel.experiments.papers.printed_tables import papers
+from nearlabel.features.scales import SCALES
 from nearlabel.methods.registry import METHODS
 
 HERE = Path(__file__).parent

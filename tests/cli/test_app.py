@@ -15,11 +15,13 @@ import nearlabel as nl
 from nearlabel.baselines.algorithm_registry import BASELINES
 from nearlabel.cli import options
 from nearlabel.cli.app import app
-from nearlabel.common import choices
-from nearlabel.datasets.loading import FORMATS
+from nearlabel.datasets.data_files import NOMINALS
+from nearlabel.datasets.formats import FORMATS
+from nearlabel.datasets.preparing import IMPUTES
 from nearlabel.experiments import SCALES
 from nearlabel.methods.registry import METHODS
 from nearlabel.metrics import CONVENTIONS
+from nearlabel.search import SEARCHES
 from nearlabel.search.exact.distances import SPACES
 
 
@@ -42,15 +44,13 @@ def test_the_commands():
 
 def test_the_choices_of_options_are_those_of_the_library():
     assert get_args(options.AnyAlgorithm) == (*METHODS, *BASELINES)
-    assert tuple(CONVENTIONS) == choices.CONVENTIONS
-    assert tuple(SPACES) == choices.DISTANCES
-    assert tuple(FORMATS) == choices.FORMATS
-    assert choices.SCALES == SCALES
-    for name in choices.NOMINALS:
-        with pytest.raises(FileNotFoundError):  # its name is checked later
-            nl.datasets.load("no such file", nominal=name)
-    for name in choices.SEARCHES:
-        nl.neighbor_graph([[0.0], [1.0]], 1, search=name)
+    assert get_args(options.Convention) == tuple(CONVENTIONS)
+    assert get_args(options.Distance) == tuple(SPACES)
+    assert get_args(options.Format) == tuple(FORMATS)
+    assert get_args(options.Impute) == IMPUTES
+    assert get_args(options.Nominal) == NOMINALS
+    assert get_args(options.Scale) == SCALES
+    assert get_args(options.Search) == tuple(SEARCHES)
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nearlabel.blend.blended_neighbors import BlendedNeighbors
 from nearlabel.blend.time_budget import check_time_budget, planned
 from nearlabel.common.arrays import Csr, Floats
-from nearlabel.common.choices import SCALES
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import (
     check_choice,
@@ -21,7 +20,7 @@ from nearlabel.common.validation import (
     check_same_length,
     checked_vectors,
 )
-from nearlabel.features.scales import best_scale, scale_scores, scaler
+from nearlabel.features.scales import SCALES, best_scale, scale_scores, scaler
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.pipeline import Pipeline, make_pipeline

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nearlabel.common.choices import DISTANCES, SEARCHES
 from nearlabel.common.validation import check_choice
 from nearlabel.methods.registry import method
 
@@ -18,11 +17,14 @@ _ROWS_A_NEIGHBOR = 15  # where there are few rows
 
 def estimator(settings: Mapping[str, Any]) -> Any:
     """The unfitted method of a collection, from its name and parameters."""
+    from nearlabel.search import SEARCHES
+    from nearlabel.search.exact.distances import SPACES
+
     parameters = dict(settings)
     name = parameters.pop("name", None)
     model = method(check_choice(name, "method", METHODS))(**parameters)
     model.check_parameters()
-    check_choice(model.metric, "metric", DISTANCES)
+    check_choice(model.metric, "metric", SPACES)
     check_choice(model.search, "search", SEARCHES)
     return model
 

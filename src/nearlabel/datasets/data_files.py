@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from nearlabel.common.choices import NOMINALS
 from nearlabel.common.messages import shown
 from nearlabel.common.validation import ArgumentError, check_choice
 from nearlabel.datasets.text_lines import DataError, Progress, TextFile
+
+NOMINALS = ("onehot", "code")
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,6 @@ class Format:
     may have different labels.
     """
 
-    name: str
     suffixes: tuple[str, ...]  # before ".gz"
     read: Callable[[DataFile], Dataset]
     write: Callable[[Dataset, Path], None]
@@ -48,13 +47,12 @@ class Format:
     is_data: Callable[[DataFile], bool] = lambda _: True  # not another file with this suffix
 
 
-_FORMATS = (
-    Format("npz", (".npz",), read_npz, write_npz, keeps=_NAMES | {"extra"}, is_binary=True),
-    Format("arff", (".arff",), read_arff, write_arff, _ARFF, begins=b"@%"),
-    Format("csv", (".csv",), read_csv, write_csv, _TABLE, _GAPS, finds_labels=True),
-    Format("tsv", (".tsv",), read_tsv, write_tsv, _TABLE, _GAPS, finds_labels=True),
-    Format(
-        "jsonl",
+FORMATS = {
+    "npz": Format((".npz",), read_npz, write_npz, keeps=_NAMES | {"extra"}, is_binary=True),
+    "arff": Format((".arff",), read_arff, write_arff, _ARFF, begins=b"@%"),
+    "csv": Format((".csv",), read_csv, write_csv, _TABLE, _GAPS, finds_labels=True),
+    "tsv": Format((".tsv",), read_tsv, write_tsv, _TABLE, _GAPS, finds_labels=True),
+    "jsonl": Format(
         (".jsonl", ".ndjson"),
         read_json_lines,
         write_json_lines,
@@ -63,8 +61,7 @@ _FORMATS = (
         begins=b"{",
         finds_labels=True,
     ),
-    Format(
-        "json",
+    "json": Format(
         (".json",),
         read_json_array,
         write_json_array,
@@ -74,8 +71,7 @@ _FORMATS = (
         finds_labels=True,
         is_data=is_json_array,
     ),
-    Format(
-        "parquet",
+    "parquet": Format(
         (".parquet",),
         read_parquet,
         write_parquet,
@@ -84,7 +80,6 @@ _FORMATS = (
         is_binary=True,
         finds_labels=True,
     ),
-    Format("sparse", (".txt",), read_sparse_text, write_sparse_text, _TEXT, is_data=is_sparse_text),
-)
-FORMATS = {row.name: row for row in _FORMATS}
-SUFFIXES = {suffix: row.name for row in _FORMATS for suffix in row.suffixes}
+    "sparse": Format((".txt",), read_sparse_text, write_sparse_text, _TEXT, is_data=is_sparse_text),
+}
+SUFFIXES = {suffix: name for name, format in FORMATS.items() for suffix in format.suffixes}

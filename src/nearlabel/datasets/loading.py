@@ -109,7 +109,7 @@ def load(
     how = ReadOptions(**options)
     found = find(source, format)
     row = FORMATS[found.format]
-    how.check_supported(row.options, row.name)
+    how.check_supported(row.options, found.format)
     files = [DataFile(found.place, name, how, progress) for name in found.names]
     data = _joined([_read(file, row) for file in files], files, row)
     title = files[0].title

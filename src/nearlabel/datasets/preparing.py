@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.choices import IMPUTES, SCALES
 from nearlabel.common.messages import shown
 from nearlabel.common.validation import ArgumentError, check_choice
 from nearlabel.datasets.frames import is_frame, number_columns
-from nearlabel.features.scales import best_scale, scale_scores, scaler
+from nearlabel.features.scales import SCALES, best_scale, scale_scores, scaler
+
+IMPUTES = ("none", "mean", "median", "zero")
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from nearlabel.common.choices import SCALES
 from nearlabel.experiments.evaluation import SplitResult, evaluate_splits
 from nearlabel.experiments.protocols import SPLITS, Part, splits
-from nearlabel.features.scales import scaler
+from nearlabel.features.scales import SCALES, scaler
 
 if TYPE_CHECKING:
     from nearlabel.experiments.tuning import GraphSearchCV

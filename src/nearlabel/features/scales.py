@@ -9,7 +9,6 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Csr, Matrix, with_data
-from nearlabel.common.choices import SCALES
 from nearlabel.common.validation import ArgumentError, check_choice
 from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.scores import LabelScores
@@ -19,6 +18,7 @@ from nearlabel.search import neighbor_graph
 if TYPE_CHECKING:
     from sklearn.base import TransformerMixin
 
+SCALES = ("none", "minmax", "standard", "rank", "tfidf", "auto")
 _CHOSEN = tuple(scale for scale in SCALES if scale != "auto")
 _OF_NUMBERS = ("none", "minmax", "standard", "rank")  # what "auto" chooses from
 _OF_WORDS = ("none", "tfidf")  # the same for sparse features

@@ -61,7 +61,7 @@ __all__ = [
 ]
 
 
-_SEARCHES: dict[str, Any] = {
+SEARCHES: dict[str, Any] = {
     "auto": AutoSearch,
     "exact": ExactSearch,
     "approximate": InvertedLists,
@@ -148,8 +148,8 @@ def build_index(vectors: Any, metric: Metric, search: Any) -> Index:
 
 def check_search(search: Any) -> Search:
     """The search that `search` names or is; otherwise an error lists what is accepted."""
-    if isinstance(search, str) and search in _SEARCHES:
-        named: Search = _SEARCHES[search]()
+    if isinstance(search, str) and search in SEARCHES:
+        named: Search = SEARCHES[search]()
         return named
     # Some kinds of faiss index have a method of this name that does something else.
     if isinstance(search, Search) and not isinstance(search, type) and not is_faiss_index(search):

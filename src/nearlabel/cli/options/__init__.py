@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from dataclasses import fields
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from cyclopts import CoercionError, Parameter
 
 from nearlabel.baselines.algorithm_registry import ALGORITHMS
-from nearlabel.common import choices
 from nearlabel.methods.registry import METHODS
+
+
+def _registered(file: str, registry: str) -> tuple[str, ...]:
+    """The names in a registry of the library, a dict or a tuple.
+
+    They are read from its source, since importing it would import NumPy and SciPy, for which a
+    command that only prints its help would have to wait.
+    """
+    text = (Path(__file__).parents[2] / file).read_text("utf-8")
+    assignment = text[text.index(f"\n{registry}") :].partition("\n\n")[0]
+    statement: Any = ast.parse(assignment).body[0]
+    registered = statement.value
+    names = registered.keys if isinstance(registered, ast.Dict) else registered.elts
+    return tuple(map(ast.literal_eval, names))
+
 
 # Literals of computed names, which type checkers cannot follow.
 AnyAlgorithm: Any = Literal[ALGORITHMS]
 Method: Any = Literal[METHODS]
-Convention: Any = Literal[choices.CONVENTIONS]
-Distance: Any = Literal[choices.DISTANCES]
-Format: Any = Literal[choices.FORMATS]
-Impute: Any = Literal[choices.IMPUTES]
-Nominal: Any = Literal[choices.NOMINALS]
-Scale: Any = Literal[choices.SCALES]
-Search: Any = Literal[choices.SEARCHES]
+Convention: Any = Literal[_registered("metrics/conventions.py", "CONVENTIONS")]
+Distance: Any = Literal[_registered("search/exact/distances.py", "SPACES")]
+Format: Any = Literal[_registered("datasets/formats.py", "FORMATS")]
+Impute: Any = Literal[_registered("datasets/preparing.py", "IMPUTES")]
+Nominal: Any = Literal[_registered("datasets/data_files.py", "NOMINALS")]
+Scale: Any = Literal[_registered("features/scales.py", "SCALES")]
+Search: Any = Literal[_registered("search/__init__.py", "SEARCHES")]
 
 Part = Literal["all", "train", "test"]
 Several = Parameter(consume_multiple=1, show_default=lambda values: " ".join(map(str, values)))
