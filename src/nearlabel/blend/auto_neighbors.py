@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.blend.blended_neighbors import BlendedNeighbors
 from nearlabel.blend.time_budget import check_time_budget, planned
-from nearlabel.common.arrays import Csr, Floats
+from nearlabel.common.arrays import Matrix
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import (
     check_choice,
@@ -21,14 +21,13 @@ from nearlabel.common.validation import (
     checked_vectors,
 )
 from nearlabel.features.scales import SCALES, best_scale, scale_scores, scaler
-from nearlabel.labels.ranked_labels import RankedLabels
-from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.explanations import as_one_row
+from nearlabel.methods.forwarding import ForwardedAnswers
 from nearlabel.methods.pipeline import Pipeline, make_pipeline
-from nearlabel.methods.retrieval import LabelGroup
 from nearlabel.persistence.models import save
 
 
-class AutoNeighbors(ClassifierMixin, BaseEstimator):
+class AutoNeighbors(ForwardedAnswers, ClassifierMixin, BaseEstimator):
     """The best that nearlabel has, with everything chosen on the training rows.
 
     The scale of the features is the one whose neighbors agree best about the labels, by
@@ -151,7 +150,8 @@ class AutoNeighbors(ClassifierMixin, BaseEstimator):
     @property
     def blend_(self) -> BlendedNeighbors:
         """The fitted blend, the last step of the pipeline."""
-        blend: BlendedNeighbors = self._fitted()[-1]
+        check_is_fitted(self)
+        blend: BlendedNeighbors = self.pipeline_[-1]
         return blend
 
     def summary(self) -> str:
@@ -164,73 +164,31 @@ class AutoNeighbors(ClassifierMixin, BaseEstimator):
         lines += [self.plan_] if self.plan_ else []
         return "\n".join([*lines, blend.summary()])
 
-    def predict(self, X: Any) -> Any:
-        """The label sets of rows, in the form of the y given to fit."""
-        return self._fitted().predict(self._checked(X))
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Calibrated probabilities, moved beside 1/2 where `predict` decides otherwise.
-
-        `label_scores` has them as they are.
-        """
-        found: Floats = self._fitted().predict_proba(self._checked(X))
-        return found
-
-    def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:
-        """Calibrated probabilities of all labels, by which they are ranked."""
-        scores: LabelScores = self._fitted().label_scores(self._checked(X), progress=progress)
-        return scores
-
-    def left_out_scores(self, rows: Any = None) -> LabelScores:
-        """The same of training rows, each as if it were new: see `MLkNN.left_out_scores`."""
-        return self.blend_.left_out_scores(rows)
-
-    def rank(self, X: Any, top: int = 10, *, progress: Progress | None = None) -> RankedLabels:
-        """The best labels of each row."""
-        ranked: RankedLabels = self._fitted().rank(self._checked(X), top, progress=progress)
-        return ranked
-
-    def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
-        """For each of the best labels of each row, the nearest items that carry it."""
-        found: list[list[LabelGroup]] = self._fitted().retrieve(self._checked(X), top, per_label)
-        return found
-
-    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Any:
-        """What each reading adds to the best labels of an item, and which neighbors voted."""
-        x = self._checked(x) if len(getattr(x, "shape", ())) == 2 else x
-        return self._fitted().explain(x, top, labels=labels)
-
-    def kneighbors(
-        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
-    ) -> Any:
-        """The nearest training rows among the scaled features."""
-        X = None if X is None else self._checked(X)
-        return self._fitted().kneighbors(X, n_neighbors, return_distance)
-
-    def label_matrix(self, y: Any) -> Csr:
-        """Labels in any form that `fit` takes as a 0/1 matrix."""
-        return self.blend_.label_matrix(y)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: object, y: object, sample_weight: object = None) -> float:
         """Share of rows whose label set is predicted exactly."""
-        return float(self._fitted().score(self._checked(X), y, sample_weight))
+        return float(self._delegate().score(self._forwarded_items(X), y, sample_weight))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted pipeline to a file, which `nearlabel.load` reads."""
-        save(self._fitted(), path)
+        save(self._stored_form(), path)
 
     def _stored_form(self) -> Pipeline:
         """What files have of it."""
-        return self._fitted()
-
-    def _fitted(self) -> Pipeline:
         check_is_fitted(self)
         pipeline: Pipeline = self.pipeline_
         return pipeline
 
-    def _checked(self, X: Any) -> Any:
+    def _delegate(self) -> Any:
+        return vars(self).get("pipeline_", BlendedNeighbors())
+
+    def _forwarded_items(self, X: object) -> Matrix:
+        """Checked items."""
         check_is_fitted(self)
         return checked_vectors(partial(validate_data, self, reset=False), X, "X")
+
+    def _forwarded_item(self, x: object) -> Matrix:
+        """A checked item, or several."""
+        return self._forwarded_items(as_one_row(x))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

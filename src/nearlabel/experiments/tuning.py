@@ -14,10 +14,8 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearlabel.common.arrays import Csr, Floats
 from nearlabel.common.validation import (
     Labels,
     canonical_vectors,
@@ -29,24 +27,15 @@ from nearlabel.common.validation import (
 from nearlabel.experiments.candidates import Trial, best_place, try_candidates
 from nearlabel.experiments.folds import Searching
 from nearlabel.experiments.protocols import Part
-from nearlabel.labels.ranked_labels import RankedLabels
-from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.retrieval import LabelGroup
+from nearlabel.methods.forwarding import ForwardedAnswers, if_delegate_has
 from nearlabel.metrics import METRICS, Scorer, scorer
 from nearlabel.search import Progress
 
 _CHOSEN = ("best_index_", "best_params_", "best_score_", "best_estimator_", "refit_time_")
 
 
-def _refitted(search: Any) -> bool:
-    """Whether a search has, or will have, an estimator to answer with."""
-    if search.refit is False:
-        raise AttributeError("refit=False: there is no best_estimator_ to ask")
-    return True
-
-
-class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class GraphSearchCV(ForwardedAnswers, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """Exhaustive search over parameters of a method, and over methods, on one neighbor graph.
 
     In the interface of scikit-learn's ``GridSearchCV``. The neighbors are searched once for each
@@ -241,55 +230,22 @@ class GraphSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return
         self.best_params_ = self.cv_results_["params"][self.best_index_]
 
-    def _best(self) -> NeighborClassifier:
-        check_is_fitted(self)
-        best: NeighborClassifier = self.best_estimator_
+    def _delegate(self) -> NeighborClassifier:
+        if self.refit is False:
+            raise AttributeError("refit=False: there is no best_estimator_ to ask")
+        best: NeighborClassifier = vars(self).get("best_estimator_", self.estimator)
         return best
 
-    @available_if(_refitted)
-    def predict(self, X: Any) -> Any:
-        """Decide the labels of each row, by the best estimator."""
-        return self._best().predict(X)
-
-    @available_if(_refitted)
-    def predict_proba(self, X: Any) -> Floats:
-        """Probability of each label for each row, by the best estimator."""
-        return self._best().predict_proba(X)
-
-    @available_if(_refitted)
-    def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:
-        """Score every label for each row, by the best estimator."""
-        return self._best().label_scores(X, progress=progress)
-
-    @available_if(_refitted)
-    def rank(self, X: Any, top: int = 10, *, progress: Progress | None = None) -> RankedLabels:
-        """Rank the labels of each row, by the best estimator."""
-        return self._best().rank(X, top, progress=progress)
-
-    @available_if(_refitted)
-    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Any:
-        """Say why an item, or each of several, gets its labels, by the best estimator."""
-        return self._best().explain(x, top, labels=labels)
-
-    @available_if(_refitted)
-    def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
-        """Find the nearest items of the best labels of each row, by the best estimator."""
-        return self._best().retrieve(X, top, per_label)
-
-    @available_if(_refitted)
-    def label_matrix(self, y: Any) -> Csr:
-        """Labels in any form as a 0/1 matrix, by the best estimator."""
-        return self._best().label_matrix(y)
-
-    @available_if(_refitted)
+    @if_delegate_has("score")
     def score(self, X: Any, y: Any) -> float:
         """Score the best estimator on X and the true labels y, by the metric that chose it."""
-        best, chosen = self._best(), self.scorer_
+        check_is_fitted(self)
+        chosen = self.scorer_
         if isinstance(chosen, Mapping):
             if not isinstance(self.refit, str):
                 raise ValueError("score: refit must name one of the metrics of scoring")
             chosen = chosen[self.refit]
-        return float(chosen(best, X, y))
+        return float(chosen(self._delegate(), X, y))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

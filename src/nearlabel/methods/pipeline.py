@@ -9,29 +9,20 @@ from typing import Any, Self
 from sklearn import get_config
 from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.pipeline import make_pipeline as sklearn_pipeline
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from nearlabel.common.arrays import Csr
-from nearlabel.common.progress import Progress
-from nearlabel.labels.ranked_labels import RankedLabels
-from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.data_units import DataUnits
 from nearlabel.methods.explanations import as_one_row
-from nearlabel.methods.retrieval import LabelGroup
-from nearlabel.methods.verification import Verification
+from nearlabel.methods.forwarding import ForwardedAnswers, ForwardedChanges, if_delegate_has
 
 
-def _if_the_method_has(name: str) -> Any:
-    """Give a pipeline a method only if its last step has it, as in scikit-learn."""
-    return available_if(lambda pipeline: hasattr(pipeline.steps[-1][1], name))
-
-
-class Pipeline(SklearnPipeline):
+class Pipeline(SklearnPipeline, ForwardedAnswers, ForwardedChanges):
     """scikit-learn's Pipeline, with the methods that nearlabel's estimators add to `predict`.
 
     The last step is a nearlabel estimator; the steps before it transform the items first, as in
-    `predict`. ``nl.Pipeline(fitted.steps)`` adds these methods to a fitted scikit-learn pipeline.
+    `predict`. So `X`, and the `x` of `explain`, have the form that the first step accepts; changes
+    of the training items do not fit the transformers again. ``nl.Pipeline(fitted.steps)`` adds
+    these methods to a fitted scikit-learn pipeline.
 
     Parameters
     ----------
@@ -72,119 +63,20 @@ class Pipeline(SklearnPipeline):
         -------
         self
         """
-        if not get_config()["enable_metadata_routing"] and hasattr(self._method(), "fit"):
-            own = signature(self._method().fit).parameters.values()
+        if not get_config()["enable_metadata_routing"] and hasattr(self._delegate(), "fit"):
+            own = signature(self._delegate().fit).parameters.values()
             keywords = {one.name for one in own if one.kind is one.KEYWORD_ONLY}
             last = self.steps[-1][0]
             params = {f"{last}__{key}" if key in keywords else key: params[key] for key in params}
         super().fit(X, y, **params)
         return self
 
-    @_if_the_method_has("partial_fit")
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, ids: Any = None, **how: Any) -> Self:
-        """Add training items, as the method does; the transformers are not fitted again.
-
-        Parameters
-        ----------
-        X : items in the form that the first step accepts
-        y, classes, ids, **how
-            As in the method's `partial_fit`.
-
-        Returns
-        -------
-        self
-        """
-        self._method().partial_fit(self._transformed(X), y, classes, ids, **how)
-        return self
-
-    @_if_the_method_has("forget")
-    def forget(self, ids: Any, *, progress: Progress | None = None) -> Self:
-        """Remove training items from the model, as the method does."""
-        self._method().forget(ids, progress=progress)
-        return self
-
-    @_if_the_method_has("relabel")
-    def relabel(self, ids: Any, y: Any, **how: Any) -> Self:
-        """Give training items other labels, as the method does."""
-        self._method().relabel(ids, y, **how)
-        return self
-
-    @_if_the_method_has("refresh")
-    def refresh(self, *, progress: Progress | None = None) -> Self:
-        """Learn everything again except the transformers, which are not fitted again."""
-        self._method().refresh(progress=progress)
-        return self
-
-    @_if_the_method_has("compact")
-    def compact(self) -> Self:
-        """Remove the gaps left by forgotten items, as the method does."""
-        self._method().compact()
-        return self
-
-    @_if_the_method_has("verify")
-    def verify(self, *, progress: Progress | None = None) -> Verification:
-        """Compute everything again from the transformed items and their labels, and compare."""
-        found: Verification = self._method().verify(progress=progress)
-        return found
-
-    @_if_the_method_has("close")
-    def close(self) -> None:
-        """Release the file that this pipeline was loaded from, as the method does."""
-        self._method().close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @property
-    def ids_(self) -> Any:
-        """The ids of the training items."""
-        return self._method().ids_
+    def label_names_(self) -> Any:
+        """Names of the labels."""
+        return self._delegate().label_names_
 
-    @property
-    def history_(self) -> Any:
-        """How many items were added, forgotten and relabelled since fit."""
-        return self._method().history_
-
-    @_if_the_method_has("label_scores")
-    def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:
-        """Score every label for each row, as the method does."""
-        scores: LabelScores = self._method().label_scores(self._transformed(X), progress=progress)
-        return scores
-
-    @_if_the_method_has("rank")
-    def rank(self, X: Any, top: int = 10, *, progress: Progress | None = None) -> RankedLabels:
-        """Rank the labels of each row, as the method does."""
-        ranked: RankedLabels = self._method().rank(self._transformed(X), top, progress=progress)
-        return ranked
-
-    @_if_the_method_has("retrieve")
-    def retrieve(self, X: Any, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
-        """For each of the best labels of each row, find the nearest items with it."""
-        found: list[list[LabelGroup]]
-        found = self._method().retrieve(self._transformed(X), top, per_label)
-        return found
-
-    @_if_the_method_has("explain")
-    def explain(self, x: Any, top: int = 5, *, labels: Any = None) -> Any:
-        """Explain why an item, or each of several, gets its labels, as the method does.
-
-        Items are in the form that the first step accepts: a string is one item, a list of strings
-        has one or several.
-        """
-        return self._method().explain(self._transformed(self._as_items(x)), top, labels=labels)
-
-    @_if_the_method_has("kneighbors")
-    def kneighbors(
-        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
-    ) -> Any:
-        """Find the nearest training rows, as the method does."""
-        X = None if X is None else self._transformed(X)
-        return self._method().kneighbors(X, n_neighbors, return_distance)
-
-    @_if_the_method_has("tree_text")
+    @if_delegate_has("tree_text")
     def tree_text(self, label: Any = None) -> str:
         """Print the tree of a label as the method does, with names and cuts of the data.
 
@@ -193,48 +85,37 @@ class Pipeline(SklearnPipeline):
         """
         return str(self._tree_in_data_units().tree_text(label))
 
-    @_if_the_method_has("draw_tree")
+    @if_delegate_has("draw_tree")
     def draw_tree(self, label: Any = None) -> Any:
         """Draw the tree as the method does, with names and cuts as in `tree_text`."""
         return self._tree_in_data_units().draw_tree(label)
 
     def _tree_in_data_units(self) -> Any:
-        method = self._method()
+        method = self._delegate()
         check_is_fitted(method)
         units = DataUnits.before([step for _, step in self.steps[:-1]], method.n_features_in_)
         if hasattr(method, "feature_names_in_"):  # if transformers return DataFrames
             units = units._replace(names=method.feature_names_in_.tolist())
         return method._in_units(units)
 
-    @property
-    def label_names_(self) -> Any:
-        """Names of the labels."""
-        return self._method().label_names_
-
-    @_if_the_method_has("label_matrix")
-    def label_matrix(self, y: Any) -> Csr:
-        """Labels in any form that `fit` accepts, as a 0/1 matrix."""
-        matrix: Csr = self._method().label_matrix(y)
-        return matrix
-
-    def _as_items(self, x: Any) -> Any:
-        """A single item as a collection of one; anything else unchanged."""
-        if isinstance(x, str | Mapping):
-            return [x]
-        # A step for strings or dicts has no number of features: a list of these has several items.
-        first = next(step for _, step in self.steps if not _is_skipped(step))
-        return as_one_row(x) if hasattr(first, "n_features_in_") else x
-
-    def _method(self) -> Any:
+    def _delegate(self) -> Any:
         return self.steps[-1][1]
 
-    def _transformed(self, X: Any) -> Any:
-        """Items as transformed for the method."""
-        check_is_fitted(self._method())
+    def _forwarded_items(self, X: Any) -> Any:
+        """Items as transformed for the last step."""
+        check_is_fitted(self._delegate())
         for _, step in self.steps[:-1]:
             if not _is_skipped(step):
                 X = step.transform(X)
         return X
+
+    def _forwarded_item(self, x: Any) -> Any:
+        """A string is one item; a list of strings has one or several."""
+        if isinstance(x, str | Mapping):
+            return self._forwarded_items([x])
+        # A step for strings or dicts has no number of features: a list of these has several items.
+        first = next(step for _, step in self.steps if not _is_skipped(step))
+        return self._forwarded_items(as_one_row(x) if hasattr(first, "n_features_in_") else x)
 
 
 def _is_skipped(step: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from nearlabel.methods.fields import Field, Reals
 from nearlabel.methods.items import Items, Training
 from nearlabel.methods.living_model import FittedModel
 from nearlabel.methods.model_trees import learned_tree, read_learned
-from nearlabel.methods.wrapping import forwards_hooks
 
 _OBJECTIVES = ("f1",)
 _BYTES_A_SCORE = 64  # while all scores of a label are sorted
@@ -50,7 +50,6 @@ class _Moved(Field):
         setattr(model, self.attribute, told == "moved")
 
 
-@forwards_hooks
 class LabelThresholds(NeighborClassifier):
     """Any nearlabel method with a separate cut for each label.
 
@@ -101,12 +100,18 @@ class LabelThresholds(NeighborClassifier):
     True
     """
 
+    estimator_: NeighborClassifier
     title = "learnt cuts"
     stored = (
         Reals("cuts", "cuts_", "q", nan=True),
         _Inner("estimator", "estimator_"),
         _Moved("probabilities", "_moves_odds"),
     )
+    n_neighbors = property(attrgetter("estimator.n_neighbors"))
+    metric = property(attrgetter("estimator.metric"))
+    search = property(attrgetter("estimator.search"))
+    n_jobs = property(attrgetter("estimator.n_jobs"))
+    needs = property(attrgetter("estimator.needs"))
 
     def __init__(
         self, estimator: Any, objective: str = "f1", min_f1: float = 0.1, min_rows: int = 3
@@ -139,7 +144,7 @@ class LabelThresholds(NeighborClassifier):
     def _learn(self, seen: Training) -> None:
         graph, Y, X = seen.graph, seen.Y, seen.X
         inner = self._inner()
-        vars(inner).update(inner._checked_settings())
+        inner.__dict__.update(inner._checked_settings())
         wanted = inner._rows_to_learn_from(Y, X)
         inner._learn_from(
             graph if wanted is None else graph.take(wanted), wanted, seen.n_jobs, seen.progress
@@ -159,12 +164,21 @@ class LabelThresholds(NeighborClassifier):
             self.estimator_ = copy(self.estimator_)
             self.estimator_._have(items)
 
-    def _inner(self) -> Any:
+    def _inner(self) -> NeighborClassifier:
         """A copy of the method with the same items, which has not learned yet."""
-        inner = clone(self.estimator)
+        inner: NeighborClassifier = clone(self.estimator)
         kept = vars(self).keys() & FittedModel.__annotations__.keys()
-        vars(inner).update({name: vars(self)[name] for name in kept})
+        inner.__dict__.update({name: vars(self)[name] for name in kept})
         return inner
+
+    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+        return self.estimator_._scores(graph, X)
+
+    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+        return self.estimator_._left_out_scores(graph, X, rows)
+
+    def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
+        return self.estimator_._voters(X)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         cut = np.isfinite(self.cuts_)
@@ -174,7 +188,7 @@ class LabelThresholds(NeighborClassifier):
         return own + labels_from(scores, np.where(cut, self.cuts_, np.inf))
 
     def _probabilities(self, scores: Floats, label: Array) -> Floats:
-        own: Floats = self.estimator_._probabilities(scores.copy(), label)
+        own = self.estimator_._probabilities(scores.copy(), label)
         if not self._moves_odds:
             return own
         # For older files: the odds are divided by those of the cut.
