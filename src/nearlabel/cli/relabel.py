@@ -93,9 +93,9 @@ def relabel(
             there = set() if known is None else {str(name) for name in known}
             tags_of = partial(_tags, there, separator=reading.separator)
             Y, tags = (
-                _edited(opened, ids, tags_of("--add", add), tags_of("--remove", remove))
+                _edited(opened, ids, tags_of(add), tags_of(remove))
                 if to is None
-                else _all_with(tags_of("--to", to), len(ids))
+                else _all_with(tags_of(to), len(ids))
             )
         labels = opened.labels(Y, tags)
         with steps("relabelling") as progress:
@@ -140,35 +140,19 @@ def _relabel_items(
         return relabel_items(path, names, sets, (), (), changing)
     with open_collection(path, readonly=True) as store:
         there = {one.name for one in store.tags()}
-    to, add, remove = (
-        _tags(there, option, texts, reading.separator or SEPARATOR)
-        for option, texts in zip(("--to", "--add", "--remove"), given, strict=True)
-    )
+    to, add, remove = (_tags(there, texts, reading.separator or SEPARATOR) for texts in given)
     return relabel_items(
         path, item, None if given[0] is None else [to] * len(item), add, remove, changing
     )
 
 
-def _tags(
-    there: Set[str], option: str, texts: tuple[str, ...] | None, separator: str | None
-) -> list[str]:
+def _tags(there: Set[str], texts: tuple[str, ...] | None, separator: str | None) -> list[str]:
     """The labels named by an option, each once; names of existing labels are not split."""
-    if texts is None:
-        return []
-    import numpy as np
-    from scipy import sparse
-
-    from nearlabel.datasets import Dataset
-    from nearlabel.datasets.row_fields import RowFields
-    from nearlabel.datasets.text_lines import TextFile
+    from nearlabel.datasets.row_fields import tag_sets
 
     # Split like cells of a table, unless the model has a label of that name.
-    cells = RowFields(TextFile(option), separator, for_model=True)
-    for text in texts:
-        cells.add([text] if text in there else text, None, None)
-    nothing = np.empty((len(texts), 0))
-    given = cells.finish(Dataset(nothing, sparse.csr_array(nothing, dtype=np.int8)))
-    return label_names(given, option, in_table=True) or []
+    cells = [(text,) if text in there else text for text in texts or ()]
+    return sorted(set().union(*tag_sets(cells, separator)))
 
 
 def _all_with(names: list[str], n: int) -> tuple[Csr, list[str]]:

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, canonical_csr
 from nearlabel.common.messages import one_line, shown
+from nearlabel.common.tag_texts import SEPARATORS, is_written_list, separated_tags, tag_separator
 
-SEPARATORS = (";", "|", ",")
 _ROWS = (list, tuple, set, frozenset, np.ndarray)
 _KINDS = "a tag must be a string or an integer"
 _MOST_BITS = 1024
@@ -267,28 +267,19 @@ def _read_texts(rows: list[Any], separator: str | None, is_array: bool, name: st
             "convert them back, [ast.literal_eval(row) for row in y]"
         )
     if separator is None:
-        found = [mark for mark in SEPARATORS if any(mark in text for text in texts)]
-        if not found:
+        separator = tag_separator(texts)
+        if separator is None:
             return None
-        if len(found) > 1 or len(set(texts)) < 3:
+        marks = [mark for mark in SEPARATORS if any(mark in text for text in texts)]
+        if len(marks) > 1 or len(set(texts)) < 3:
             raise ValueError(
-                f"{name} contains strings with {' and '.join(map(repr, found))}, which may be tags "
+                f"{name} contains strings with {' and '.join(map(repr, marks))}, which may be tags "
                 f"or the names of two classes: for tags, pass the separator, fit(…, "
-                f"separator={found[0]!r}); for classes, pass 0 and 1"
+                f"separator={separator!r}); for classes, pass 0 and 1"
             )
-        separator = found[0]
     _check_separator(separator)
-    table = [[tag.strip() for tag in text.split(separator)] for text in texts]
-    table = [[tag for tag in row if tag] for row in table]
+    table: list[list[Any]] = [separated_tags(text, separator) for text in texts]
     return Tags(table, TagForm(str, is_array, separator))
-
-
-def is_written_list(text: str) -> bool:
-    """Whether a string looks like a list of strings in Python or JSON."""
-    text = text.strip()
-    is_empty = text in ("[]", "()", "set()")
-    has_texts = "'" in text or '"' in text
-    return is_empty or (has_texts and text[:1] + text[-1:] in ("[]", "()", "{}"))
 
 
 def _check_separator(separator: Any) -> None:

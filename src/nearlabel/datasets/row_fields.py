@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from ast import literal_eval
-from collections.abc import Sized
+from collections.abc import Iterable, Sized
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -13,12 +13,10 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.messages import shown, text_array
-from nearlabel.common.tag_lists import is_written_list
+from nearlabel.common.tag_texts import is_written_list, separated_tags, tag_separator
 from nearlabel.datasets.column_values import Columns, SparseRows, names_of, numbered
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.table_columns import Source
-
-_SEPARATORS = (";", "|", ",")  # between two tags: the first that occurs in any row
 
 
 class RowFields:
@@ -79,13 +77,8 @@ class RowFields:
         )
 
     def _labels(self, place: Columns | None) -> tuple[Csr, Array | None]:
-        cells = [_as_list(cell) for cell in self._sets]
-        texts = [cell for cell in cells if isinstance(cell, str)]
-        separator = self._separator or next(
-            (mark for mark in _SEPARATORS if any(mark in text for text in texts)), None
-        )
-        sets = [_tags(cell, separator) for cell in cells]
-        known = sorted({tag for tags in sets for tag in tags})
+        sets = tag_sets(self._sets, self._separator)
+        known = sorted(set().union(*sets))
         place = numbered(known) if place is None else place
         unknown = next((tag for tag in known if place.get(tag) is None), None)
         if unknown is not None:
@@ -99,6 +92,15 @@ class RowFields:
         return distinct[np.array(self._set_of)], names_of(place) if place else text_array([])
 
 
+def tag_sets(cells: Iterable[str | tuple[str, ...]], separator: str | None) -> list[set[str]]:
+    """The tags of each cell of a column: a text with several of them, or a list."""
+    lists = [_as_list(cell) for cell in cells]
+    separator = separator or tag_separator(cell for cell in lists if isinstance(cell, str))
+    return [
+        set(separated_tags(cell, separator) if isinstance(cell, str) else cell) for cell in lists
+    ]
+
+
 def _as_list(cell: str | tuple[str, ...]) -> str | tuple[str, ...]:
     """A cell with a list converted to a string, as pandas writes it, as that list."""
     if isinstance(cell, str) and is_written_list(cell):
@@ -107,9 +109,3 @@ def _as_list(cell: str | tuple[str, ...]) -> str | tuple[str, ...]:
             if all(isinstance(tag, str) for tag in tags) and not isinstance(tags, dict):
                 return tuple(filter(None, map(str.strip, tags)))
     return cell
-
-
-def _tags(cell: str | tuple[str, ...], separator: str | None) -> set[str]:
-    if isinstance(cell, tuple):
-        return set(cell)
-    return {tag.strip() for tag in (cell.split(separator) if separator else [cell])} - {""}

@@ -29,6 +29,11 @@ def keyword_tag(text: object, separator: str = LEVELS) -> str:
     return LEVELS.join(level for level in levels if level)
 
 
+def tag_names(texts: Iterable[object]) -> tuple[str, ...]:
+    """Texts as tag names, each once; those of which nothing is left are dropped."""
+    return tuple(dict.fromkeys(filter(None, map(keyword_tag, texts))))
+
+
 def _clean(level: str) -> str:
     if level.isprintable():
         return level.strip()

@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nearlabel.collection.exchange.keywords import keyword_tag
+from nearlabel.collection.exchange.keywords import tag_names
 from nearlabel.common.messages import did_you_mean, shown
+from nearlabel.common.tag_texts import separated_tags
 from nearlabel.datasets.csv_tables import csv_rows, write_rows
 from nearlabel.datasets.json_lines import json_object, write_json_records
 from nearlabel.datasets.text_lines import TextFile
@@ -85,8 +86,8 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _divided(text: str) -> tuple[str, ...]:
-    """Tags between separators, without duplicates."""
-    return tuple(dict.fromkeys(filter(None, map(keyword_tag, text.split(SEPARATOR)))))
+    """The tags of a cell as names of a collection."""
+    return tag_names(separated_tags(text, SEPARATOR))
 
 
 def read_json_tags(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> list[TaggedFile]:
@@ -130,7 +131,7 @@ def _tags(file: TextFile, row: dict[str, Any], key: str) -> tuple[str, ...]:
     for tag in tags:
         if not isinstance(tag, str | int | float) or isinstance(tag, bool):
             raise file.error(f"{key}: strings or numbers expected; got {shown(str(tag))}")
-    return tuple(dict.fromkeys(filter(None, map(keyword_tag, tags))))
+    return tag_names(tags)
 
 
 def write_csv_tags(

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from nearlabel.collection.exchange.keywords import keyword_tag
+from nearlabel.collection.exchange.keywords import tag_names
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown
+from nearlabel.common.tag_texts import separated_tags, tag_separator
 from nearlabel.datasets.text_lines import DataError, TextFile
 
 _SUFFIX = ".txt"
 _MOST_BYTES = 2**20
-_SEPARATORS = ",;"
+_SEPARATORS = (";", ",")  # | is between the levels of a tag
 
 
 def text_files_of(picture: str | os.PathLike[str]) -> list[Path]:
@@ -25,7 +25,7 @@ def text_files_of(picture: str | os.PathLike[str]) -> list[Path]:
 
 
 def read_text_tags(path: str | os.PathLike[str]) -> list[str]:
-    """The tags of a text file: one per line, or all on one line separated by commas or ``;``.
+    """The tags of a text file: one per line, or all on one line separated by ``;`` or commas.
 
     Raises
     ------
@@ -35,8 +35,9 @@ def read_text_tags(path: str | os.PathLike[str]) -> list[str]:
         raise DataError(str(path), None, "this is too large for a list of tags")
     with TextFile(path) as file:
         lines = [line.strip() for line in file.lines() if line.strip()]
-    parts = re.split(f"[{_SEPARATORS}]", lines[0]) if len(lines) == 1 else lines
-    return [*dict.fromkeys(filter(None, map(keyword_tag, parts)))]
+    if len(lines) == 1:
+        lines = separated_tags(lines[0], tag_separator(lines, _SEPARATORS))
+    return list(tag_names(lines))
 
 
 def write_text_tags(
@@ -57,7 +58,7 @@ def write_text_tags(
     target = there[0] if there else path.with_suffix(_SUFFIX)
     if target.is_symlink():
         raise DataError(str(target), None, "this is a link; links are not written to")
-    if len(tags) == 1 and any(mark in tags[0] for mark in _SEPARATORS):
+    if len(tags) == 1 and tag_separator(tags, _SEPARATORS) is not None:
         raise DataError(str(target), None, f"the only tag, {shown(tags[0])}, would be read as two")
     before = read_text_tags(target) if there else []
     other = set(before) - {*tags, *no}
