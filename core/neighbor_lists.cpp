@@ -1,5 +1,5 @@
 // Kernels over lists of neighbors that are changed in place. Their twins are in
-// src/nearlabel/search/living/neighbor_lists.py.
+// src/nearlabel/search/living/kept_neighbors.py.
 #include "label_rows.h"
 
 #include <algorithm>

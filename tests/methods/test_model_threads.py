@@ -15,7 +15,7 @@ import pytest
 
 import nearlabel as nl
 from nearlabel.common.threads import ForkSafeLock
-from nearlabel.search.living.neighbor_lists import NeighborLists
+from nearlabel.search.living.kept_neighbors import KeptNeighbors
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:the training rows were changed:UserWarning", "ignore:n_neighbors=:UserWarning"
@@ -162,7 +162,7 @@ def test_a_pickle_is_not_of_half_a_change():
 
     class Interrupted(pickle.Pickler):
         def persistent_id(self, part):
-            if isinstance(part, NeighborLists) and model.history_.added == 20:
+            if isinstance(part, KeptNeighbors) and model.history_.added == 20:
                 model.partial_fit(X[80:90], Y[80:90])
 
     Interrupted(content).dump(model)

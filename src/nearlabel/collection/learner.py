@@ -200,7 +200,7 @@ class Learner:
         """Do the work that the first query and the first change would have to do."""
         items = self._model._items
         items.prepare_search(self._model.n_neighbors_, 1)
-        items.take_up_kept()
+        items.prepare_changes(self._model.n_neighbors_)
 
     # The index file.
 

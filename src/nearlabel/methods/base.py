@@ -55,7 +55,6 @@ from nearlabel.methods.training_sources import (
     first_neighbors,
 )
 from nearlabel.search import (
-    KeptNeighbors,
     VectorStore,
     is_precomputed,
 )
@@ -321,8 +320,7 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
         model.search_recall_ = graph.recall
         near, n_jobs = graph.head(k) if graph.k > k else graph, check_n_jobs(self.n_jobs)
         model._learn_from(near, rows, n_jobs, learning, counted=found.counted)
-        if found.is_kept:
-            model._items.kept = KeptNeighbors.of(graph, min(k, n - 1))
+        model._items.graph = graph if found.is_kept else None
         if learning is not None:
             learning(1, 1)
         return self._replaced_by(model)

@@ -27,7 +27,6 @@ from nearlabel.search import (
     VectorStore,
     is_plugged,
     is_precomputed,
-    width_of,
 )
 
 _MEASURED_EVERY = 10  # recall is measured again when one row in ten has changed
@@ -137,7 +136,6 @@ def relabel(
 ) -> Any:
     """The model with other labels of some of its training rows."""
     before: Items = model._items
-    before.take_up_kept()
     after = _items(before, before.label_rows.replaced(places, labels.matrix))
     _note_totals(after, before, before.labels[places], -1, labels.matrix, +1)
     new = _named(model, after, labels)
@@ -172,18 +170,18 @@ def learn_again(
     n = len(items)
     rows = learner._rows_to_learn_from(compact.labels, compact.vectors)
     keeps = keeps_neighbors(model, items) and rows is None
-    is_known = keeps and is_own(items) and k == model.n_neighbors_ and not search
-    kept = items.kept if is_known else None
-    if kept is None:
+    is_known = keeps and k == model.n_neighbors_ and not search
+    seen = items.known_neighbors(min(k, n - 1)) if is_known else None
+    known: dict[str, Any] = {"graph": items.graph, "kept": items.kept, "version": items.version}
+    if seen is None:
         where = None if rows is None else items.places[rows]
-        wide = kept_width(items, k) if keeps else min(k, n - 1)
-        graph = items.left_out_neighbors(
-            where, wide, planned_for=k, n_jobs=n_jobs, progress=progress
-        )
-        seen, new.search_recall_ = graph.head(min(k, n - 1)), graph.recall
-        kept = KeptNeighbors.of(graph, min(k, n - 1), items.alive) if keeps else None
-    else:
-        seen = kept.head()
+        seen = items.left_out_neighbors(where, min(k, n - 1), n_jobs=n_jobs, progress=progress)
+        new.search_recall_ = seen.recall
+        known = {"graph": None, "kept": None, "version": 0}
+        if keeps and items.alive is None:
+            known["graph"] = seen
+        elif keeps:
+            known["kept"] = KeptNeighbors.of(seen, min(k, n - 1), items.alive)
     if items.alive is not None:  # number rows as a fit would
         number = np.cumsum(items.alive) - 1
         near = number[seen.indices].astype(seen.indices.dtype)
@@ -191,7 +189,7 @@ def learn_again(
     learner._learn_from(seen, rows, n_jobs, None, on=not anew)
     own = ("_items", "search_recall_")
     new.__dict__.update({name: value for name, value in vars(learner).items() if name not in own})
-    after = _items(items, items.label_rows, kept=kept, version=kept.version if kept else 0)
+    after = _items(items, items.label_rows, **known)
     after.__dict__["totals"] = items.totals
     new._have(after)
     return new
@@ -203,15 +201,14 @@ def compacted(model: Any) -> Any:
     new, store = next_state(model), items.compacted().store
     if store is not None and items.alive is None:  # contiguous already
         store = VectorStore(store.vectors, store.ids, next_id=store.next_id)
-    kept = _renumbered(items) if is_own(items) else None
     after = replace(
         items,
         labels=items.labels[items.places],
         rows=None,
         store=store,
         index=None,
-        stored_kept=None,
-        kept=kept,
+        graph=_renumbered(items, model.n_neighbors_),
+        kept=None,
         version=0,
     )
     after.__dict__["totals"] = items.totals
@@ -231,8 +228,7 @@ def at_rest(model: Any) -> Any:
     """A snapshot of the model, unaffected by later changes from other threads."""
     items: Items = model._items
     state = next_state(model)
-    if is_own(items):
-        assert items.kept is not None
+    if items.kept is not None:
         state._have(replace(items, kept=items.kept.copy()))
     return state
 
@@ -242,9 +238,6 @@ def in_one_piece(model: Any) -> Any:
     items: Items = model._items
     if items.rows is not None or items.alive is not None:
         return compacted(model)
-    if not is_own(items) and items.kept is not None:  # they belong to another copy of the model
-        model = next_state(model)
-        model._have(replace(items, kept=None))
     return model
 
 
@@ -254,13 +247,6 @@ def keeps_neighbors(model: Any, items: Items) -> bool:
     Not with an external search, which may not find spare neighbors.
     """
     return bool(model.needs.counts and follows(model) and not is_plugged(items.search))
-
-
-def kept_width(items: Items, k: int) -> int:
-    """How many neighbors to search if k are needed and some spare ones are stored."""
-    # Precomputed distances may have only k neighbors, and no rows are forgotten.
-    wide = k if is_precomputed(items.metric) else width_of(k)
-    return min(wide, len(items) - 1)
 
 
 def follows(model: Any) -> bool:
@@ -275,7 +261,6 @@ def follows(model: Any) -> bool:
 def _searchable(model: Any) -> Items:
     """The items of a model, or an error if its rows cannot change."""
     items: Items = model._items
-    items.take_up_kept()
     if items.store is None:
         raise ValueError(
             "this model was fitted from a graph without X; rows cannot be added or forgotten"
@@ -311,17 +296,14 @@ def _named(model: Any, after: Items, labels: FurtherLabels | None = None) -> Any
 
 def _followed_by(new: Any, before: Items) -> KeptNeighbors | None:
     """The stored neighbors with which the counts of a model are updated; None if unavailable."""
-    if not keeps_neighbors(new, new._items) or not is_own(before) or before.kept is None:
+    k, after = new.n_neighbors_, new._items
+    if not keeps_neighbors(new, after) or _neighbors_among(after) != k:
         return None
-    fewest = min(len(before), len(new._items))
-    same = _neighbors_among(new._items) == new.n_neighbors_
-    return before.kept if same and fewest > before.kept.width + 1 else None
-
-
-def is_own(items: Items) -> bool:
-    """Whether the stored neighbors belong to these items."""
-    items.take_up_kept()
-    return items.kept is not None and items.kept.version == items.version
+    kept = before.neighbors_to_change(min(k, len(before) - 1))
+    if kept is None or min(len(before), len(after)) <= kept.width + 1:
+        return None
+    after.graph, after.kept, after.version = None, kept, kept.version
+    return kept
 
 
 def _neighbors_among(items: Items) -> int:
@@ -334,7 +316,7 @@ def _neighbors_among(items: Items) -> int:
 
 def _not_followed(new: Any, before: Items, progress: Progress | None) -> Any:
     """The next state of a model whose counts need not or cannot be updated."""
-    new._items.kept = new._items.stored_kept = None  # they do not match the changed rows
+    new._items.graph = new._items.kept = None  # they do not match the changed rows
     if new.needs.counts and follows(new):
         return learn_again(new, progress=progress)
     new.n_neighbors_ = _neighbors_among(new._items)
@@ -359,11 +341,11 @@ def _measured(new: Any, changed: int, n_jobs: int) -> Any:
     return new
 
 
-def _renumbered(items: Items) -> KeptNeighbors:
-    """The stored neighbors of all rows, numbered without the places of forgotten ones."""
-    assert items.kept is not None
-    kept, places = items.kept, items.places
-    number = np.full(items.n_places + 1, -1, np.int32)  # -1 stands for no neighbor
-    number[places] = np.arange(len(places))
-    lists = number[kept.places[places]], kept.distances[places], kept.lengths[places]
-    return KeptNeighbors(kept.k, *lists)
+def _renumbered(items: Items, k: int) -> NeighborGraph | None:
+    """The known neighbors of all items, numbered without the places of forgotten ones."""
+    known = items.known_neighbors(min(k, len(items) - 1))
+    if known is None:
+        return None
+    number = np.full(items.n_places, -1, np.int32)
+    number[items.places] = np.arange(len(items))
+    return NeighborGraph.unchecked(number[known.indices], known.distances.copy(), len(items))

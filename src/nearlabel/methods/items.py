@@ -22,7 +22,6 @@ from nearlabel.search import (
     InvertedLists,
     KeptNeighbors,
     LivingIndex,
-    StoredNeighbors,
     VectorStore,
     build_index,
     is_precomputed,
@@ -86,11 +85,12 @@ class Items:
         The search index; built on the first search.
     asked : int or None
         `n_neighbors` as given.
+    graph : NeighborGraph or None
+        The neighbors of all rows as found in fit or stored in a file, from which the first change
+        makes `kept`; it may have more columns than are needed.
     kept : KeptNeighbors or None
-        The stored neighbors of all rows, needed for changes; belongs to these items only if its
+        The neighbors of all rows since the first change; they belong to these items only if their
         `version` is the same.
-    stored_kept : StoredNeighbors or None
-        The stored neighbors of a file, until they are first needed.
     rows : LabelRows or None
         The labels in a form to which changes can be made.
     unmeasured : int
@@ -109,9 +109,9 @@ class Items:
     store: VectorStore | None
     index: Index | None = None
     asked: int | None = None
+    graph: NeighborGraph | None = None
     kept: KeptNeighbors | None = None
     version: int = 0
-    stored_kept: StoredNeighbors | None = None
     rows: LabelRows | None = None
     unmeasured: int = 0
     columns: dict[Any, int] = field(default_factory=dict)
@@ -187,7 +187,7 @@ class Items:
         places, store = self.places, self.store
         few = VectorStore(store.take(places), store.ids[places], next_id=store.next_id)
         labels = self.labels[places]
-        return replace(self, labels=labels, rows=None, store=few, index=None, kept=None)
+        return replace(self, labels=labels, rows=None, store=few, index=None, graph=None, kept=None)
 
     def columns_of(self, names: Array) -> dict[Any, int]:
         """The column of each label by its name."""
@@ -195,11 +195,24 @@ class Items:
             self.columns = {name: column for column, name in enumerate(names.tolist())}
         return self.columns
 
-    def take_up_kept(self) -> None:
-        """Read the stored neighbors of a file, before the items are changed."""
-        if self.stored_kept is not None:
-            self.kept, self.version = self.stored_kept.taken_up(), 0
-            self.stored_kept = None
+    def known_neighbors(self, k: int) -> NeighborGraph | None:
+        """The first k neighbors of each item, by place; None if they are not known.
+
+        Valid until the next change.
+        """
+        if self.kept is not None:
+            return self.kept.head() if self.kept.version == self.version else None
+        return None if self.graph is None else self.graph.head(k)
+
+    def prepare_changes(self, k: int) -> None:
+        """Do what the first change would do."""
+        self.kept = self.neighbors_to_change(min(k, len(self) - 1))
+
+    def neighbors_to_change(self, k: int) -> KeptNeighbors | None:
+        """The neighbors of each item in a form for changes; None if they are not known."""
+        if self.kept is None and self.graph is not None:
+            return KeptNeighbors.of(self.graph.head(k), k)
+        return self.kept if self.kept is not None and self.kept.version == self.version else None
 
     def ids(self, rows: Any) -> Array:
         """The ids of some items."""
@@ -256,21 +269,15 @@ class Items:
         rows: Array | None,
         k: int,
         *,
-        planned_for: int | None = None,
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> NeighborGraph:
-        """The k nearest items of some items, all if None, each left out of its own neighbors.
-
-        Beyond `planned_for`, an approximate search makes no promise about its recall.
-        """
+        """The k nearest items of some items, all if None, each left out of its own neighbors."""
         asked = len(self) if rows is None else len(rows)
         what = "the neighbors of the training rows"
         check_dense_size(what, (asked, k), _BYTES_A_NEIGHBOR, "a smaller n_neighbors")
         index, how = self._ready(), _how(n_jobs, progress)
         if rows is None:
-            if makes_plans(index):
-                how["planned_for"] = min(k, planned_for or k)
             return index.graph(k, **how)
         if not len(rows):
             empty = np.empty((0, k), np.int32), np.empty((0, k))

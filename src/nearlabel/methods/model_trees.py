@@ -15,7 +15,7 @@ from nearlabel.common.mapped_arrays import MappedArray, checked_tree
 from nearlabel.common.tag_lists import TagForm
 from nearlabel.common.validation import LabelClasses, all_finite, check_flag, check_integer
 from nearlabel.common.versions import package_versions
-from nearlabel.graph import stored_recall
+from nearlabel.graph import NeighborGraph, stored_recall
 from nearlabel.methods.changes import History, in_one_piece
 from nearlabel.methods.fields import stored_array, stored_names, stored_tags
 from nearlabel.methods.items import Items
@@ -24,7 +24,6 @@ from nearlabel.methods.registry import METHODS, method
 from nearlabel.search import (
     ExactSearch,
     InvertedLists,
-    StoredNeighbors,
     VectorStore,
     check_metric,
     check_search,
@@ -89,7 +88,7 @@ def model_tree(model: Any) -> dict[str, Any]:
         "lists": None if lists is None else lists[0],
         "ids": _ids_tree(items.store),
         "next_id": None if items.store is None else items.store.next_id,
-        "kept": None if items.kept is None else items.kept.tree(),
+        "kept": _neighbor_tree(items, model.n_neighbors_),
         **({} if recall is None else {"search_recall": asdict(recall)}),
         "learned": learned_tree(model),
     }
@@ -133,7 +132,7 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
             check_integer(next_id, "next_id", low=0, high=2**62)
         items.store = VectorStore(vectors, _ids(tree["ids"]), next_id=next_id)
         if tree.get("kept") is not None:
-            items.stored_kept = StoredNeighbors(tree["kept"], min(model.n_neighbors_, n - 1), n)
+            items.graph = _neighbors_from(tree["kept"], min(model.n_neighbors_, n - 1), n)
         if is_precomputed(metric) and vectors.shape[0] != vectors.shape[1]:
             raise ValueError("its distances must be a square matrix")
         read_features(model, tree, vectors.shape[1])
@@ -271,6 +270,29 @@ def vectors_of(tree: Mapping[str, Any], n: int) -> Any:
     if not isinstance(values, MappedArray) and not all_finite(values):
         raise ValueError("its vectors must be finite")
     return vectors
+
+
+def _neighbor_tree(items: Items, k: int) -> Any:
+    """The known neighbors of all items, which changes start from."""
+    known = items.known_neighbors(min(k, len(items) - 1))
+    return known and {"places": known.indices, "distances": known.distances}
+
+
+def _neighbors_from(tree: Mapping[str, Any], k: int, n: int) -> NeighborGraph:
+    """The neighbors of a tree; those of a mapped file are checked when a change needs them.
+
+    Files of version 1.0 have spare neighbors behind the first k.
+    """
+    places, distances = tree["places"], tree["distances"]
+    if not all(isinstance(part, np.ndarray) for part in (places, distances)) or not (
+        places.ndim == 2 and places.shape == distances.shape and len(places) == n
+    ):
+        raise ValueError(f"its kept neighbors must have {n} rows")
+    if places.shape[1] < k:
+        raise ValueError(f"its kept neighbors must have at least {k} columns")
+    if places.dtype != np.int32 or distances.dtype not in (np.float32, np.float64):
+        raise TypeError("its kept neighbors have unexpected types")
+    return NeighborGraph.unchecked(places, distances, n)
 
 
 def _ids_tree(store: VectorStore | None) -> Any:

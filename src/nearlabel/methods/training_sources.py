@@ -14,7 +14,7 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_n_jobs, check_same_length, checked_vectors
 from nearlabel.graph import NeighborGraph
-from nearlabel.methods.changes import keeps_neighbors, kept_width
+from nearlabel.methods.changes import keeps_neighbors
 from nearlabel.methods.needs import needs_vectors
 from nearlabel.search import check_metric, check_search
 
@@ -80,11 +80,8 @@ class SearchedRows:
         """The neighbors of some training rows of a model, of all if None."""
         items, k = model._items, model.n_neighbors_
         keeps = rows is None and keeps_neighbors(model, items)
-        wide = kept_width(items, k) if keeps else min(k, len(items) - 1)
-        n_jobs = check_n_jobs(model.n_jobs)
-        graph = items.left_out_neighbors(
-            rows, wide, planned_for=k, n_jobs=n_jobs, progress=searching
-        )
+        n_jobs, k = check_n_jobs(model.n_jobs), min(k, len(items) - 1)
+        graph = items.left_out_neighbors(rows, k, n_jobs=n_jobs, progress=searching)
         return Neighborhood(graph, is_kept=keeps)
 
 

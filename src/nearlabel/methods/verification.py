@@ -11,8 +11,8 @@ import numpy as np
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError
 from nearlabel.common.progress import Progress
-from nearlabel.graph import Recall
-from nearlabel.methods.changes import is_own, keeps_neighbors, learn_again
+from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.methods.changes import keeps_neighbors, learn_again
 from nearlabel.methods.items import Items
 from nearlabel.methods.model_trees import learned_tree
 from nearlabel.search import build_index, recall_of, sample_rows
@@ -61,18 +61,19 @@ def verified(model: Any, progress: Progress | None) -> Verification:
             items.store.take(slice(start, start + _ROWS_AT_ONCE))
     except FileError as error:
         return Verification(len(items), tuple(compared), (*differences, str(error)))
-    keeps = keeps_neighbors(model, items) and is_own(items)
+    k = min(model.n_neighbors_, len(items) - 1)
+    known = items.known_neighbors(k) if keeps_neighbors(model, items) else None
     is_approximate = model.search_recall_ is not None
     # An approximate search need not find the same neighbors twice: compare its recall instead.
-    again = learn_again(model, progress=progress, search=not (keeps and is_approximate))
-    if keeps and is_approximate:
-        recall, least = _recall_of_kept(items), model._items.least_recall
+    again = learn_again(model, progress=progress, search=known is None or not is_approximate)
+    if known is not None and is_approximate:
+        recall, least = _recall_of(known, items), model._items.least_recall
         compared.append(f"neighbors (recall {recall})")
         if recall.value < least - 3 * recall.standard_error:
             differences.append(f"recall is below {least}")
-    elif keeps:
+    elif known is not None:
         compared.append("neighbors")
-        differences += _neighbor_differences(items, again._items)
+        differences += _neighbor_differences(items, known, again._items.known_neighbors(k))
     compared.append("what was learned")
     mine, theirs = learned_tree(model), learned_tree(again)
     differences += _tree_differences(mine, theirs, "")
@@ -88,22 +89,20 @@ def _label_differences(items: Items) -> Iterator[str]:
         yield f"{counted[one]} rows have label {one}, not {totals[one]}"
 
 
-def _neighbor_differences(items: Items, again: Items) -> Iterator[str]:
-    assert items.kept is not None
-    assert again.kept is not None
-    mine, theirs = items.kept.head(), again.kept.head()
+def _neighbor_differences(
+    items: Items, mine: NeighborGraph, theirs: NeighborGraph
+) -> Iterator[str]:
     wrong = np.any((mine.indices != theirs.indices) | (mine.distances != theirs.distances), axis=1)
     if wrong.any():
         one = items.ids(items.places[np.flatnonzero(wrong)[:1]]).tolist()[0]
         yield f"{np.count_nonzero(wrong):,} rows have other neighbors, such as {one!r}"
 
 
-def _recall_of_kept(items: Items) -> Recall:
-    """The recall of the stored neighbors, on a sample of the rows."""
-    assert items.kept is not None
+def _recall_of(known: NeighborGraph, items: Items) -> Recall:
+    """The recall of the known neighbors, on a sample of the rows."""
     assert items.store is not None
     rows = sample_rows(len(items), seed=len(items))
-    own = items.kept.head(items.places[rows])
+    own = known.take(rows)
     vectors = items.store.take(items.places)
     exact = build_index(vectors, items.metric, "exact").graph(own.k + 1, vectors[rows])
     return recall_of(own.distances, exact.without(rows))

@@ -15,12 +15,7 @@ from nearlabel.search.exact.distances import Metric, check_metric, space
 from nearlabel.search.exact.index import ExactIndex, ExactSearch, matching
 from nearlabel.search.exact.per_label import class_neighbors
 from nearlabel.search.interfaces import Index, Search
-from nearlabel.search.living.kept_neighbors import (
-    HeadChanges,
-    KeptNeighbors,
-    StoredNeighbors,
-    width_of,
-)
+from nearlabel.search.living.kept_neighbors import HeadChanges, KeptNeighbors
 from nearlabel.search.living.living_index import LivingIndex
 from nearlabel.search.living.segments import makes_plans
 from nearlabel.search.living.stored_index import index_tree
@@ -40,7 +35,6 @@ __all__ = [
     "Metric",
     "Progress",
     "Search",
-    "StoredNeighbors",
     "VectorStore",
     "build_index",
     "check_metric",
@@ -57,7 +51,6 @@ __all__ = [
     "recall_of",
     "restrict",
     "sample_rows",
-    "width_of",
 ]
 
 

@@ -8,12 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from living_rows import LivingRows, added, histories
 
+from nearlabel.common.files import FileError
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.living.arrivals import Arrivals, Reached
-from nearlabel.search.living.kept_neighbors import KeptNeighbors, width_of
-from nearlabel.search.living.neighbor_lists import NeighborLists
+from nearlabel.search.living.kept_neighbors import KeptNeighbors
 
 pytestmark = pytest.mark.engines
+
+
+def width_of(k):
+    """How many neighbors a row has at most."""
+    return k + max(3, k // 8)
 
 
 def check(kept, rows, k):
@@ -80,8 +85,7 @@ def test_kept_neighbors_are_those_of_a_search(history, seed):
 
 @pytest.mark.parametrize("k", [1, 8, 40])
 def test_many_rows_at_once_in_blocks(k, monkeypatch):
-    monkeypatch.setattr("nearlabel.search.living.neighbor_lists._ROWS_AT_ONCE", 7)
-    monkeypatch.setattr("nearlabel.search.living.kept_neighbors._ROWS_A_RUN", 7)
+    monkeypatch.setattr("nearlabel.search.living.kept_neighbors._ROWS_AT_ONCE", 7)
     rng = np.random.default_rng(k)
     rows = LivingRows(rng.integers(0, 300, 150), np.zeros((150, 1)))
     kept = KeptNeighbors.of(rows.graph(np.arange(150), width_of(k)), k)
@@ -127,23 +131,25 @@ def test_neighbors_of_alive_places_only():
         assert kept.head(np.array([6, 1])).indices.tolist() == [[7, 4], [2, 3]]
 
 
-def test_arrays_are_not_copied_if_possible(tmp_path):
+def test_the_given_arrays_stay_as_they_are():
     rows = LivingRows(np.arange(12), np.zeros((12, 1)))
-    wide = rows.graph(np.arange(12), 7)
-    assert np.shares_memory(KeptNeighbors.of(wide, 2).places, wide.indices)
-    assert np.shares_memory(KeptNeighbors.of(wide, 2).distances, wide.distances)
-    for graph in (wide, wide.head(4)):
+    for width in (2, 5, 7):
+        graph = rows.graph(np.arange(12), width)
+        before = graph.indices.copy(), graph.distances.copy()
         graph.indices.flags.writeable = False
-        assert not np.shares_memory(KeptNeighbors.of(graph, 2).places, wide.indices)
-    np.save(tmp_path / "places.npy", wide.indices)
-    for mode, is_shared in (("c", True), ("r", False)):
-        places = np.load(tmp_path / "places.npy", mmap_mode=mode)
-        kept = KeptNeighbors(2, places, wide.distances.copy(), np.full(12, 5, np.int32))
-        assert np.shares_memory(kept.places, places) == is_shared
-        after = rows.removed([3])
+        kept, after = KeptNeighbors.of(graph, 2), rows.removed([3])
         kept.remove(np.array([3]), lambda places: after.graph(places, 5))  # noqa: B023
         check(kept, after, 2)
-    np.testing.assert_array_equal(np.load(tmp_path / "places.npy"), wide.indices)
+        np.testing.assert_array_equal(graph.indices, before[0])
+        np.testing.assert_array_equal(graph.distances, before[1])
+
+
+@pytest.mark.parametrize(("place", "distance"), [(-1, 1.0), (12, 1.0), (3, 9.0), (3, np.nan)])
+def test_damaged_lists_are_refused(place, distance):
+    graph = LivingRows(np.arange(12), np.zeros((12, 1))).graph(np.arange(12), 3)
+    graph.indices[4, 1], graph.distances[4, 1] = place, distance
+    with pytest.raises(FileError, match="damaged"):
+        KeptNeighbors.of(graph, 2)
 
 
 def test_partial_failures_are_reported(monkeypatch):
@@ -157,7 +163,7 @@ def test_partial_failures_are_reported(monkeypatch):
         kept.remove(np.array([3]), interrupted)
     check(kept, rows, 2)
     assert kept.version == 0
-    monkeypatch.setattr(NeighborLists, "drop", interrupted)
+    monkeypatch.setattr(KeptNeighbors, "_drop", interrupted)
     with pytest.raises(KeyboardInterrupt):
         kept.remove(np.array([3]), lambda places: rows.removed([3]).graph(places, 5))
     assert kept.version == 1
@@ -169,7 +175,7 @@ def test_a_copy_has_the_lists_and_no_more():
     after = rows.added(np.array([3]), np.zeros((1, 1)))
     added(kept, after.arrivals(12, 5, kept.limits(), np.random.default_rng(0)))
     again = pickle.loads(pickle.dumps(kept))
-    assert len(kept._later._places) > len(again._later._places) == 1
+    assert len(kept._places) > len(again._places) == 13
     check(again, after, 2)
     last = after.removed([4])
     again.remove(np.array([4]), lambda places: last.graph(places, 5))

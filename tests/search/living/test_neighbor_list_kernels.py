@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from living_rows import added, histories
 
 from nearlabel.common import engine
-from nearlabel.search.living import neighbor_lists
-from nearlabel.search.living.kept_neighbors import KeptNeighbors, width_of
+from nearlabel.search.living import kept_neighbors
+from nearlabel.search.living.kept_neighbors import KeptNeighbors
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 
@@ -23,7 +23,7 @@ CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not 
 @given(histories(least=10), st.integers(1, 4), st.sampled_from([0, 2, 100]), st.data())
 def test_changes_of_lists(states, k, few, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    n, width = len(states[0].x), width_of(k)
+    n, width = len(states[0].x), k + 3
     graph = states[0].graph(np.arange(n), min(width + 1, n - 1))
     both = {core: KeptNeighbors.of(graph.take(np.arange(n)), k) for core in (CORE, None)}
     for before, after in pairwise(states):
@@ -33,7 +33,7 @@ def test_changes_of_lists(states, k, few, data):
         for core, kept in both.items():
             with (
                 mock.patch.object(engine, "core", return_value=core),
-                mock.patch.object(neighbor_lists, "_FEW", few),
+                mock.patch.object(kept_neighbors, "_FEW", few),
             ):
                 if len(after.x) > n:
                     order = np.random.default_rng(seed)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
+from nearlabel.common import engine
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError
-from nearlabel.common.mapped_arrays import MappedArray, checked
 from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.living.arrivals import Arrivals
-from nearlabel.search.living.neighbor_lists import NeighborLists
 
-_ROWS_AT_ONCE = 2**12  # copied at once, so that temporaries stay small
-_ROWS_A_RUN = 2**13  # changed at once, while they are in the processor's cache
-_MANY = 8  # an insertion affects many rows if it affects one in this many
+_ROWS_AT_ONCE = 2**13  # changed or compared at once, while they are in the processor's cache
+_CELLS_A_THREAD = 2**24  # fewer do not pay for another thread
+_FEW = 16  # places compared with a whole list instead of looked up individually
+_GROWTH = 8  # full arrays grow by at least one part in this many,
+_MORE_ROOM = 64  # and by some rows
 _MOST_PLACES = np.iinfo(np.int32).max
 
 
@@ -41,112 +42,108 @@ class KeptNeighbors:
     """The nearest other rows of each row: at least k, and some in reserve for removals.
 
     The list of a row has exactly its ``lengths[row]`` nearest rows, sorted by (distance, place); a
-    removed row has none. Changed in place by one writer: everything returned from here, except
-    `HeadChanges`, is valid until the next change.
+    removed row has none. Beyond its length, places are -1 and distances infinite. Changed in place
+    by one writer: everything returned from here, except `HeadChanges`, is valid until the next
+    change.
 
     Parameters
     ----------
     k : int
         The number of neighbors that each row always has.
-    places, distances : ndarray, shape (n, width) or wider
-        The neighbors, int32, and their distances, float32 or float64. Used directly if they are
-        writable and in plain memory, otherwise copied.
+    places, distances : ndarray, shape (n, at least k)
+        The neighbors, and their distances in float32 or float64; copied.
     lengths : ndarray of int, shape (n,)
         The number of neighbors of each row: 0, or from k to the width.
 
     Attributes
     ----------
     width : int
-        The maximum number of neighbors of a row.
+        The maximum number of neighbors of a row. Rows get their reserve as other rows are added,
+        and when they are searched again because too few neighbors are left.
     version : int
         Increased before any change: a reader that expects another version has the neighbors of
         other rows, or of an unfinished change.
     """
 
     def __init__(self, k: int, places: Array, distances: Array, lengths: Array) -> None:
-        _check_number(len(places))
-        self.k = k
-        self.width = width_of(k)
-        # Rows added later have lists of their own, so that nothing large is copied to make room.
-        self._first = NeighborLists(self.width, places, distances, lengths)
-        self._later = NeighborLists(self.width, places[:0], distances[:0], lengths[:0])
+        self.k, self.width, self._n = k, k + max(3, k // 8), len(places)
+        _check_number(self._n)
+        self._places = _with_room(places.astype(np.int32, copy=False), self._n, self.width)
+        self._distances = _with_room(distances, self._n, self.width)
+        self._lengths = np.array(lengths, np.int32)
+        self._limits: Array | None = None  # of all rows, computed on first use
         self.version = 0  # last: a copy made during a change finds another number
 
     @classmethod
     def of(cls, graph: NeighborGraph, k: int, alive: Array | None = None) -> KeptNeighbors:
-        """Keep the neighbors of a graph with one row per place, or per place in use.
-
-        It has at least k neighbors per row; further ones may be missing, marked by -1. The graph's
-        own arrays are modified later if they are wide enough.
-        """
+        """Keep the neighbors of a graph with one row per place, or per place in use."""
         if graph.k < k:
             raise ValueError(f"graph must have at least k={k} neighbors per row; got {graph.k}")
-        length = min(graph.k, width_of(k))
+        _check_lists(graph)
         n = len(graph) if alive is None else len(alive)
+        rows = np.arange(n) if alive is None else np.flatnonzero(alive)
         if len(graph) == n:
-            kept = cls(k, graph.indices, graph.distances, _lengths(graph, length))
-            if alive is not None:
-                kept._first.clear(np.flatnonzero(~alive))
-            return kept
-        if alive is None or np.count_nonzero(alive) != len(graph):
+            graph = graph.take(rows) if len(rows) < n else graph
+        elif len(rows) != len(graph):
             raise ValueError(
                 f"graph must have one row for each of {n} places, or for each alive one; "
                 f"got {len(graph)}"
             )
-        places = np.full((n, width_of(k)), -1, np.int32)
-        distances = np.full(places.shape, np.inf, graph.distances.dtype)
-        kept = cls(k, places, distances, np.zeros(n))
-        kept._first.write(np.flatnonzero(alive), graph)
+        nothing = np.empty((n, 0), np.int32), np.empty((n, 0), graph.distances.dtype)
+        kept = cls(k, *nothing, np.zeros(n))
+        kept._write(rows if len(rows) < n else slice(None), graph)
         return kept
 
     def __len__(self) -> int:
-        return len(self._first) + len(self._later)
+        return self._n
+
+    def __getstate__(self) -> dict[str, object]:  # without spare room
+        lists = {"_places": self.places, "_distances": self.distances, "_lengths": self.lengths}
+        return self.__dict__ | lists | {"_limits": None}
 
     @property
     def places(self) -> Array:
-        """The neighbors, shape (n, width), padded with -1. A copy once rows were added."""
-        return self._joined("places")
+        """The neighbors, shape (n, width)."""
+        return self._places[: self._n]
 
     @property
     def distances(self) -> Array:
-        """Their distances, shape (n, width); infinite beyond the length of a row."""
-        return self._joined("distances")
+        """Their distances, shape (n, width)."""
+        return self._distances[: self._n]
 
     @property
     def lengths(self) -> Array:
-        """The number of known neighbors of each row; 0 for removed rows."""
-        return self._joined("lengths")
+        """The number of known neighbors of each row, shape (n,); 0 for removed rows."""
+        return self._lengths[: self._n]
 
     def copy(self) -> KeptNeighbors:
         """The current neighbors, unaffected by later changes."""
-        lists = (np.array(part) for part in (self.places, self.distances, self.lengths))
-        copied = KeptNeighbors(self.k, *lists)
+        copied = KeptNeighbors(self.k, self.places, self.distances, self.lengths)
         copied.version = self.version
         return copied
 
-    def tree(self) -> dict[str, Array]:
-        """The neighbors as stored in a file; see `StoredNeighbors`."""
-        return {"places": self.places, "distances": self.distances, "lengths": self.lengths}
-
     def limits(self) -> Array:
         """The distance of the last kept neighbor of each row; -inf for removed rows."""
-        return np.concatenate([self._first.limits(), self._later.limits()])
+        if self._limits is None:
+            self._limits = self._limits_of(slice(None))
+        return self._limits
 
     def head(self, rows: Array | None = None) -> NeighborGraph:
         """The first k neighbors of `rows`; of all rows that were not removed if None.
 
-        Until rows are added or removed, these are shared rather than copied.
+        If no row was removed, those of all rows are shared rather than copied.
         """
+        lists = self.places, self.distances
         if rows is None and self.lengths.all():
-            places, distances = self.places[:, : self.k], self.distances[:, : self.k]
+            places, distances = (part[:, : self.k] for part in lists)
         else:
             rows = np.flatnonzero(self.lengths) if rows is None else rows
-            places, distances = self._head("places", rows), self._head("distances", rows)
-        return NeighborGraph.unchecked(places, distances, len(self))
+            places, distances = (_heads(part, rows, self.k) for part in lists)
+        return NeighborGraph.unchecked(places, distances, self._n)
 
     def pointing_at(self, places: Array, *, n_jobs: int = 1) -> Array:
         """The rows with one of `places` among their first k neighbors."""
-        left, _ = self._left_without(places, _mask(places, len(self)), self.k, n_jobs)
+        left, _ = self._left_without(places, _mask(places, self._n), self.k, n_jobs)
         return np.flatnonzero(left < np.minimum(self.lengths, self.k))
 
     def add(
@@ -158,7 +155,7 @@ class KeptNeighbors:
         changed.
         """
         graph, reached = arrivals
-        n, end = len(self), len(self) + len(graph)
+        n, end = self._n, self._n + len(graph)
         self._check_graph(graph, len(graph))
         _check_number(end)
         _check_places("row", reached.row, 0, n)
@@ -170,7 +167,7 @@ class KeptNeighbors:
         order = order[_side_by_side(reached.row[order], reached.new[order])]
         row = reached.row[order].astype(np.int64)
         new = reached.new[order].astype(np.int32)
-        distance = reached.distance[order].astype(self._first.distances.dtype)
+        distance = reached.distance[order].astype(self._distances.dtype)
         begin = np.append(np.flatnonzero(np.diff(row, prepend=-1)), len(row))
 
         def insert(run: slice) -> None:
@@ -178,29 +175,18 @@ class KeptNeighbors:
             look(self._insert(row[pairs], new[pairs], distance[pairs]))
 
         self.version += 1
-        self._later.make_room(len(graph))
-        if len(row) * _MANY > n:
-            self._first.take_into_memory()
-        run_blocks(insert, len(begin) - 1, _ROWS_A_RUN, n_jobs, None)
-        self._later.append(graph)
-
-    def _insert(self, row: Array, new: Array, distance: Array) -> HeadChanges:
-        """Insert new neighbors, grouped by row."""
-        in_head = np.empty(len(row), bool)
-        for lists, which, own in self._parts(row):
-            in_head[which] = distance[which] < lists.distances[own, self.k - 1]
-        rows = row[in_head]
-        rows = rows[np.diff(rows, prepend=-1) != 0]
-        before = self._head("places", rows)
-        for lists, which, own in self._parts(row):
-            lists.insert(own, new[which], distance[which])
-        return HeadChanges(rows, before, self._head("places", rows))
+        self._make_room(end)
+        run_blocks(insert, len(begin) - 1, _ROWS_AT_ONCE, n_jobs, None)
+        self._n = end
+        if self._limits is not None:
+            self._limits = np.append(self._limits, np.zeros(end - n, self._limits.dtype))
+        self._write(np.arange(n, end), graph)
 
     def remove(
         self, places: Array, search: Callable[[Array], NeighborGraph], *, n_jobs: int = 1
     ) -> HeadChanges:
         """Remove rows; `search` finds `width` neighbors for each row that has too few left."""
-        gone = _mask(places, len(self))
+        gone = _mask(places, self._n)
         left, first = self._left_without(places, gone, self.width, n_jobs)
         changed = (left < self.lengths) & ~gone
         short = np.flatnonzero(changed & (left < self.k))
@@ -208,50 +194,122 @@ class KeptNeighbors:
         if found is not None:
             self._check_graph(found, len(short))
         rows = np.flatnonzero(changed & (first < self.k))
-        before = self._head("places", rows)
+        before = _heads(self.places, rows, self.k)
         self.version += 1
-        for lists, _, own in self._parts(np.flatnonzero(gone)):
-            lists.clear(own)
-        for lists, _, own in self._parts(np.flatnonzero(changed & (left >= self.k))):
-            lists.drop(own, gone, n_jobs)
+        self._clear(np.flatnonzero(gone))
+        self._drop(np.flatnonzero(changed & (left >= self.k)), gone, n_jobs)
         if found is not None:
-            for lists, which, own in self._parts(short):
-                lists.write(own, found.take(which))
-        return HeadChanges(rows, before, self._head("places", rows))
-
-    def _parts(self, rows: Array) -> Iterator[tuple[NeighborLists, Array | slice, Array]]:
-        """Both lists, the positions of their rows in `rows`, and the row numbers in them."""
-        n = len(self._first)
-        is_later = rows >= n
-        at = len(rows) - np.count_nonzero(is_later)
-        which: tuple[Array | slice, Array | slice] = slice(at), slice(at, None)
-        if is_later[:at].any():  # rows that are not ascending
-            which = ~is_later, is_later
-        yield self._first, which[0], rows[which[0]]
-        yield self._later, which[1], rows[which[1]] - n
-
-    def _joined(self, name: str) -> Array:
-        first, later = getattr(self._first, name), getattr(self._later, name)
-        return np.concatenate([first, later]) if len(later) else first
-
-    def _head(self, name: str, rows: Array) -> Array:
-        """The first k places or distances of some rows."""
-        head = np.empty((len(rows), self.k), getattr(self._first, name).dtype)
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            run = slice(start, start + _ROWS_AT_ONCE)
-            for lists, which, own in self._parts(rows[run]):
-                head[run][which] = _rows(getattr(lists, name), own)[:, : self.k]
-        return head
+            self._write(short, found)
+        return HeadChanges(rows, before, _heads(self.places, rows, self.k))
 
     def _left_without(
         self, places: Array, gone: Array, columns: int, n_jobs: int
     ) -> tuple[Array, Array]:
-        parts = [
-            lists.left_without(places, gone, columns, n_jobs)
-            for lists in (self._first, self._later)
-        ]
-        left, first = (np.concatenate(part) for part in zip(*parts, strict=True))
+        """How many of each row's first neighbors are not in `places`, and where the first one is.
+
+        `gone` is the same as a mask over all places.
+        """
+        left, first = np.empty((2, self._n), np.int32)
+        lists, lengths = self.places[:, :columns], np.minimum(self.lengths, columns)
+        few = places.astype(np.int32) if len(places) <= _FEW else np.zeros(0, np.int32)
+        core = engine.core()
+
+        def look(block: slice) -> None:
+            near, length = lists[block], lengths[block]
+            if core is not None:
+                mask = gone.view(np.uint8)
+                core.left_without(near, length, mask, few, left[block], first[block])
+                return
+            hit = (np.arange(columns) < length[:, None]) & gone[near]
+            left[block] = length - hit.sum(axis=1)
+            first[block] = np.where(hit.any(axis=1), hit.argmax(axis=1), length)
+
+        run_blocks(look, self._n, _ROWS_AT_ONCE, _threads(lists.size, n_jobs), None)
         return left, first
+
+    def _insert(self, row: Array, new: Array, distance: Array) -> HeadChanges:
+        """Insert new neighbors, grouped by row, if they are nearer than the last one."""
+        begin = np.append(np.flatnonzero(np.diff(row, prepend=-1)), len(row))
+        in_head = row[distance < self._distances[row, self.k - 1]]
+        heads = in_head[np.diff(in_head, prepend=-1) != 0]
+        before, rows = _heads(self.places, heads, self.k), row[begin[:-1]]
+        core = engine.core()
+        if core is not None:
+            core.insert_neighbors(self.places, self.distances, self.lengths, row, new, distance)
+        elif len(rows):
+            self._merge(rows, np.diff(begin), new, distance)
+        self._note(rows)
+        return HeadChanges(heads, before, _heads(self.places, heads, self.k))
+
+    def _merge(self, rows: Array, added: Array, new: Array, distance: Array) -> None:
+        """Merge the new neighbors of some rows, grouped by row, into their lists."""
+        is_new = np.arange(added.max()) < added[:, None]
+        near = np.full(is_new.shape, -1, np.int32)
+        far = np.full(is_new.shape, np.inf, distance.dtype)
+        near[is_new], far[is_new] = new, distance
+        last = self.distances[rows, self.lengths[rows] - 1]
+        is_new &= far < last[:, None]
+        near[~is_new], far[~is_new] = -1, np.inf
+        near = np.concatenate([self.places[rows], near], axis=1)
+        far = np.concatenate([self.distances[rows], far], axis=1)
+        order = np.lexsort((near, far))[:, : self.width]
+        self.places[rows] = np.take_along_axis(near, order, axis=1)
+        self.distances[rows] = np.take_along_axis(far, order, axis=1)
+        self.lengths[rows] = np.minimum(self.lengths[rows] + is_new.sum(axis=1), self.width)
+
+    def _drop(self, rows: Array, gone: Array, n_jobs: int) -> None:
+        """Remove places from the lists of some rows."""
+        core = engine.core()
+        places, distances, lengths = self.places, self.distances, self.lengths
+
+        def work(block: slice) -> None:
+            own = rows[block]
+            if core is not None:
+                core.drop_neighbors(places, distances, lengths, own, gone.view(np.uint8))
+                return
+            near, far = places[own], distances[own]
+            stays = (near >= 0) & ~gone[near]
+            length = stays.sum(axis=1)
+            places[own], distances[own], lengths[own] = -1, np.inf, length
+            row, column = np.nonzero(np.arange(self.width) < length[:, None])
+            places[own[row], column], distances[own[row], column] = near[stays], far[stays]
+
+        size = len(rows) * self.width
+        run_blocks(work, len(rows), _ROWS_AT_ONCE, _threads(size, n_jobs), None)
+        self._note(rows)
+
+    def _write(self, rows: Array | slice, graph: NeighborGraph) -> None:
+        """Replace the lists of some rows by the neighbors of a graph."""
+        length = min(graph.k, self.width)
+        self._clear(rows)
+        self.places[rows, :length] = graph.indices[:, :length]
+        self.distances[rows, :length] = graph.distances[:, :length]
+        self.lengths[rows] = length
+        self._note(rows)
+
+    def _clear(self, rows: Array | slice) -> None:
+        """Empty the lists of some rows."""
+        self.places[rows], self.distances[rows], self.lengths[rows] = -1, np.inf, 0
+        self._note(rows)
+
+    def _limits_of(self, rows: Array | slice) -> Array:
+        lengths, last = self.lengths[rows], self.distances[rows]
+        limits: Array = last[np.arange(len(last)), np.maximum(lengths, 1) - 1]
+        limits[lengths == 0] = -np.inf
+        return limits
+
+    def _note(self, rows: Array | slice) -> None:
+        """Update the limits of some rows that have changed."""
+        if self._limits is not None:
+            self._limits[rows] = self._limits_of(rows)
+
+    def _make_room(self, rows: int) -> None:
+        """Reserve room for this many rows in all."""
+        if rows > len(self._places):
+            room = max(rows, self._n + self._n // _GROWTH + _MORE_ROOM)
+            self._places = _with_room(self.places, room, self.width)
+            self._distances = _with_room(self.distances, room, self.width)
+            self._lengths = np.append(self.lengths, np.zeros(room - self._n, np.int32))
 
     def _check_graph(self, graph: NeighborGraph, rows: int) -> None:
         if len(graph) != rows or graph.k < self.k:
@@ -261,76 +319,26 @@ class KeptNeighbors:
             )
 
 
-class StoredNeighbors:
-    """Kept neighbors stored in a file, read when a change first needs them.
-
-    Parameters
-    ----------
-    tree : dict of arrays
-        As returned by `KeptNeighbors.tree`.
-    k : int
-    n : int
-        Rows.
-    """
-
-    def __init__(self, tree: Mapping[str, Any], k: int, n: int) -> None:
-        self._parts, self._k = (tree["places"], tree["distances"], tree["lengths"]), k
-        self._taken_up: KeptNeighbors | None = None
-        places, distances, lengths = self._parts
-        shape = n, width_of(k)
-        if not all(isinstance(part, np.ndarray) for part in self._parts) or not (
-            places.shape == distances.shape == shape and lengths.shape == (n,)
-        ):
-            raise ValueError(f"its kept neighbors must have {n} rows of {shape[1]}")
-        if places.dtype != np.int32 or distances.dtype not in (np.float32, np.float64):
-            raise TypeError("its kept neighbors have unexpected types")
-
-    def taken_up(self) -> KeptNeighbors:
-        """The neighbors, validated and modifiable; the file stays unchanged.
-
-        Always the same object, so that only one caller can change them.
-        """
-        if self._taken_up is None:
-            self._taken_up = self._checked()
-        return self._taken_up
-
-    def _checked(self) -> KeptNeighbors:
-        places, distances = (_own_copy(part) for part in self._parts[:2])
-        lengths = checked(self._parts[2]).astype(np.int32)
-        n, k, width = len(places), self._k, places.shape[1]
-        if n and not min(k, n - 1) <= lengths.min() <= lengths.max() <= width:
-            raise FileError(
-                f"is damaged: the number of kept neighbors per row must be from {k} to {width}"
-            )
-        for start in range(0, n, _ROWS_AT_ONCE):
-            some = slice(start, start + _ROWS_AT_ONCE)
-            inside = np.arange(width) < lengths[some, None]
-            near, far = places[some], distances[some]
-            wrong = np.where(inside, (near < 0) | (near >= n), near != -1)
-            wrong[:, 1:] |= ~(far[:, 1:] >= far[:, :-1])
-            if wrong.any():
-                raise FileError("is damaged: its kept neighbors are not sorted")
-        return KeptNeighbors(k, places, distances, lengths)
+def _with_room(lists: Array, rows: int, width: int) -> Array:
+    """A copy with room for more rows and columns, filled with no neighbors."""
+    n, columns = len(lists), min(lists.shape[1], width)
+    copy = np.zeros((rows, width), lists.dtype)
+    copy[:n, :columns] = lists[:, :columns]
+    copy[:n, columns:] = -1 if lists.dtype.kind == "i" else np.inf
+    return copy
 
 
-def _own_copy(array: Array) -> Array:
-    """A validated, writable copy of an array of a file."""
-    if isinstance(array, MappedArray):
-        checked(array)
-        return np.asarray(array.private())
-    return array if array.flags.writeable else array.copy()
+def _heads(lists: Array, rows: Array, k: int) -> Array:
+    """The first k columns of some rows, copied."""
+    heads = np.empty((len(rows), k), lists.dtype)
+    for start in range(0, len(rows), _ROWS_AT_ONCE):  # so that temporaries stay small
+        heads[start : start + _ROWS_AT_ONCE] = lists[rows[start : start + _ROWS_AT_ONCE]][:, :k]
+    return heads
 
 
-def _lengths(graph: NeighborGraph, most: int) -> Array:
-    """The number of neighbors of each row of a graph, up to a maximum."""
-    if graph.recall is None:
-        return np.full(len(graph), most)
-    return np.asarray(np.count_nonzero(graph.indices[:, :most] >= 0, axis=1))
-
-
-def width_of(k: int) -> int:
-    """How many neighbors are kept per row, so that k are left after some removals."""
-    return k + max(3, k // 8)
+def _threads(cells: int, n_jobs: int) -> int:
+    """How many threads pay for a number of cells: starting them takes some milliseconds."""
+    return n_jobs if cells > _CELLS_A_THREAD else 1
 
 
 def _side_by_side(row: Array, new: Array) -> Array:
@@ -344,15 +352,9 @@ def _side_by_side(row: Array, new: Array) -> Array:
 
 
 def _stable_order(places: Array) -> Array:
-    """A key that sorts places stably."""
+    """The order that sorts places stably."""
     # Distinct keys allow a sort that is not stable, and several times faster.
     return np.argsort(places.astype(np.int64) * len(places) + np.arange(len(places)))
-
-
-def _rows(array: Array, rows: Array) -> Array:
-    """Some rows of an array, copied."""
-    # NumPy's `take` is faster than indexing, but copies the whole array if it is a view.
-    return array.take(rows, axis=0, mode="clip") if array.flags.c_contiguous else array[rows]
 
 
 def _mask(places: Array, n: int) -> Array:
@@ -366,6 +368,16 @@ def _mask(places: Array, n: int) -> Array:
 def _check_number(rows: int) -> None:
     if rows > _MOST_PLACES:
         raise OverflowError(f"neighbors of at most {_MOST_PLACES} rows can be kept; got {rows}")
+
+
+def _check_lists(graph: NeighborGraph) -> None:
+    """Refuse neighbors that are no rows or not sorted: they may come from a damaged file."""
+    for _, block in graph.blocks(_ROWS_AT_ONCE):
+        near, far = block.indices, block.distances
+        is_wrong = (near < 0) | (near >= graph.n_base)
+        is_wrong[:, 1:] |= ~(far[:, 1:] >= far[:, :-1])
+        if is_wrong.any():
+            raise FileError("the model is damaged: its kept neighbors are not sorted rows of it")
 
 
 def _check_places(name: str, places: Array, low: int, end: int) -> None:
