@@ -8,7 +8,7 @@ import zipfile
 
 import numpy as np
 
-from nearlabel.features.networks.packages import Package, PackageFile
+from nearlabel.features.networks.packages import Package
 from nearlabel.features.networks.picture_inputs import PictureInput
 from nearlabel.features.networks.pplcnetv2 import pplcnetv2
 from nearlabel.features.networks.protobuf import field, float_field
@@ -151,7 +151,7 @@ def made_network(folder, seed=0, name="pplcnetv2"):
         "1.0.0",
         path.stat().st_size,
         sha256(path.read_bytes()),
-        tuple(PackageFile(one, len(content), sha256(content)) for one, content in files.items()),
+        {name: sha256(content) for name, content in files.items()},
     )
     how = PictureInput((SIZE, SIZE))
     known = paddle_features(how.batch([known_picture(SIZE, SIZE)]), weights)[0]
@@ -162,7 +162,7 @@ def made_network(folder, seed=0, name="pplcnetv2"):
         of="pictures",
         width=WIDTH,
         packages=(package,),
-        convert=lambda *parts: [pplcnetv2(*parts, size=SIZE, width=WIDTH)],
+        convert=lambda *parts: pplcnetv2(*parts, size=SIZE, width=WIDTH),
         files={MODEL: sha256(pplcnetv2(program, arrays, size=SIZE, width=WIDTH))},
         input=how,
         known=dict(enumerate(known.tolist())),

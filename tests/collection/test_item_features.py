@@ -13,7 +13,7 @@ from scipy import sparse
 
 from nearlabel.collection import item_features as item_features_module
 from nearlabel.collection.item_features import chosen_features, item_features
-from nearlabel.features import PictureEmbedding, picture_embedding
+from nearlabel.features import PictureEmbedding
 from nearlabel.features.networks import catalog, sessions
 from nearlabel.features.networks.packages import NetworkError
 from nearlabel.features.picture_files import Skipping
@@ -108,7 +108,7 @@ def test_a_network_is_kept_with_its_checksum(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     network = made_network(tmp_path)
     known = {network.name: network}
-    for module in (catalog, picture_embedding, item_features_module):
+    for module in (catalog, item_features_module):
         monkeypatch.setattr(module, "NETWORKS", known)
     monkeypatch.setattr(sessions, "_open", {})
     network.get(tmp_path)

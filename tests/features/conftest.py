@@ -27,5 +27,4 @@ def made(cache, tmp_path, monkeypatch):
     network = made_network(folder)
     monkeypatch.setattr(sessions, "_open", {})
     monkeypatch.setattr(catalog, "NETWORKS", {network.name: network})
-    monkeypatch.setattr("nearlabel.features.picture_embedding.NETWORKS", catalog.NETWORKS)
     return network, folder

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nearlabel.features.networks.onnx_graphs import OnnxGraph, refuse_other_files
 from nearlabel.features.networks.packages import NetworkError
-from nearlabel.features.networks.protobuf import field, fields, float_field, signed
+from nearlabel.features.networks.protobuf import field, fields, float_field
 from nearlabel.features.networks.sessions import Session
 
 
@@ -98,7 +98,7 @@ VALUES = st.one_of(st.integers(-(2**63), 2**63 - 1), st.binary(max_size=200))
 def test_fields_round_trip(written):
     message = b"".join(field(number, value) for number, value in written)
     read = [
-        (number, signed(value) if isinstance(value, int) else bytes(value))
+        (number, value if isinstance(value, int) else bytes(value))
         for number, value in fields(message)
     ]
     assert read == written

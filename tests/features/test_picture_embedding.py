@@ -52,7 +52,7 @@ def test_the_vectors_are_those_of_the_network(here):
     )
     np.testing.assert_allclose(X, expected, rtol=1e-4, atol=1e-5)
     assert X.dtype == np.float32
-    assert embedding.network_ == ("pplcnetv2", here.sha256, made_networks.WIDTH, here.input)
+    assert embedding.network_ == ("pplcnetv2", here.sha256, made_networks.WIDTH, here.input, None)
     names = [f"pictureembedding{i}" for i in range(made_networks.WIDTH)]
     assert embedding.get_feature_names_out().tolist() == names
     assert embedding.transform([]).shape == (0, made_networks.WIDTH)
@@ -148,7 +148,7 @@ def mean_color(images):
 
 def test_a_function_as_a_network(tmp_path):
     embedding = PictureEmbedding(mean_color, batch_size=2, n_jobs=2).fit(None)
-    assert embedding.network_ == ("mean_color", None, 3, None)
+    assert embedding.network_ == ("mean_color", None, 3, None, None)
     X = embedding.transform(pictures())
     np.testing.assert_allclose(X, [picture.mean((0, 1)) for picture in pictures()], rtol=1e-6)
     with pytest.raises(TypeError, match="cannot save a PictureEmbedding with a function"):

@@ -83,15 +83,17 @@ def chosen_features(
     if kind == "texts":
         if name in (_AUTO, _WORDS):
             return {"name": _WORDS, "columns": _WORD_COLUMNS}
-        return _used(transformers.TextEmbedding(name).fit(None))
+        return transformers.TextEmbedding(name).fit(None).network_.settings()
     if name == _MOMENTS:
         return {"name": _MOMENTS}
-    made: Any = (
+    transformer = (
         transformers.best_picture_features()
         if name == _AUTO
         else transformers.PictureEmbedding(name).fit(None)
     )
-    return {"name": _MOMENTS} if isinstance(made, transformers.GridMoments) else _used(made)
+    if isinstance(transformer, transformers.GridMoments):
+        return {"name": _MOMENTS}
+    return transformer.network_.settings()
 
 
 def item_features(
@@ -132,12 +134,6 @@ def _names(kind: str) -> list[str]:
     networks = [one.name for one in NETWORKS.values() if one.of == kind]
     own = {"pictures": [_AUTO, _MOMENTS], "texts": [_AUTO, _WORDS], "vectors": [_AUTO, _GIVEN]}
     return [*own[check_choice(kind, "kind", tuple(own))], *networks]
-
-
-def _used(made: Any) -> dict[str, Any]:
-    """What settings store about a network."""
-    used: dict[str, Any] = made._tree()["used"]
-    return used
 
 
 class _Moments:

@@ -2,60 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.extras import extra_module
-from nearlabel.common.messages import did_you_mean
-from nearlabel.common.validation import ArgumentError, check_integer, check_n_jobs
+from nearlabel.common.validation import check_integer, check_n_jobs
 from nearlabel.features.grid_moments import GridMoments
-from nearlabel.features.networks.catalog import NETWORKS, best_there, network
-from nearlabel.features.networks.checked_networks import (
-    check_same,
-    checksum,
-    file_content,
-    rows_of,
-)
-from nearlabel.features.networks.packages import NetworkError
+from nearlabel.features.network_embedding import NetworkEmbedding, UsedNetwork, file_content
+from nearlabel.features.networks.packages import NetworkError, checksum
 from nearlabel.features.networks.picture_inputs import PictureInput
-from nearlabel.features.networks.sessions import Session, session
 from nearlabel.features.networks.stored_networks import MissingNetworkError
 from nearlabel.features.picture_files import in_parallel
 from nearlabel.features.pictures import upright_rgb
 
-_FINER = 2  # JPEG files are decoded to at least this many times the input size
 
-
-class UsedNetwork(NamedTuple):
-    """The network that computes vectors.
-
-    Attributes
-    ----------
-    name : str
-        Its name, or the path of its file; for a function, the function's name.
-    sha256 : str or None
-        Checksum of its ONNX file.
-    width : int
-        The length of a vector.
-    input : PictureInput or None
-        How pictures become its input.
-    """
-
-    name: str
-    sha256: str | None
-    width: int
-    input: PictureInput | None
-
-
-class PictureEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PictureEmbedding(NetworkEmbedding):
     """Vectors of pictures by a network: the activations before its last layer.
 
     The networks were trained on 1,000 classes of objects, and what they learned is useful for other
@@ -100,22 +68,15 @@ class PictureEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     array([[255.,   0.,   0.]], dtype=float32)
     """
 
-    network_: UsedNetwork
+    _item = "picture"
 
     def __init__(
-        self, network: Any = "auto", *, batch_size: int = 16, n_jobs: int | None = None
+        self, network: object = "auto", *, batch_size: int = 16, n_jobs: int | None = None
     ) -> None:
         self.network = network
         self.batch_size, self.n_jobs = batch_size, n_jobs
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the network; no picture is read, and X may be None."""
-        check_integer(self.batch_size, "batch_size", low=1)
-        check_n_jobs(self.n_jobs)
-        self.network_ = used_network(self.network)
-        return self
-
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Iterable[object]) -> Array:
         """Compute the vectors of pictures.
 
         Parameters
@@ -132,78 +93,42 @@ class PictureEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         UnreadablePicture
             For the first picture that cannot be read, with its name.
         """
+        self._check_parameters()
+        used = self.used
+        prepare = upright_rgb if used.input is None else partial(_pixels, used.input)
+        prepared = in_parallel(X, prepare, self.n_jobs)
+        rows = [np.empty((0, used.width), np.float32)]
+        while batch := list(islice(prepared, self.batch_size)):
+            values = self._values(used, batch)
+            rows.append(self._rows(values, used.name, len(batch), used.width))
+        return np.concatenate(rows)
+
+    def _values(self, used: UsedNetwork, batch: Sequence[Any]) -> object:
+        """The output of the network for images, if it is a function, or else for pixels."""
+        if callable(self.network):
+            return self.network(batch)
+        return _activations(used, batch, check_n_jobs(self.n_jobs))
+
+    def _check_parameters(self) -> None:
         check_integer(self.batch_size, "batch_size", low=1)
-        used = self._used()
-        prepared = in_parallel(X, self._prepare(used), self.n_jobs)
-        rows = [self._vectors(used, batch) for batch in _batches(prepared, self.batch_size)]
-        return np.concatenate([np.empty((0, used.width), np.float32), *rows])
+        check_n_jobs(self.n_jobs)
 
-    def _used(self) -> UsedNetwork:
-        """The network that `fit` chose; without `fit`, the one it would choose now."""
-        return self.network_ if hasattr(self, "network_") else used_network(self.network)
+    def _sample(self) -> object:
+        pillow = extra_module("PIL.Image", "PictureEmbedding needs Pillow", "pictures")
+        return pillow.new("RGB", (224, 224), (127, 127, 127))
 
-    @property
-    def _n_features_out(self) -> int:
-        return self._used().width
-
-    def _prepare(self, used: UsedNetwork) -> Any:
-        """A function from a source to the input of `_vectors`."""
-        if used.input is None:
-            return upright_rgb
-        width, height = used.input.size
-
-        def prepared(source: Any) -> Array:
-            image = upright_rgb(source, at_least=(_FINER * width, _FINER * height))
-            return used.input.pixels(image)  # type: ignore[union-attr]
-
-        return prepared
-
-    def _vectors(self, used: UsedNetwork, prepared: Sequence[Any]) -> Array:
-        if used.input is None:
-            rows = self.network(list(prepared))
-        else:
-            running = _opened(used, check_n_jobs(self.n_jobs))
-            rows = _computed(running, used.name, used.input, prepared)
-        return rows_of(rows, used.name, len(prepared), "picture", used.width)
-
-    def _tree(self) -> dict[str, Any]:
-        used = self._used()
-        if used.input is None:
-            raise TypeError(
-                "cannot save a PictureEmbedding with a function as its network; use an ONNX file "
-                "or the name of a network"
-            )
-        return {
-            "class": type(self).__name__,
-            "network": os.fspath(self.network),
-            "batch_size": self.batch_size,
-            "n_jobs": self.n_jobs,
-            "used": {
-                "name": used.name,
-                "sha256": used.sha256,
-                "width": used.width,
-                "input": used.input.settings(),
-            },
-        }
+    def _own(self, path: Path) -> UsedNetwork:
+        how = PictureInput.beside(path)
+        used = UsedNetwork(str(path), checksum(file_content(path)), 0, how)
+        width, height = how.size
+        grey = np.full((height, width, 3), 127, np.uint8)
+        rows = self._rows(_activations(used, [grey], 1), used.name, 1)
+        return used._replace(width=rows.shape[1])
 
     @classmethod
-    def _from_tree(cls, tree: Mapping[str, Any], _: int) -> Self:
-        used = tree["used"]
-        for name in (tree["network"], used["name"], used["sha256"]):
-            if not isinstance(name, str):
-                raise ValueError(f"name and sha256 of a network must be strings; got {name!r}")
-        if used["name"] in NETWORKS and NETWORKS[used["name"]].of != "pictures":
-            raise ValueError(f"{used['name']} is not a network for pictures")
-        made = cls(tree["network"], batch_size=tree["batch_size"], n_jobs=tree["n_jobs"])
-        check_integer(made.batch_size, "batch_size", low=1)
-        check_n_jobs(made.n_jobs)
-        width = check_integer(used["width"], "width", low=1)
-        picture_input = PictureInput.of(used["input"])
-        made.network_ = UsedNetwork(used["name"], used["sha256"], width, picture_input)
-        return made
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
+    def _stored(cls, table: Mapping[str, Any]) -> UsedNetwork:
+        how = PictureInput.of(table["input"])
+        return UsedNetwork(table["name"], table["sha256"], table["width"], how)
 
 
 def best_picture_features(*, n_jobs: int | None = None) -> PictureEmbedding | GridMoments:
@@ -233,81 +158,27 @@ def best_picture_features(*, n_jobs: int | None = None) -> PictureEmbedding | Gr
         return GridMoments(n_jobs=n_jobs)
 
 
-def used_network(given: Any) -> UsedNetwork:
-    """The network that a user asks for, tried once."""
-    if callable(given):
-        name = getattr(given, "__qualname__", type(given).__qualname__)
-        pillow = extra_module("PIL.Image", "PictureEmbedding needs Pillow", "pictures")
-        grey_one = pillow.new("RGB", (224, 224), (127, 127, 127))
-        rows = rows_of(given([grey_one]), name, 1, "picture")
-        return UsedNetwork(name, None, rows.shape[1], None)
-    if not isinstance(given, str | os.PathLike):
-        wanted = "a name, the path of an ONNX file, or a function"
-        raise ArgumentError(f"network must be {wanted}; got {given!r}", "network")
-    path = Path(given)
-    if path.suffix.lower() == ".onnx":
-        own = PictureInput.beside(path)
-        content = file_content(path)
-        digest = checksum(content)
-        running = session(digest, str(path), 1, lambda: content)
-        width, height = own.size
-        grey = np.full((height, width, 3), 127, np.uint8)
-        return UsedNetwork(
-            str(path), digest, _computed(running, str(path), own, [grey]).shape[1], own
-        )
-    possible = [one.name for one in NETWORKS.values() if one.of == "pictures"]
-    if given != "auto" and given not in possible:
-        names = ", ".join(map(repr, ["auto", *possible]))
-        raise ArgumentError(
-            f"network must be one of {names}, the path of an ONNX file, or a function; "
-            f"got {given!r}{did_you_mean(str(given), possible)}",
-            "network",
-        )
-    known = best_there("pictures") if given == "auto" else network(str(given))
-    used = UsedNetwork(known.name, known.sha256, known.width, known.input)
-    _opened(used, 1)
-    return used
+def _pixels(how: PictureInput, source: object) -> Array:
+    """The input of a network; JPEG files are decoded to at least twice its size."""
+    width, height = how.size
+    return how.pixels(upright_rgb(source, at_least=(2 * width, 2 * height)))
 
 
-def _opened(used: UsedNetwork, n_jobs: int) -> Session:
-    """The session of a network, whose file must be the one used before."""
-    known = NETWORKS.get(used.name)
-    if known is not None:
-        check_same(used.name, known.sha256, used.sha256)
-
-    def read() -> bytes:
-        if known is not None:
-            return known.read()
-        content = file_content(Path(used.name))
-        check_same(used.name, checksum(content), used.sha256)
-        return content
-
-    return session(str(used.sha256), used.name, n_jobs, read)
-
-
-def _computed(running: Session, name: str, how: PictureInput, pixels: Sequence[Array]) -> Array:
-    """The vectors of pictures by a network."""
-    if len(running.inputs) != 1:
-        raise NetworkError(f"{name} takes {len(running.inputs)} inputs; expected 1")
-    ((picture, shape),) = running.inputs.items()
-    output = how.output
-    if output is None:
-        output, *more = running.outputs
-        if more:
-            raise NetworkError(f"{name}: output must be one of {', '.join(running.outputs)}")
-    elif output not in running.outputs:
-        raise NetworkError(
-            f"{name}: output must be one of {', '.join(running.outputs)}; got {output!r}"
-        )
+def _activations(used: UsedNetwork, pixels: Sequence[Array], n_jobs: int) -> Array:
+    """The output of a network from a file."""
+    session, how = used.session(n_jobs), used.input
+    assert how is not None
+    if len(session.inputs) != 1:
+        raise NetworkError(f"{used.name} takes {len(session.inputs)} inputs; expected 1")
+    ((picture, shape),) = session.inputs.items()
+    outputs = [*session.outputs] if how.output is None else [how.output]
+    if len(outputs) > 1 or outputs[0] not in session.outputs:
+        got = "" if how.output is None else f"; got {how.output!r}"
+        names = ", ".join(session.outputs)
+        raise NetworkError(f"{used.name}: output must be one of {names}{got}")
     step = 1 if shape[:1] == [1] else len(pixels)  # some files accept one picture at a time
     parts = [
-        running.run(output, {picture: how.batch(pixels[start : start + step])})
+        session.run(outputs[0], {picture: how.batch(pixels[start : start + step])})
         for start in range(0, len(pixels), step)
     ]
-    return rows_of(np.concatenate(parts), name, len(pixels), "picture")
-
-
-def _batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    each = iter(items)
-    while batch := list(islice(each, size)):
-        yield batch
+    return np.concatenate(parts)

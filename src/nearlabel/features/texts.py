@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import ArgumentError, ArgumentTypeError
 from nearlabel.features.picture_archives import Kind
 from nearlabel.features.picture_files import Skipping, found_files, in_parallel, name_within
 from nearlabel.features.pictures import UnreadablePicture, regular_file
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 _MOST_BYTES = 2**24  # per text: five times the Bible
 _SUFFIXES = (".txt", ".md")
@@ -124,19 +127,25 @@ def text_of(source: Any) -> str:
     return text
 
 
-def checked_texts(X: Any) -> list[str]:
+def checked_texts(X: Iterable[object]) -> list[str]:
     """Texts as a list; an error names the first element that is not a string."""
     if isinstance(X, str | bytes):
         raise ArgumentTypeError(f"X must be an iterable of strings; got the string {X[:40]!r}", "X")
     if getattr(X, "ndim", 1) != 1:  # iterating a DataFrame gives its column names
         shape = getattr(X, "shape", None)
         raise ArgumentTypeError(f"X must be a list of strings, or a column; got shape {shape}", "X")
-    try:
-        texts = list(X)
-    except TypeError:
-        raise ArgumentTypeError(f"X must be an iterable of strings; got {X!r}", "X") from None
-    for place, text in enumerate(texts):
+    if not isinstance(X, Iterable):
+        raise ArgumentTypeError(f"X must be an iterable of strings; got {X!r}", "X")
+    texts = []
+    for place, text in enumerate(X):
         if not isinstance(text, str):
             what = f"{type(text).__name__} at position {place}"
             raise ArgumentTypeError(f"X must contain strings; got {what}: {str(text)[:40]!r}", "X")
+        texts.append(text)
     return texts
+
+
+def text_tags(tags: Tags) -> Tags:
+    """The tags of a transformer whose input is a list of texts."""
+    tags.input_tags.string, tags.input_tags.two_d_array = True, False
+    return tags

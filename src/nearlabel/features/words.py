@@ -8,12 +8,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.common.arrays import Array, Csr, canonical_csr
 from nearlabel.common.messages import some
 from nearlabel.common.validation import ArgumentError, ArgumentTypeError, check_real
-from nearlabel.features.texts import checked_texts
+from nearlabel.features.texts import checked_texts, text_tags
 
 
 class FrequentWords(TransformerMixin, BaseEstimator):
@@ -131,10 +132,8 @@ class FrequentWords(TransformerMixin, BaseEstimator):
         made.words_, made.document_frequency_ = np.array(words, object), frequency
         return made
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string, tags.input_tags.two_d_array = True, False
-        return tags
+    def __sklearn_tags__(self) -> Tags:
+        return text_tags(super().__sklearn_tags__())
 
 
 def _checked_share(share: Any) -> float:

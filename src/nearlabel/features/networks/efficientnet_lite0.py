@@ -18,26 +18,12 @@ from nearlabel.common.arrays import Array
 from nearlabel.features.networks.onnx_graphs import OnnxGraph
 from nearlabel.features.networks.torch_weights import torch_weights
 
-_EPSILON = 1e-3
 _STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))  # blocks, stride of the first
-SIZE, WIDTH = 224, 1280
 
 
 def efficientnet_lite0(pth: bytes) -> bytes:
-    """The network up to its pooled features, without the classifier, as an ONNX file.
-
-    Raises
-    ------
-    ValueError
-        If these are not its weights; one sentence.
-    """
-    try:
-        return _graph(_Layers(torch_weights(pth)))
-    except KeyError as error:
-        raise ValueError(f"not the weights of EfficientNet-Lite0: {error} is missing") from None
-
-
-def _graph(layers: _Layers) -> bytes:
+    """The network up to its pooled features, without the classifier, as an ONNX file."""
+    layers = _Layers(torch_weights(pth))
     x, block = layers.convolved("x", "_conv_stem", "_bn0", stride=2), 0
     for repeats, stride in _STAGES:
         for repeat in range(repeats):
@@ -49,7 +35,7 @@ def _graph(layers: _Layers) -> bytes:
     x = layers.convolved(x, "_conv_head", "_bn1")
     x = layers.graph.node("GlobalAveragePool", [x], "pooled")
     layers.graph.node("Flatten", [x], "features", axis=1)
-    return layers.graph.model([3, SIZE, SIZE], "features", WIDTH)
+    return layers.graph.model([3, 224, 224], "features", 1280)
 
 
 class _Layers:
@@ -88,5 +74,5 @@ class _Layers:
         learned = [f"{norm}.{part}" for part in ("weight", "bias", "running_mean", "running_var")]
         for name in learned:
             self.graph.weight(name, self._weights[name])
-        x = self.graph.node("BatchNormalization", [x, *learned], norm, epsilon=_EPSILON)
+        x = self.graph.node("BatchNormalization", [x, *learned], norm, epsilon=1e-3)
         return self.graph.node("Clip", [x, "zero", "six"], f"{norm}.clipped") if clipped else x

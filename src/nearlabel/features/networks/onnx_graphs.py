@@ -10,12 +10,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from nearlabel.common.arrays import Array
-from nearlabel.features.networks.protobuf import field, fields, float_field, part, whole
+from nearlabel.features.networks.protobuf import Value, field, fields, float_field
 
-_IR_VERSION, _OPSET = 8, 13  # of ONNX 1.10: any onnxruntime since 2021 reads them
 _FLOAT32 = 1  # TensorProto.FLOAT
 _KINDS = {float: 1, int: 2, list: 7}  # AttributeProto.FLOAT, INT, INTS
-_DEEPEST = 8  # nested graphs, as in loops
+# The parts of a file that contain tensors, by the numbers of their fields.
+_PARTS = {
+    "model": {7: "graph", 25: "function"},
+    "function": {7: "node"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
+    "sparse": {1: "tensor", 2: "tensor"},
+}
+_DEEPEST = 32  # parts within parts; a graph in a node takes three levels
 
 Attribute = int | float | list[int]
 
@@ -52,8 +60,8 @@ class OnnxGraph:
             + field(11, _described(input, ["N", *picture]))
             + field(12, _described(output, ["N", width]))
         )
-        opset = field(1, "") + field(2, _OPSET)
-        return field(1, _IR_VERSION) + field(7, graph) + field(8, opset)
+        # Versions of ONNX 1.10: any onnxruntime since 2021 reads them.
+        return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
 
 
 def _attribute(name: str, value: Attribute) -> bytes:
@@ -62,7 +70,7 @@ def _attribute(name: str, value: Attribute) -> bytes:
     elif isinstance(value, int):
         content = field(3, value)
     else:
-        content = b"".join(field(8, one) for one in value)
+        content = b"".join(field(8, number) for number in value)
     return field(5, field(1, name) + content + field(20, _KINDS[type(value)]))
 
 
@@ -78,53 +86,16 @@ def _described(name: str, sizes: Sequence[int | str]) -> bytes:
     return field(1, name) + field(2, field(1, field(1, _FLOAT32) + field(2, shape)))
 
 
-def refuse_other_files(model: bytes) -> None:
-    """Refuse an ONNX file with weights in other files.
+def refuse_other_files(message: Value | bytes, kind: str = "model", depth: int = 0) -> None:
+    """Refuse an ONNX file with weights in other files: ValueError, also if it is not an ONNX file.
 
-    Raises
-    ------
-    ValueError
-        Also if it is not an ONNX file.
+    `kind` and `depth` are those of a part of the file, such as a node: this function calls itself.
     """
-    for number, value in fields(model):
-        if number == 7:  # ModelProto.graph
-            _look_through_graph(part(value), 0)
-        elif number == 25:  # ModelProto.functions, whose field 7 has their nodes
-            for inner, node in fields(part(value)):
-                if inner == 7:
-                    _look_through_node(part(node), 0)
-
-
-def _look_through_graph(graph: memoryview, depth: int) -> None:
     if depth > _DEEPEST:
-        raise ValueError(f"its graphs are nested more than {_DEEPEST} deep")
-    for number, value in fields(graph):
-        if number == 1:
-            _look_through_node(part(value), depth)
-        elif number == 5:  # initializer
-            _look_at_tensor(part(value))
-        elif number == 15:  # sparse_initializer: values and indices
-            for _, tensor in _parts(value, 1, 2):
-                _look_at_tensor(tensor)
-
-
-def _look_through_node(node: memoryview, depth: int) -> None:
-    for _, attribute in _parts(node, 5):
-        for number, value in _parts(attribute, 5, 6, 10, 11, 22, 23):
-            if number in (5, 10):  # t, tensors
-                _look_at_tensor(value)
-            elif number in (6, 11):  # g, graphs
-                _look_through_graph(value, depth + 1)
-            else:  # sparse_tensor, sparse_tensors
-                for _, tensor in _parts(value, 1, 2):
-                    _look_at_tensor(tensor)
-
-
-def _look_at_tensor(tensor: memoryview) -> None:
-    for number, value in fields(tensor):
-        if number == 13 or (number == 14 and whole(value) != 0):  # external_data, data_location
-            raise ValueError("its weights are in other files; save it as a single file")
-
-
-def _parts(message: int | float | memoryview, *numbers: int) -> list[tuple[int, memoryview]]:
-    return [(number, part(value)) for number, value in fields(part(message)) if number in numbers]
+        raise ValueError("its graphs are nested too deep")
+    for number, value in fields(message):
+        if kind == "tensor":
+            if number == 13 or (number == 14 and value != 0):  # external_data, data_location
+                raise ValueError("its weights are in other files; save it as a single file")
+        elif number in _PARTS[kind]:
+            refuse_other_files(value, _PARTS[kind][number], depth + 1)

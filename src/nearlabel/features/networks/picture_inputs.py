@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from nearlabel.common.arrays import Array
-from nearlabel.common.extras import extra_module
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import check_choice, check_integer, check_real
 
-_MOST_PIXELS = 4096  # per side
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 _INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 _MOST_BYTES = 2**16  # of a settings file
 
@@ -49,38 +50,33 @@ class PictureInput:
     output: str | None = None
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Self:
+    def of(cls, settings: Mapping[str, object]) -> Self:
         """The settings from a table, validated."""
-        known = [field.name for field in fields(cls)]
+        names = [field.name for field in fields(cls)]
         for name in settings:
-            if name not in known:
-                meant = did_you_mean(str(name), known)
+            if name not in names:
+                meant = did_you_mean(str(name), names)
                 raise ValueError(
-                    f"unknown setting {name!r}; known settings are {', '.join(known)}{meant}"
+                    f"unknown setting {name!r}; known settings are {', '.join(names)}{meant}"
                 )
-        for name in ("size", "mean", "std"):
-            if name not in settings:
-                raise ValueError(f"{name} is missing")
-        size, mean, std = (
-            _numbers(settings, *one) for one in (("size", 2), ("mean", 3), ("std", 3))
-        )
-        for side in size:
-            check_integer(side, "size", low=1, high=_MOST_PIXELS)
-        for value in mean:
-            check_real(value, "mean", low=-1e6, high=1e6)
-        for value in std:
-            check_real(value, "std", low=1e-6, high=1e6)
-        rest = {
-            name: value for name, value in settings.items() if name not in ("size", "mean", "std")
-        }
-        made = cls((size[0], size[1]), tuple(map(float, mean)), tuple(map(float, std)), **rest)
-        check_choice(made.resize, "resize", ("stretch", "crop"))
-        check_choice(made.interpolation, "interpolation", _INTERPOLATIONS)
-        check_choice(made.layout, "layout", ("NCHW", "NHWC"))
-        check_choice(made.colors, "colors", ("RGB", "BGR"))
-        if not isinstance(made.output, str | None):
-            raise ValueError(f"output must be a string; got {made.output!r}")
-        return made
+        width, height = [
+            check_integer(side, "size", low=1, high=4096) for side in _numbers(settings, "size", 2)
+        ]
+        means = [
+            check_real(value, "mean", low=-1e6, high=1e6) for value in _numbers(settings, "mean", 3)
+        ]
+        stds = [
+            check_real(value, "std", low=1e-6, high=1e6) for value in _numbers(settings, "std", 3)
+        ]
+        numbers = {"size": (width, height), "mean": tuple(means), "std": tuple(stds)}
+        checked = cls(**{**settings, **numbers})  # type: ignore[arg-type]  # checked below
+        check_choice(checked.resize, "resize", ("stretch", "crop"))
+        check_choice(checked.interpolation, "interpolation", _INTERPOLATIONS)
+        check_choice(checked.layout, "layout", ("NCHW", "NHWC"))
+        check_choice(checked.colors, "colors", ("RGB", "BGR"))
+        if not isinstance(checked.output, str | None):
+            raise ValueError(f"output must be a string; got {checked.output!r}")
+        return checked
 
     @classmethod
     def beside(cls, model: Path) -> Self:
@@ -110,20 +106,21 @@ class PictureInput:
         except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"{path}: {error}") from None
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """The settings as a table that `of` reads."""
         return {
-            name: list(one) if isinstance(one, tuple) else one for name, one in asdict(self).items()
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
         }
 
-    def pixels(self, image: Any) -> Array:
+    def pixels(self, image: Image) -> Array:
         """The pixels of a picture, resized to the input, (height, width, 3) of uint8."""
-        pillow = extra_module("PIL.Image", "pictures need Pillow", "pictures")
-        how = pillow.Resampling[self.interpolation.upper()]
-        if self.resize == "crop":
-            operations = extra_module("PIL.ImageOps", "pictures need Pillow", "pictures")
-            return np.asarray(operations.fit(image, self.size, how))
-        return np.asarray(image.resize(self.size, how))
+        from PIL.Image import Resampling
+        from PIL.ImageOps import fit
+
+        method = Resampling[self.interpolation.upper()]
+        resized = fit if self.resize == "crop" else type(image).resize
+        return np.asarray(resized(image, self.size, method))
 
     def batch(self, pixels: Sequence[Array]) -> Array:
         """Pictures as one float32 input."""
@@ -136,10 +133,12 @@ class PictureInput:
         return out if self.layout == "NCHW" else np.ascontiguousarray(out.transpose(0, 2, 3, 1))
 
 
-def _numbers(settings: Mapping[str, Any], name: str, count: int) -> list[Any]:
+def _numbers(settings: Mapping[str, object], name: str, count: int) -> list[object]:
     """The numbers of a setting; a single number applies to all."""
+    if name not in settings:
+        raise ValueError(f"{name} is missing")
     value = settings[name]
-    found = list(value) if isinstance(value, list | tuple) else [value] * count
-    if len(found) != count:
+    numbers = list(value) if isinstance(value, list | tuple) else [value] * count
+    if len(numbers) != count:
         raise ValueError(f"{name} must be 1 number or {count}; got {value!r}")
-    return found
+    return numbers

@@ -12,7 +12,6 @@ from nearlabel.common.messages import one_line
 from nearlabel.features.networks.onnx_graphs import refuse_other_files
 from nearlabel.features.networks.packages import NetworkError
 
-_MOST_OPEN = 4  # networks in memory at the same time
 _open: dict[tuple[int, str, int], Session] = {}
 
 
@@ -54,14 +53,14 @@ class Session:
             raise NetworkError(f"{name} cannot be used: {one_line(str(error), 200)}") from None
 
     @property
-    def inputs(self) -> dict[str, list[Any]]:
+    def inputs(self) -> dict[str, list[int | str | None]]:
         """The names and shapes of its inputs; a free size is a string or None."""
-        return {one.name: one.shape for one in self._session.get_inputs()}
+        return {value.name: value.shape for value in self._session.get_inputs()}
 
     @property
-    def outputs(self) -> dict[str, list[Any]]:
+    def outputs(self) -> dict[str, list[int | str | None]]:
         """The names and shapes of its outputs."""
-        return {one.name: one.shape for one in self._session.get_outputs()}
+        return {value.name: value.shape for value in self._session.get_outputs()}
 
     def run(self, output: str, inputs: dict[str, Array]) -> Array:
         """One of its outputs, given inputs by name."""
@@ -84,9 +83,8 @@ def session(sha256: str, name: str, n_jobs: int, read: Callable[[], bytes]) -> S
         Returns the content of the file with this checksum, or raises an error.
     """
     key = os.getpid(), sha256, n_jobs  # the threads of a session do not survive a fork
-    found = _open.get(key)
-    if found is None:
-        if len(_open) >= _MOST_OPEN:
+    if key not in _open:
+        if len(_open) >= 4:
             _open.clear()
-        found = _open[key] = Session(read(), name, n_jobs)
-    return found
+        _open[key] = Session(read(), name, n_jobs)
+    return _open[key]

