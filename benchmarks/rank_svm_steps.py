@@ -22,7 +22,7 @@ from nearlabel.baselines.ranking_svm.set_size import threshold_function
 from nearlabel.baselines.ranking_svm.support_kernels import SupportKernel, gamma_of
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.experiments import evaluate_splits
-from nearlabel.experiments.papers.experiment_runs import METRICS, loaded, prepared
+from nearlabel.experiments.papers.experiment_runs import METRICS, prepared
 from nearlabel.experiments.papers.printed_tables import cells
 from nearlabel.experiments.papers.table_setups import TableSetup, experiment, setup_of
 
@@ -118,7 +118,7 @@ def fitted_biases(pairs: RankingPairs, alpha: Floats, scores: Floats) -> Floats:
 
 def by_steps(setup: TableSetup, name: str, steps: tuple[int, ...]) -> dict[int, list[list[float]]]:
     """The metrics of each split after some steps."""
-    data, parts, _ = prepared(loaded(name), experiment(setup, name, "Rank-SVM").data)
+    data, parts, _ = prepared(nl.datasets.load(name), experiment(setup, name, "Rank-SVM").data)
     found: dict[int, list[list[float]]] = {step: [] for step in steps}
     for part in parts:
         X, new = data.X[part.train], data.X[part.test]
@@ -170,7 +170,7 @@ def rows_of(paper: str, table: str, steps: tuple[int, ...]) -> list[dict[str, An
 def solved(setup: TableSetup, name: str, change: dict[str, Any]) -> list[list[float]]:
     """The metrics of `RankSVM` in each split, with different parameters or scaling."""
     made, other = experiment(setup, name, "Rank-SVM"), dict(change)
-    ready = prepared(loaded(name), made.data)
+    ready = prepared(nl.datasets.load(name), made.data)
     scale = other.pop("scale", ready.scale)
     [parameters] = made.parameters
     model = nl.RankSVM(**{**parameters, **other})

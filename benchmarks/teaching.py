@@ -24,8 +24,6 @@ from nearlabel.collection.question_choice import (
     telling,
 )
 from nearlabel.common.arrays import Array
-from nearlabel.common.user_cache import cache_folder
-from nearlabel.experiments.papers.experiment_runs import UnusableDataError
 from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
 
 QUESTION = "Teaching a collection: average precision on the other pictures by number of answers"
@@ -143,11 +141,10 @@ def times() -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     rows: list[dict[str, Any]] = []
-    folder = cache_folder() / "results" / "vectors"
     for network, name in NETWORKS.items():
         try:
-            data = picture_vectors_by_name()[name].load(folder, n_jobs=2)
-        except UnusableDataError as error:
+            data = picture_vectors_by_name()[name].load(n_jobs=2)
+        except (ValueError, OSError, ImportError) as error:
             sys.exit(f"teaching: {error}")
         X, Y = np.asarray(data.X, np.float32), data.Y.toarray()
         rows += by_answers(network, X, Y)

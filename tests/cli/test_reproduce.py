@@ -51,7 +51,7 @@ def quick(monkeypatch):
         sets = [{**one, **chosen} for one in experiment.parameters]
         return [Measurement(one, metrics) for one in sets]
 
-    def rate_plot(*_):
+    def rate_plot(*_, **__):
         return Plot([0.1, 1.0], "rate z", [Panel("ranking_loss", {"a": [0.2, 0.3]})], log_x=True)
 
     monkeypatch.setattr(table_reproduction, "run_experiment", run_experiment)

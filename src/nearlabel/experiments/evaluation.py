@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -25,12 +24,9 @@ from nearlabel.experiments.folds import (
     folds_of_models,
 )
 from nearlabel.experiments.protocols import Part
-from nearlabel.methods.fold_answers import FoldAnswers
 from nearlabel.metrics import LabelResults, Scorer, per_label
-from nearlabel.metrics.scorers import evaluate_and_per_row, measure
+from nearlabel.metrics.scorers import Prediction, evaluate_and_per_row, measure
 from nearlabel.search import Progress
-
-_REFUSALS = (MemoryError, UnsuitableDataError)  # of data, not of how they were given
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,39 @@ class SplitResult:
     scale: str = "none"
     labels: LabelResults | None = None
     rows: dict[str, Floats] = field(default_factory=dict)
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def refused(cls, why: str, seconds: float = 0.0) -> SplitResult:
+        """The result of a model that refused the data."""
+        return cls({}, seconds, why)
+
+
+@dataclass(frozen=True)
+class _Measuring:
+    """How predictions for a data set are measured."""
+
+    data: Dataset
+    convention: str
+    at: int
+    by_label: bool
+
+    def result(
+        self,
+        part: Part,
+        predicted: Prediction,
+        seconds: float,
+        chosen: Model | None = None,
+        left_out: float = math.nan,
+        scale: str = "none",
+    ) -> SplitResult:
+        """The result of a model on a part."""
+        truth, scores, sets = self.data.Y[part.test], predicted.scores, predicted.decided
+        metrics, rows = evaluate_and_per_row(truth, scores, sets, self.convention, at=self.at)
+        labels = None
+        if self.by_label:
+            labels = per_label(truth, scores, sets, label_names=self.data.label_names)
+        return SplitResult(metrics, seconds, None, chosen, left_out, scale, labels, rows)
 
 
 def evaluate_splits(
@@ -120,36 +148,12 @@ def evaluate_splits(
     list of list of SplitResult
         For each model its result on each part.
     """
-    searchings = {Searching.of(model) for model in models} - {None}
-    if not models or len(searchings) > 1:
+    if not models or len({Searching.of(model) for model in models} - {None}) > 1:
         raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
-    copies = [(clone(model), Searching.of(model)) for model in models]
-    results: list[list[SplitResult]] = [[] for _ in models]
-    answered = sum(len(part.test) for part in parts) * len(models)
     preparing = Preparing(scale, impute, data.text, learn_distance)
-    how: dict[str, Any] = {"preparing": preparing, "Y": data.Y}
-    each, tell = folds_of_models(data.X, parts, models, answered=answered, progress=progress, **how)
-    for part, now in each:
-        truth, n = data.Y[part.test], len(part.test)
-        for (model, searching), found in zip(copies, results, strict=True):
-            fold = now[searching]
-            start = time.process_time()
-            try:
-                answers = fold.answers(model, data.Y[part.train])
-                scores, predicted = answers.scores, answers.decided
-            except _REFUSALS as error:
-                if not refusals:
-                    raise
-                found.append(SplitResult({}, 0.0, str(error)))
-            else:
-                seconds = time.process_time() - start
-                both = truth, scores, predicted, convention
-                metrics, rows = evaluate_and_per_row(*both, at=at)
-                labels = _label_results(data, truth, answers) if by_label else None
-                more: dict[str, Any] = {"labels": labels, "rows": rows}
-                found.append(SplitResult(metrics, seconds, scale=fold.scale, **more))
-            tell(n, n)
-    return results
+    measuring = _Measuring(data, convention, at, by_label)
+    candidates = [[clone(model)] for model in models]
+    return _evaluated(measuring, candidates, parts, None, preparing, refusals, progress)
 
 
 def select_and_evaluate(
@@ -177,54 +181,71 @@ def select_and_evaluate(
             "parts must hold out rows: in leave-one-out those that choose are those that are "
             "measured; use 'holdout' or 'cv10'"
         )
-    models = [model for some in candidates.values() for model in some]
+    models = [model for of_name in candidates.values() for model in of_name]
     warn_of_many_neighbors(models, min(len(part.train) for part in parts))
-    learned = sum(len(part.train) for part in parts) * len(models)
-    tried = sum(len(part.test) for part in parts) * len(candidates)
     preparing = Preparing(scale, impute, data.text, learn_distance)
-    how: dict[str, Any] = {"preparing": preparing, "Y": data.Y}
+    measuring = _Measuring(data, convention, at, by_label)
+    results = _evaluated(
+        measuring, list(candidates.values()), parts, scorer, preparing, True, progress
+    )
+    return dict(zip(candidates, results, strict=True))
+
+
+def _evaluated(
+    measuring: _Measuring,
+    candidates: Sequence[Sequence[Model]],
+    parts: Sequence[Part],
+    scorer: Scorer | None,
+    preparing: Preparing,
+    refusals: bool,
+    progress: Progress | None,
+) -> list[list[SplitResult]]:
+    """The results of the best of each group of candidates, on each part."""
+    data, models = measuring.data, [model for group in candidates for model in group]
+    compared = sum(len(group) for group in candidates if len(group) > 1)
+    answered = sum(compared * len(part.train) + len(candidates) * len(part.test) for part in parts)
     each, tell = folds_of_models(
-        data.X, parts, models, answered=learned + tried, progress=progress, **how
+        data.X, parts, models, answered=answered, preparing=preparing, Y=data.Y, progress=progress
     )
     Y = label_matrix(data.Y, "Y")
-    found: dict[str, list[SplitResult]] = {name: [] for name in candidates}
-    for part, now in each:
-        left_out = {searching: fold.left_out() for searching, fold in now.items()}
-        for name, some in candidates.items():
+    results: list[list[SplitResult]] = [[] for _ in candidates]
+    for part, folds in each:
+        labels, n = Y[part.train], len(part.test)
+        for group, of_group in zip(candidates, results, strict=True):
+            chosen, left_out = group[0], math.nan
             start = time.process_time()
             try:
-                chosen, value = _best(some, left_out, Y[part.train], scorer, tell)
-                fold = now[Searching.of(chosen)]
-                answers = fold.answers(chosen, Y[part.train])
-                scores, decided = answers.scores, answers.decided
-            except _REFUSALS as error:
-                found[name].append(SplitResult({}, 0.0, str(error)))
-                continue
-            seconds = time.process_time() - start
-            measured = Y[part.test], scores, decided, convention
-            metrics, rows = evaluate_and_per_row(*measured, at=at)
-            tell(len(part.test), len(part.test))
-            labels = _label_results(data, Y[part.test], answers) if by_label else None
-            choice = (None, chosen, value, fold.scale, labels)
-            found[name].append(SplitResult(metrics, seconds, *choice, rows=rows))
-    return found
-
-
-def _label_results(data: Dataset, truth: Csr, answers: FoldAnswers) -> LabelResults:
-    return per_label(truth, answers.scores, answers.decided, label_names=data.label_names)
+                if scorer is not None and len(group) > 1:
+                    chosen, left_out = _best(group, folds, labels, scorer, tell)
+                fold = folds[Searching.of(chosen)]
+                answers = fold.answers(chosen, labels)
+                _ = answers.decided  # part of the work
+            except (
+                MemoryError,
+                UnsuitableDataError,
+            ) as error:  # about data
+                if not refusals:
+                    raise
+                of_group.append(SplitResult.refused(str(error)))
+            else:
+                seconds = time.process_time() - start
+                choice = None if scorer is None else chosen
+                of_group.append(
+                    measuring.result(part, answers, seconds, choice, left_out, fold.scale)
+                )
+            tell(n, n)
+    return results
 
 
 def _best(
     models: Sequence[Model],
-    left_out: Mapping[Searching | None, Fold],
+    folds: Mapping[Searching | None, Fold],
     Y: Csr,
     scorer: Scorer,
     tell: RowsDone,
 ) -> tuple[Model, float]:
-    """The model with the best leave-one-out score, and that score; there may be no choice."""
-    if len(models) == 1:
-        tell(Y.shape[0], Y.shape[0])
-        return models[0], math.nan
+    """The model with the best leave-one-out score on the training rows, and that score."""
+    left_out = {searching: fold.left_out() for searching, fold in folds.items()}
     values = np.full(len(models), np.nan)
     for place, answers in answers_of(models, left_out, Y):
         values[place] = measure(Y, answers, {"score": scorer})["score"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -15,10 +13,10 @@ from sklearn.preprocessing import StandardScaler
 import nearlabel as nl
 from nearlabel.experiments import splits
 from nearlabel.experiments.others import other_runs
-from nearlabel.experiments.others.kept_runs import KeptRuns, OtherRun, run_key
-from nearlabel.experiments.others.other_methods import OTHERS, OtherMethod
+from nearlabel.experiments.others.other_methods import OtherMethod
 from nearlabel.experiments.others.other_results import BEST, evaluate_others
-from nearlabel.experiments.others.other_runs import run_other
+from nearlabel.experiments.others.other_runs import OtherRun, kept_run, run_key, run_other
+from nearlabel.experiments.result_store import ResultStore
 
 # Warnings of learners are not shown in a comparison.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -36,16 +34,11 @@ def here(monkeypatch):
     """Run learners in this process, which is faster, and count their runs."""
     calls = []
 
-    class Pipe:
-        def send(self, message):
-            pass
+    def run(task, progress):
+        calls.append(task.name)
+        return other_runs.tuned_run(task, task.candidates(), lambda done, total: None)
 
-    def work(name, parts, progress):
-        calls.append(name)
-        candidates = OTHERS[name].candidates(parts[0], parts[1], parts[4])
-        return other_runs._chosen_run(candidates, *parts, Pipe())
-
-    monkeypatch.setattr(other_runs, "_in_process", work)
+    monkeypatch.setattr(other_runs, "_in_process", run)
     return calls
 
 
@@ -67,7 +60,7 @@ def test_a_separate_process_returns_the_predictions_of_the_chosen_candidate(data
     assert (run.decided == (run.scores > 0.5)).all()
     assert run.refusal is None
     assert run.seconds > 0
-    [kept] = tmp_path.iterdir()
+    [kept] = (tmp_path / "others").iterdir()
     again = run_other("BinaryRelevance", X, Y, queries, SCORER, folder=tmp_path)
     assert (again.scores == run.scores).all()
     assert again.chosen == run.chosen
@@ -78,7 +71,7 @@ def test_slow_runs_are_stopped_and_remembered(data, tmp_path):
     run = run_other("MLP", data.X[:60], data.Y[:60], data.X, SCORER, limit=1e-3, folder=tmp_path)
     assert run.scores is None
     assert "of a core" in run.refusal
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list((tmp_path / "others").iterdir())) == 1
 
 
 def test_an_interrupted_comparison_continues(data, here, tmp_path):
@@ -125,13 +118,13 @@ def test_an_error_is_a_refusal_that_is_not_kept(data, tmp_path):
 
 
 def test_kept_runs(tmp_path):
-    store = KeptRuns(tmp_path / "runs")
-    assert store.get("a", (2, 3)) is None
+    store = ResultStore("runs", tmp_path)
+    assert kept_run(store, "a", (2, 3)) is None
     run = OtherRun(np.ones((2, 3), np.float32), np.ones((2, 3), bool), 1.5, {"C": 1}, 0.5)
-    store.add("a", run)
-    assert (store.get("a", (2, 3)).scores == run.scores).all()
-    assert store.get("a", (2, 3)).chosen == {"C": 1}
-    assert store.get("a", (3, 3)) is None
+    store.add("a", vars(run))
+    assert (kept_run(store, "a", (2, 3)).scores == run.scores).all()
+    assert kept_run(store, "a", (2, 3)).chosen == {"C": 1}
+    assert kept_run(store, "a", (3, 3)) is None
     for wrong in (
         {"scores": np.full((2, 3), np.nan)},
         {"decided": np.full((2, 3), 7)},
@@ -139,12 +132,10 @@ def test_kept_runs(tmp_path):
         {"chosen": [1]},
         {"refusal": "\x1b[31m"},
         {"held_out": "x"},
+        {"unknown": 1},
     ):
-        store.add("b", replace(run, **wrong))
-        assert store.get("b", (2, 3)) is None
-    file = tmp_path / "runs" / "a.run"
-    file.write_bytes(file.read_bytes()[:-10])
-    assert store.get("a", (2, 3)) is None
+        store.add("b", vars(run) | wrong)
+        assert kept_run(store, "b", (2, 3)) is None
 
 
 def test_keys_depend_on_data_and_settings(data):

@@ -31,7 +31,7 @@ def small(name, **settings):
 
 def plotted(figure, data, progress=None):
     """The plot of a figure; checks that it can be stored and loaded."""
-    plot = PLOTS[figure.kind](prepared(data, figure.data), figure.settings, progress)
+    plot = PLOTS[figure.kind](prepared(data, figure.data), progress, **figure.settings)
     assert Plot.from_json(json.loads(json.dumps(asdict(plot), allow_nan=False))) == plot
     return plot
 
@@ -157,7 +157,7 @@ def measures(monkeypatch):
     """What the figure of the rate does when it is measured; an error is raised."""
 
     def replaced(plot):
-        def measure(*_):
+        def measure(*_, **__):
             if isinstance(plot, Exception):
                 raise plot
             return plot

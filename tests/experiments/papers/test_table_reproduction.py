@@ -19,7 +19,7 @@ from nearlabel.baselines.algorithm_registry import ALGORITHMS, algorithm
 from nearlabel.common.file_locks import try_lock
 from nearlabel.experiments import splits
 from nearlabel.experiments.papers import experiment_runs, table_reproduction
-from nearlabel.experiments.papers.experiment_runs import UnusableDataError, prepared
+from nearlabel.experiments.papers.experiment_runs import prepared
 from nearlabel.experiments.papers.printed_tables import all_cells, tables_of
 from nearlabel.experiments.papers.table_reproduction import reproduce
 from nearlabel.experiments.papers.table_setups import experiment, setup_of, table_setups
@@ -276,7 +276,7 @@ def test_nominal_features_are_at_distance_0_or_1():
         squares = np.sum((scaled[first] - scaled[second]) ** 2) + differ
         distance = np.sum((ready.data.X[first] - ready.data.X[second]) ** 2)
         assert distance == pytest.approx(squares)
-    with pytest.raises(UnusableDataError, match="feature 'place'"):
+    with pytest.raises(ValueError, match="feature 'place'"):
         prepared(data, replace(setup, nominal=("place",)))
 
 

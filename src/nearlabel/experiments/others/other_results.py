@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 from nearlabel.blend.auto_neighbors import AutoNeighbors
-from nearlabel.common.arrays import Csr
+from nearlabel.common.arrays import Csr, Matrix
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.validation import check_dense_size, label_matrix
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.evaluation import SplitResult
-from nearlabel.experiments.others.kept_runs import OtherRun
-from nearlabel.experiments.others.other_runs import CORE_HOUR, Said, run_other
+from nearlabel.experiments.others.other_runs import CORE_HOUR, OtherRun, run_other
+from nearlabel.experiments.part_vectors import PreparedParts
 from nearlabel.experiments.protocols import Part
+from nearlabel.methods.fold_answers import FoldAnswers
 from nearlabel.metrics import METRICS, Scorer
 from nearlabel.metrics.scorers import evaluate_and_per_row, measure
 
 BEST = "AutoNeighbors"
-_BYTES_A_PAIR = 24  # per row and label, in the inputs and outputs of learners
 _STEPS = 100  # of progress per run
 
 
@@ -39,7 +39,7 @@ def evaluate_others(
     n_jobs: int | None = None,
     limit: float = CORE_HOUR,
     again: bool = False,
-    folder: Any = None,
+    folder: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, list[SplitResult]]:
     """Evaluate other learners, and `AutoNeighbors`, on each part.
@@ -71,12 +71,12 @@ def evaluate_others(
         raise ValueError(
             "parts must have test rows, as from 'holdout' or 'cv10'; got leave-one-out"
         )
-    found: dict[str, list[SplitResult]] = {name: [] for name in names}
+    results: dict[str, list[SplitResult]] = {name: [] for name in names}
     Y = label_matrix(data.Y, "Y")
+    prepared = PreparedParts(data.X, Y, Preparing("none", impute, data.text))
     stages = Stages(progress, _STEPS * len(parts) * len(names))
     for part in parts:
-        truth = Y[part.test]
-        X, queries = _vectors(data, part, impute)
+        X, queries, _ = prepared.of(part, "euclidean")
         for name in names:
             work = X, Y[part.train], queries
             tell = stages.next(_STEPS)
@@ -85,37 +85,43 @@ def evaluate_others(
                     run = _best(*work, scorer, seed, n_jobs, tell)
                 else:
                     what = f"{name}, which scores every label of every row,"
-                    check_dense_size(what, Y.shape, _BYTES_A_PAIR, BEST)
-                    how = {"seed": seed, "limit": limit, "again": again, "folder": folder}
-                    run = run_other(name, *work, scorer, **how, progress=tell)
+                    check_dense_size(what, Y.shape, 24, BEST)  # bytes of inputs and outputs
+                    run = run_other(
+                        name,
+                        *work,
+                        scorer,
+                        seed=seed,
+                        limit=limit,
+                        again=again,
+                        folder=folder,
+                        progress=tell,
+                    )
             except MemoryError as error:
                 run = OtherRun.refused(0.0, str(error))
             if run.refusal is not None:
-                found[name].append(SplitResult({}, run.seconds, run.refusal))
+                results[name].append(SplitResult.refused(run.refusal, run.seconds))
                 continue
-            metrics, rows = evaluate_and_per_row(truth, run.scores, run.decided, convention, at=at)
-            value = math.nan if run.held_out is None else run.held_out
-            more: dict[str, Any] = {"parameters": run.chosen, "rows": rows, "left_out": value}
-            found[name].append(SplitResult(metrics, run.seconds, **more))
+            metrics, rows = evaluate_and_per_row(
+                Y[part.test], run.scores, run.decided, convention, at=at
+            )
+            results[name].append(
+                SplitResult(
+                    metrics,
+                    run.seconds,
+                    left_out=math.nan if run.held_out is None else run.held_out,
+                    rows=rows,
+                    parameters=run.chosen,
+                )
+            )
             if tell is not None:
                 tell(1, 1)
-    return found
-
-
-def _vectors(data: Dataset, part: Part, impute: str) -> tuple[Any, Any]:
-    """Training and test rows as unscaled vectors."""
-    X, queries = data.X[part.train], data.X[part.test]
-    preparing = Preparing("none", impute, data.text)
-    transformer = preparing.transformer(X) if preparing.is_needed(X) else None
-    if transformer is None:
-        return X, queries
-    return transformer.fit_transform(X), transformer.transform(queries)
+    return results
 
 
 def _best(
-    X: Any,
+    X: Matrix,
     Y: Csr,
-    queries: Any,
+    queries: Matrix,
     scorer: Scorer,
     seed: int,
     n_jobs: int | None,
@@ -132,6 +138,6 @@ def _best(
     chosen = {"scale": model.scale_} | ({} if space is None else {"ridge": space.kernel_})
     held_out = None
     if METRICS[scorer.metric].reads == "scores":
-        said = Said(model.left_out_scores(), None)
-        held_out = measure(Y, said, {"score": scorer})["score"]
+        answers = FoldAnswers(model.left_out_scores(), lambda _: None)
+        held_out = measure(Y, answers, {"score": scorer})["score"]
     return OtherRun(scores, decided, seconds, chosen, held_out)

@@ -2,41 +2,114 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import multiprocessing
 import os
 import signal
 import threading
 import time
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from multiprocessing.connection import Connection
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 
-from nearlabel.common.arrays import Csr
+from nearlabel.common.arrays import Array, Csr, Matrix
+from nearlabel.common.files import NONSENSE
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_real
-from nearlabel.experiments.others.kept_runs import KeptRuns, OtherRun, run_key
 from nearlabel.experiments.others.other_methods import OTHERS, Candidate
-from nearlabel.labels.scores import DenseScores
-from nearlabel.metrics import METRICS, Scorer
-from nearlabel.metrics.scorers import estimator_scores, measure
+from nearlabel.experiments.result_store import ResultStore
+from nearlabel.labels.scores import LabelScores
+from nearlabel.metrics import Scorer
+from nearlabel.metrics.scorers import estimator_scores
 
 CORE_HOUR = 3600.0
 _FOLDS, _ROWS_OF_FOLDS = 3, 2_500  # up to this many rows, each is held out once; else a third is
 _MOST_ROWS = 6_000  # used to choose parameters
-_HOPELESS = 2.0  # times the limit, extrapolated from the first fit: then the run is given up
 OVER = 87  # exit status of a process that took too long
+
+
+@dataclass(frozen=True)
+class OtherRun:
+    """The predictions of another learner for test rows.
+
+    Attributes
+    ----------
+    scores : ndarray or LabelScores, shape (m, q), or None
+        Scores that rank the labels; None if the run did not finish.
+    decided : ndarray of bool or csr_array, shape (m, q), or None
+        The labels that it predicts.
+    seconds : float
+        CPU time, including the choice of parameters.
+    chosen : dict
+        The chosen parameters.
+    held_out : float or None
+        The score on held-out training rows by which they were chosen; greater is better.
+    refusal : str or None
+        Why there are no predictions.
+    version : str
+        Version of the learner's package.
+    """
+
+    scores: Array | LabelScores | None
+    decided: Matrix | None
+    seconds: float
+    chosen: Mapping[str, object]
+    held_out: float | None = None
+    refusal: str | None = None
+    version: str = ""
+
+    @classmethod
+    def refused(cls, seconds: float, why: str) -> OtherRun:
+        """A run without predictions."""
+        return cls(None, None, seconds, {}, refusal=why)
+
+
+def kept_run(store: ResultStore, key: str, shape: tuple[int, int]) -> OtherRun | None:
+    """The run with this key, if it is kept and has valid predictions of this shape."""
+    stored = store.get(key)
+    if stored is None:
+        return None
+    try:
+        run = OtherRun(**stored)
+        known = [isinstance(run.chosen, dict), isinstance(run.version, str), run.seconds >= 0]
+        known.append(run.held_out is None or math.isfinite(run.held_out))
+        if run.refusal is not None:
+            known.append(isinstance(run.refusal, str) and run.refusal.isprintable())
+        else:
+            scores, decided = np.asarray(run.scores), np.asarray(run.decided)
+            known.append(scores.shape == decided.shape == shape)
+            known.append(decided.dtype == bool and bool(np.isfinite(scores).all()))
+    except NONSENSE:
+        return None
+    return run if all(known) else None
+
+
+def run_key(settings: Sequence[object], matrices: Sequence[Matrix]) -> str:
+    """A digest of the data and of the settings of a learner."""
+    digest = hashlib.sha256(json.dumps(settings).encode())
+    for matrix in matrices:
+        parts: tuple[Array, ...] = (matrix,)
+        if not isinstance(matrix, np.ndarray):
+            parts = matrix.data, matrix.indices, matrix.indptr
+        digest.update(f"{matrix.shape}{len(parts) > 1}".encode())
+        for part in parts:
+            digest.update(f"{part.dtype}".encode())
+            digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()[:40]
 
 
 def run_other(
     name: str,
-    X: Any,
+    X: Matrix,
     Y: Csr,
-    queries: Any,
+    queries: Matrix,
     scorer: Scorer,
     *,
     seed: int = 0,
@@ -54,69 +127,82 @@ def run_other(
     """
     limit = check_real(limit, "limit", low=0)
     candidates = OTHERS[name].candidates(X, Y, seed)
-    models = [repr(one.estimator.get_params()) for one in candidates]
+    models = [repr(candidate.estimator.get_params()) for candidate in candidates]
     settings = [name, models, asdict(scorer), seed, _FOLDS, _MOST_ROWS]
-    store = KeptRuns(folder)
+    store = ResultStore("others", folder)
     key, version = run_key(settings, (X, Y, queries)), OTHERS[name].version
-    kept = None if again else store.get(key, (queries.shape[0], Y.shape[1]))
+    kept = None if again else kept_run(store, key, (queries.shape[0], Y.shape[1]))
     if kept is not None and version in (None, kept.version):  # noqa: SIM102
         if kept.refusal is None or kept.seconds >= limit:
             return kept
     if version is None:
-        why = f"{OTHERS[name].package} is not installed"
-        return OtherRun.refused(0.0, why)
-    run = _in_process(name, (X, Y, queries, scorer, seed, limit), progress)
-    run = replace(run, version=version)
+        return OtherRun.refused(0.0, f"{OTHERS[name].package} is not installed")
+    work = LearnerTask(name, X, Y, queries, scorer, seed, limit)
+    run = replace(_in_process(work, progress), version=version)
     if run.refusal is None or run.seconds >= limit:  # else another attempt may succeed
-        store.add(key, run)
+        store.add(key, vars(run))
     return run
 
 
-def _in_process(name: str, work: tuple[Any, ...], progress: Progress | None) -> OtherRun:
+@dataclass(frozen=True)
+class LearnerTask:
+    """What a learner has to do within a limit of core-seconds."""
+
+    name: str
+    X: Matrix
+    Y: Csr
+    queries: Matrix
+    scorer: Scorer
+    seed: int
+    limit: float
+
+    def candidates(self) -> list[Candidate]:
+        """The candidates to choose from."""
+        return OTHERS[self.name].candidates(self.X, self.Y, self.seed)
+
+
+def _in_process(work: LearnerTask, progress: Progress | None) -> OtherRun:
     """Run a learner in a new process, and report its progress."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(there, name, work), daemon=True)
-    start, limit = time.monotonic(), work[-1]
+    process = context.Process(target=_run_in_process, args=(there, work), daemon=True)
+    start = time.monotonic()
     process.start()
     there.close()
     try:
         while True:
-            what, value = here.recv()
-            if what == "run":
-                run: OtherRun = value
-                return run
+            message = here.recv()
+            if isinstance(message, OtherRun):
+                return message
             if progress is not None:
-                progress(*value)
+                progress(*message)
     except EOFError:  # it ended without a result
         process.join()
         if process.exitcode == OVER:
-            why = f"it takes over {_time(limit)} of a core"
-            return OtherRun.refused(limit, why)
+            return OtherRun.refused(work.limit, f"it takes over {_time(work.limit)} of a core")
         passed, status = time.monotonic() - start, process.exitcode
         why = f"its process ended with status {status}"
         if status is not None and status < 0:
             why = f"its process was stopped by signal {-status}: there may be too little memory"
-        return OtherRun.refused(min(passed, 0.99 * limit), why)
+        return OtherRun.refused(min(passed, 0.99 * work.limit), why)
     finally:
         process.kill()
         process.join()
         here.close()
 
 
-def _work(pipe: Any, name: str, work: tuple[Any, ...]) -> None:
+def _run_in_process(pipe: Connection, work: LearnerTask) -> None:
     """The work of the new process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends it
-    X, Y, queries, scorer, seed, limit = work
     warnings.simplefilter("ignore")  # about regressions that have not converged
     try:
-        candidates = OTHERS[name].candidates(X, Y, seed)  # imports the package: not timed
-        threading.Thread(target=stop_after, args=(limit,), daemon=True).start()
-        run = _chosen_run(candidates, X, Y, queries, scorer, seed, limit, pipe)
+        candidates = work.candidates()  # imports the package: not timed
+        threading.Thread(target=stop_after, args=(work.limit,), daemon=True).start()
+        run = tuned_run(work, candidates, lambda done, total: pipe.send((done, total)))
     except Exception as error:
         why = one_line(str(error) or type(error).__name__)
         run = OtherRun.refused(time.process_time(), why)
-    pipe.send(("run", run))
+    pipe.send(run)
     pipe.close()
 
 
@@ -128,59 +214,33 @@ def stop_after(limit: float) -> None:
     os._exit(OVER)
 
 
-def _chosen_run(
-    candidates: list[Candidate],
-    X: Any,
-    Y: Csr,
-    queries: Any,
-    scorer: Scorer,
-    seed: int,
-    limit: float,
-    pipe: Any,
-) -> OtherRun:
-    dense = Y.toarray().astype(np.int64)  # the type of labels in scikit-learn
-    parts = _inner_parts(len(dense), seed)
+def tuned_run(work: LearnerTask, candidates: Sequence[Candidate], progress: Progress) -> OtherRun:
+    """The predictions of the candidate that is best on held-out training rows."""
+    X, Y, dense = work.X, work.Y, work.Y.toarray().astype(np.int64)  # scikit-learn's type of labels
+    parts = _inner_parts(len(dense), work.seed)
     steps = len(candidates) * len(parts) + 1
-    found = np.zeros((len(candidates), len(parts)))
+    values = np.zeros((len(candidates), len(parts)))
     begin = time.process_time()
     for step in range(steps - 1):
-        place, part = step // len(parts), step % len(parts)
-        train, test = parts[part]
+        place, (train, test) = step // len(parts), parts[step % len(parts)]
         model = clone(candidates[place].estimator).fit(X[train], dense[train])
-        found[place, part] = _value(model, X[test], Y[test], scorer)
-        pipe.send(("progress", (step + 1, steps)))
+        values[place, step % len(parts)] = work.scorer(model, X[test], Y[test])
+        progress(step + 1, steps)
         whole = (time.process_time() - begin) / (step + 1) * steps
-        if step == 0 and whole > _HOPELESS * limit:
-            why = f"it would take about {_time(whole)} of a core, more than {_time(limit)}"
-            return OtherRun.refused(limit, why)
-    values = np.nan_to_num(found, nan=-np.inf).mean(axis=1)
-    best = int(np.argmax(values))
+        if step == 0 and whole > 2 * work.limit:  # it is given up
+            limit = _time(work.limit)
+            why = f"it would take about {_time(whole)} of a core, more than {limit}"
+            return OtherRun.refused(work.limit, why)
+    means = np.nan_to_num(values, nan=-np.inf).mean(axis=1)
+    best = int(np.argmax(means))
     model = clone(candidates[best].estimator).fit(X, dense)
-    scores = np.asarray(estimator_scores(model, queries), np.float32)
-    decided = np.asarray(model.predict(queries)).reshape(scores.shape) > 0
+    scores = np.asarray(estimator_scores(model, work.queries), np.float32)
+    decided = np.asarray(model.predict(work.queries)).reshape(scores.shape) > 0
     chosen, seconds = candidates[best].parameters, time.process_time() - begin
-    return OtherRun(scores, decided, seconds, chosen, float(values[best]))
+    return OtherRun(scores, decided, seconds, chosen, float(means[best]))
 
 
-def _value(model: Any, X: Any, Y: Csr, scorer: Scorer) -> float:
-    """The score of a fitted model; greater is better."""
-    if METRICS[scorer.metric].reads == "sets":
-        decided = np.asarray(model.predict(X)).reshape(Y.shape)
-        said = Said(DenseScores(decided.astype(np.float64)), sparse.csr_array(decided))
-    else:
-        said = Said(DenseScores(np.asarray(estimator_scores(model, X), np.float64)), None)
-    return measure(Y, said, {"score": scorer})["score"]
-
-
-@dataclass(frozen=True)
-class Said:
-    """The predictions of a learner: label scores, and label sets if they are needed."""
-
-    scores: Any
-    decided: Any
-
-
-def _inner_parts(n: int, seed: int) -> list[tuple[Any, Any]]:
+def _inner_parts(n: int, seed: int) -> list[tuple[Array, Array]]:
     """Training and validation rows for the choice among candidates."""
     order = np.random.default_rng(seed).permutation(n)[:_MOST_ROWS]
     folds = [np.sort(fold) for fold in np.array_split(order, _FOLDS)]

@@ -6,19 +6,24 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from nearlabel.baselines.algorithm_registry import BASELINES, algorithm
 from nearlabel.common.arrays import Array
-from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Stages
-from nearlabel.datasets import Dataset, load
+from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import SplitResult, evaluate_splits
+from nearlabel.experiments.folds import Model
 from nearlabel.experiments.papers.printed_tables import PrintedCell
-from nearlabel.experiments.papers.table_setups import LABEL_COUNT_CLUSTERS, DataSetup, Experiment
+from nearlabel.experiments.papers.table_setups import (
+    LABEL_COUNT_CLUSTERS,
+    DataSetup,
+    Experiment,
+    Settings,
+)
 from nearlabel.experiments.protocols import Part, splits
 from nearlabel.experiments.tuning import GraphSearchCV
 from nearlabel.features.scales import scaler
@@ -27,10 +32,7 @@ from nearlabel.metrics import scorer
 from nearlabel.search import Progress, neighbor_graph
 
 METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
-
-
-class UnusableDataError(Exception):
-    """A data set of the expected name is not what an experiment needs, or exceeds the memory."""
+Values = Sequence[float | None]  # None where a number is not defined
 
 
 class PreparedData(NamedTuple):
@@ -41,34 +43,23 @@ class PreparedData(NamedTuple):
     scale: str
 
 
-def loaded(dataset: str) -> Dataset:
-    """A data set of the data folder, or an `UnusableDataError` that says why it cannot be read."""
-    try:
-        return load(dataset)
-    except (ValueError, OSError, MemoryError) as error:
-        raise UnusableDataError(one_line(str(error))) from error
-
-
 def prepared(data: Dataset, setup: DataSetup) -> PreparedData:
-    """Make data ready, or say by an `UnusableDataError` what they lack."""
-    for kind, wanted, names in (
+    """Make data ready, or say by a ValueError what they lack."""
+    for kind, needed, names in (
         ("label", setup.labels, data.label_names),
         ("feature", setup.nominal, data.feature_names),
     ):
-        for name in wanted:
+        for name in needed:
             if names is None or name not in names.tolist():
-                raise UnusableDataError(f"this data set has no {kind} {name!r}")
+                raise ValueError(f"this data set has no {kind} {name!r}")
     if setup.rows == "several labels":
         data = data.rows(np.diff(data.Y.indptr) > 1)
     if setup.split is None:
         return PreparedData(data, [], setup.scale)
-    try:
-        parts = splits(data, setup.split, seed=setup.seed)
-        if setup.nominal:
-            data = _with_nominal(data, parts[0].train, setup.nominal, setup.scale)
-            return PreparedData(data, parts, "none")
-    except (ValueError, MemoryError) as error:
-        raise UnusableDataError(one_line(str(error))) from error
+    parts = splits(data, setup.split, seed=setup.seed)
+    if setup.nominal:
+        data = _with_nominal(data, parts[0].train, setup.nominal, setup.scale)
+        return PreparedData(data, parts, "none")
     return PreparedData(data, parts, setup.scale)
 
 
@@ -96,14 +87,14 @@ class Measurement:
     label counts a value per cluster.
     """
 
-    parameters: Mapping[str, Any]
-    metrics: Mapping[str, Sequence[float | None]]
+    parameters: Settings
+    metrics: Mapping[str, Values]
 
     def has_parameters_of(self, cell: PrintedCell) -> bool:
         """Whether it was made with the parameters that the row of a cell prints."""
         return cell.estimator_parameters.items() <= self.parameters.items()
 
-    def values(self, cell: PrintedCell) -> Sequence[float | None]:
+    def values(self, cell: PrintedCell) -> Values:
         """What it has for a cell: a value per split, or the mean of a cluster."""
         if "cluster" not in cell.parameters:
             return self.metrics[cell.metric]
@@ -122,7 +113,11 @@ def run_experiment(
     (data, parts, scale), sets = ready, list(experiment.parameters)
     if experiment.estimator == LABEL_COUNT_CLUSTERS:
         [parameters] = sets
-        means = label_count_clusters(data, **parameters, n_jobs=n_jobs, progress=progress)
+        k, groups = (
+            cast(int, parameters["n_neighbors"]),
+            cast(list[list[str]], parameters["groups"]),
+        )
+        means = label_count_clusters(data, k, groups, n_jobs=n_jobs, progress=progress)
         return [Measurement(parameters, means)]
     if experiment.grid:
         stages = Stages(progress, 1000)
@@ -130,10 +125,10 @@ def run_experiment(
         progress = stages.next(100)
     ranks = experiment.success_at or (5,)  # a pass measures one success rate
     stages = Stages(progress, 1000)
-    found = [
+    passes = [
         evaluate_splits(
             data,
-            [_model(experiment.estimator, one, n_jobs) for one in sets],
+            [_model(experiment.estimator, parameters, n_jobs) for parameters in sets],
             parts,
             scale=scale,
             convention=str(experiment.convention),
@@ -142,28 +137,27 @@ def run_experiment(
         )
         for at in ranks
     ]
-    unit = dict.fromkeys(METRICS, 1)
-    if experiment.coverage == "share":
-        unit["coverage"] = data.Y.shape[1]
+    labels = data.Y.shape[1]
 
-    def values(results: list[SplitResult], metric: str) -> list[float | None]:
-        each = (one.metrics[metric] / unit.get(metric, 1) for one in results)
+    def values(results: list[SplitResult], metric: str) -> Values:
+        is_share = metric == "coverage" and experiment.coverage == "share"
+        each = (result.metrics[metric] / (labels if is_share else 1) for result in results)
         return [value if math.isfinite(value) else None for value in each]
 
-    measured = []
+    measurements = []
     for place, parameters in enumerate(sets):
-        metrics = {metric: values(found[0][place], metric) for metric in METRICS}
+        metrics = {metric: values(passes[0][place], metric) for metric in METRICS}
         if experiment.success_at:
-            metrics["MIR"] = values(found[0][place], "mean_inverse_rank")
-        for at, of_all in zip(experiment.success_at, found, strict=False):
-            metrics[f"SR@{at}"] = values(of_all[place], "success_rate")
-        measured.append(Measurement(parameters, metrics))
-    return measured
+            metrics["MIR"] = values(passes[0][place], "mean_inverse_rank")
+        for at, results in zip(experiment.success_at, passes, strict=False):
+            metrics[f"SR@{at}"] = values(results[place], "success_rate")
+        measurements.append(Measurement(parameters, metrics))
+    return measurements
 
 
 def _chosen(
     experiment: Experiment, ready: PreparedData, n_jobs: int | None, progress: Progress | None
-) -> dict[str, Any]:
+) -> Settings:
     """The parameters that are best by leave-one-out, on the training rows alone."""
     [fixed], train = experiment.parameters, ready.parts[0].train
     X = ready.data.X[train]
@@ -180,10 +174,11 @@ def _chosen(
     return {**fixed, **search.best_params_}
 
 
-def _model(name: str, parameters: Mapping[str, Any], n_jobs: int | None) -> Any:
+def _model(name: str, parameters: Settings, n_jobs: int | None) -> Model:
     """An unfitted estimator; baselines use no threads."""
     threads = {} if name in BASELINES else {"n_jobs": n_jobs}
-    return algorithm(name)(**parameters, **threads)
+    model: Model = algorithm(name)(**parameters, **threads)
+    return model
 
 
 def label_count_clusters(
@@ -193,7 +188,7 @@ def label_count_clusters(
     *,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> dict[str, list[float | None]]:
+) -> dict[str, Values]:
     """Mean number of neighbors with a label, over the rows of a cluster with or without that label.
 
     The clusters in Table 1 of Wang et al. (2018) are not clusters of the features, with which the
@@ -209,17 +204,18 @@ def label_count_clusters(
     names = [] if data.label_names is None else data.label_names.tolist()
     graph = neighbor_graph(data.X, n_neighbors, n_jobs=n_jobs, progress=progress)
     counts, has = neighbor_counts(graph, data.Y).toarray(), data.Y.toarray() > 0
-    first = np.zeros((len(groups), len(names)))
-    for row, group in zip(first, groups, strict=True):
-        row[[names.index(name) for name in group]] = n_neighbors / len(group)
+    starts = np.zeros((len(groups), len(names)))
+    for center, group in zip(starts, groups, strict=True):
+        center[[names.index(name) for name in group]] = n_neighbors / len(group)
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)  # clusters that end without a row
-        cluster = KMeans(len(groups), init=first, n_init=1).fit_predict(counts.astype(np.float64))
-    found: dict[str, list[float | None]] = {}
+        k_means = KMeans(len(groups), init=starts, n_init=1)
+        cluster = k_means.fit_predict(counts.astype(np.float64))
+    means: dict[str, Values] = {}
     for label, name in enumerate(names):
-        for which, rows in (("with", has[:, label]), ("without", ~has[:, label])):
-            members = [counts[rows & (cluster == one), label] for one in range(len(groups))]
-            found[f"count_{which}_label {name}"] = [
-                float(some.mean()) if len(some) else None for some in members
+        for side, rows in (("with", has[:, label]), ("without", ~has[:, label])):
+            members = [counts[rows & (cluster == g), label] for g in range(len(groups))]
+            means[f"count_{side}_label {name}"] = [
+                float(member.mean()) if len(member) else None for member in members
             ]
-    return found
+    return means

@@ -11,19 +11,25 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nearlabel.experiments.papers import printed_tables
-from nearlabel.experiments.papers.experiment_runs import PreparedData, UnusableDataError
-from nearlabel.experiments.papers.figure_points import PLOTS, Plot, Settings
-from nearlabel.experiments.papers.printed_tables import paper_id, published_toml
-from nearlabel.experiments.papers.result_store import ResultStore, stored_or_measured
-from nearlabel.experiments.papers.table_setups import DataSetup, experiment, setup_of
+from nearlabel.common.validation import UnsuitableDataError
+from nearlabel.experiments.papers.experiment_runs import PreparedData
+from nearlabel.experiments.papers.figure_points import PLOTS, Plot
+from nearlabel.experiments.papers.measured_works import Result, measured_works, paper_results
+from nearlabel.experiments.papers.printed_tables import paper_id, papers, published_toml
+from nearlabel.experiments.papers.table_setups import (
+    DataSetup,
+    Settings,
+    Work,
+    experiment,
+    setup_of,
+)
 from nearlabel.experiments.papers.verdicts import Reason
 from nearlabel.search import Progress
 
 
 @dataclass(frozen=True, eq=False)
-class PaperFigure:
-    """A figure that can be measured, on one data set; see ``figures.toml``.
+class PaperFigure(Work):
+    """A figure that can be measured; see ``figures.toml``.
 
     `paper` and `number` are empty if it is not from a paper; `label` is short: it stands above a
     picture, and names the data set; `kind` is a name of `PLOTS`; `settings` are what else decides
@@ -36,8 +42,6 @@ class PaperFigure:
     title: str
     label: str
     caption: str
-    dataset: str
-    data: DataSetup
     kind: str
     settings: Settings
 
@@ -46,11 +50,12 @@ class PaperFigure:
         """Its paper and number, where it has one, and its title."""
         if not self.paper:
             return self.title
-        return f"{printed_tables.papers()[self.paper].title}, Fig. {self.number}: {self.title}"
+        return f"{papers()[self.paper].title}, Fig. {self.number}: {self.title}"
 
-    def all_settings(self) -> dict[str, Any]:
+    def all_settings(self) -> Settings:
         """All that decides its points beside the data and the code."""
-        return {**self.settings, **{key: one for key, one in asdict(self.data).items() if one}}
+        of_data = {key: value for key, value in asdict(self.data).items() if value}
+        return {**self.settings, **of_data}
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class MeasuredFigure:
 def paper_figures() -> Mapping[str, PaperFigure]:
     """All figures by name."""
     entries = published_toml("figures.toml")["figures"]
-    return {one.name: one for entry in entries for one in _figures(entry)}
+    return {figure.name: figure for entry in entries for figure in _figures(entry)}
 
 
 def _figures(entry: Mapping[str, Any]) -> Iterator[PaperFigure]:
@@ -81,14 +86,11 @@ def _figures(entry: Mapping[str, Any]) -> Iterator[PaperFigure]:
             settings["convention"] = setup.convention
         else:
             data = DataSetup(scale=entry["scale"], split=entry.get("split"))
-        words = {"dataset": dataset, "k": settings.get("k")}
-        texts: dict[str, Any] = {
-            key: entry.get(key, "").format(**words)
+        texts = {
+            key: entry.get(key, "").format(dataset=dataset, k=settings.get("k"))
             for key in ("name", "paper", "number", "title", "label", "caption")
         }
-        yield PaperFigure(
-            **texts, dataset=dataset, data=data, kind=entry["plot"], settings=settings
-        )
+        yield PaperFigure(dataset, data, **texts, kind=entry["plot"], settings=settings)
 
 
 def measured_figures(
@@ -103,20 +105,22 @@ def measured_figures(
     By default those of all papers, and those of none. The options are those of `reproduce`.
     """
     chosen = set(map(paper_id, papers))
-    wanted = [one for one in paper_figures().values() if not chosen or one.paper in chosen]
-    outcomes, _ = stored_or_measured(
-        wanted, _points, ResultStore(results), again=again, progress=progress
+    figures = [
+        figure for figure in paper_figures().values() if not chosen or figure.paper in chosen
+    ]
+    outcomes, _ = measured_works(
+        figures, _points, paper_results(results), again=again, progress=progress
     )
     return [
-        MeasuredFigure(figure, reason=found.text)
-        if isinstance(found := outcomes[figure], Reason)
-        else MeasuredFigure(figure, Plot.from_json(found))
-        for figure in wanted
+        MeasuredFigure(figure, reason=outcome.text)
+        if isinstance(outcome := outcomes[figure], Reason)
+        else MeasuredFigure(figure, Plot.from_json(outcome))
+        for figure in figures
     ]
 
 
-def _points(figure: PaperFigure, ready: PreparedData, tell: Progress | None) -> dict[str, Any]:
-    plot = PLOTS[figure.kind](ready, figure.settings, tell)
+def _points(figure: PaperFigure, ready: PreparedData, progress: Progress | None) -> Result:
+    plot = PLOTS[figure.kind](ready, progress, **figure.settings)
     if not all(panel.has_points for panel in plot.panels):
-        raise UnusableDataError("these data have too few rows, or no labels to measure by")
+        raise UnsuitableDataError("these data have too few rows, or no labels to measure by")
     return asdict(plot)

@@ -16,21 +16,13 @@ from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError
 
 _PUBLISHED = files("nearlabel.experiments.papers") / "published"
-_NO_NUMBER = "n/a"  # stands in a file where the paper says that it has no number
-_NEW = "new"  # and where the paper does not have these data
-_COLUMNS_BEFORE_METRICS = 5
+_NEW = "new"  # stands in a file where the paper does not have these data
 _ESTIMATOR_NAMES = {  # of the parameters that papers print
     "k": "n_neighbors",
     "s": "smoothing",
     "rounds": "n_rounds",
     "degree": "degree",
     "C": "C",
-}
-_CLUSTERED: Mapping[str, Any] = {
-    "paper": "wang-2018",
-    "table": "1",
-    "dataset": "scene",
-    "algorithm": "LAML-kNN",
 }
 PAPER_WITH_RELATIONS = "zhang-2007"
 
@@ -78,7 +70,7 @@ class PrintedCell:
         return None if self.printed is None else Decimal(self.printed)
 
     @property
-    def estimator_parameters(self) -> dict[str, Any]:
+    def estimator_parameters(self) -> dict[str, int | str]:
         """The printed parameters that our estimators have, by the estimators' names."""
         return {
             name: self.parameters[short]
@@ -90,8 +82,8 @@ class PrintedCell:
 @cache
 def papers() -> Mapping[str, Paper]:
     """The papers by id, which is the first author and the year: "zhang-2007"."""
-    told = published_toml("papers.toml")
-    return MappingProxyType({key: Paper(**fields) for key, fields in told.items()})
+    entries = published_toml("papers.toml")
+    return MappingProxyType({key: Paper(**fields) for key, fields in entries.items()})
 
 
 def paper_id(name: str) -> str:
@@ -131,7 +123,7 @@ def cluster_counts() -> tuple[PrintedCell, ...]:
     """
     return tuple(
         PrintedCell(
-            **_CLUSTERED,
+            *("wang-2018", "1", "scene", "LAML-kNN"),
             metric=f"count_{line['rows']}_label",
             printed=printed,
             parameters={"cluster": int(line["cluster"]), "label": label},
@@ -179,9 +171,9 @@ def _cells_of(paper: str) -> Iterator[PrintedCell]:
     }
     for line in published_lines(f"{paper}.csv"):
         tables = line["table"].split("/")
-        pairs = (one.partition("=") for one in line["parameters"].split())
-        parameters = {key: int(value) for key, _, value in pairs}
-        for column, metric in enumerate(list(line)[_COLUMNS_BEFORE_METRICS:]):
+        pairs = (pair.split("=") for pair in line["parameters"].split())
+        parameters = {key: int(value) for key, value in pairs}
+        for column, metric in enumerate(list(line)[5:]):  # the first say whose it is
             if not line[metric]:  # this table has no such column
                 continue
             printed, _, std = line[metric].partition(" ± ")
@@ -189,7 +181,7 @@ def _cells_of(paper: str) -> Iterator[PrintedCell]:
             place = (paper, table, line["dataset"], line["algorithm"], metric)
             yield PrintedCell(
                 *place,
-                printed=None if printed in (_NO_NUMBER, _NEW) else printed,
+                printed=None if printed in ("n/a", _NEW) else printed,
                 std=std or None,
                 parameters=parameters,
                 name_in_paper=line["name_in_paper"] or line["dataset"],
@@ -223,8 +215,8 @@ def relations() -> tuple[Relations, ...]:
     >>> relations()[0].order
     ('ML-KNN', 'ADTBoost.MH', 'Rank-SVM', 'BoosTexter')
     """
-    told = published_toml("relations.toml")
-    names = told["algorithms"]
+    content = published_toml("relations.toml")
+    names = content["algorithms"]
 
     def pair(text: str) -> tuple[str, str]:
         better, _, other = text.partition(">")
@@ -232,12 +224,14 @@ def relations() -> tuple[Relations, ...]:
 
     return tuple(
         Relations(
-            table=one["table"],
-            dataset=one["dataset"],
-            cells=tuple(one["cells"]),
-            relations={metric: tuple(map(pair, some)) for metric, some in one["relations"].items()},
-            score={names[key]: score for key, score in one["score"].items()},
-            order=tuple(names[key] for key in one["order"]),
+            table=table["table"],
+            dataset=table["dataset"],
+            cells=tuple(table["cells"]),
+            relations={
+                metric: tuple(map(pair, pairs)) for metric, pairs in table["relations"].items()
+            },
+            score={names[key]: score for key, score in table["score"].items()},
+            order=tuple(names[key] for key in table["order"]),
         )
-        for one in told["tables"]
+        for table in content["tables"]
     )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from nearlabel.common.validation import ArgumentError, check_n_jobs
 from nearlabel.experiments.papers import printed_tables
 from nearlabel.experiments.papers.experiment_runs import Measurement, PreparedData, run_experiment
+from nearlabel.experiments.papers.measured_works import Result, measured_works, paper_results
 from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
 from nearlabel.experiments.papers.printed_tables import PrintedCell
-from nearlabel.experiments.papers.result_store import ResultStore, stored_or_measured
-from nearlabel.experiments.papers.table_setups import Experiment, experiments_of
+from nearlabel.experiments.papers.table_setups import Experiment, Settings, experiments_of
 from nearlabel.experiments.papers.verdicts import Reason, Verdict, reason_off, verdict
 from nearlabel.metrics import METRICS
 from nearlabel.search import Progress
@@ -34,11 +34,11 @@ class ComparedCell:
     reason: Reason | None = None
     ours: float | None = None
     ours_std: float | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Settings = field(default_factory=dict)
     experiment: Experiment | None = None
     splits: Sequence[float] = ()
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """What it holds, as plain values for JSON."""
         cell = self.cell
         where = {
@@ -94,23 +94,25 @@ def reproduce(
     """
     cells = _wanted(papers, tables)
     check_n_jobs(n_jobs)
-    store = ResultStore(results)
+    store = paper_results(results)
     plans = [experiments_of(cell) for cell in cells]
-    needed = dict.fromkeys(one for plan in plans if isinstance(plan, tuple) for one in plan)
+    needed = dict.fromkeys(
+        experiment for plan in plans if not isinstance(plan, Reason) for experiment in plan
+    )
 
-    def measure(one: Experiment, ready: PreparedData, tell: Progress | None) -> dict[str, Any]:
-        found = run_experiment(one, ready, n_jobs=n_jobs, progress=tell)
-        return {"measurements": [asdict(measurement) for measurement in found]}
+    def measure(experiment: Experiment, ready: PreparedData, tell: Progress | None) -> Result:
+        measurements = run_experiment(experiment, ready, n_jobs=n_jobs, progress=tell)
+        return {"measurements": [asdict(measurement) for measurement in measurements]}
 
-    outcomes, measured = stored_or_measured(
+    outcomes, measured = measured_works(
         list(needed), measure, store, again=again, n_jobs=n_jobs, progress=progress
     )
-    reasons = [one for one in outcomes.values() if isinstance(one, Reason)]
+    reasons = [outcome for outcome in outcomes.values() if isinstance(outcome, Reason)]
     return Reproduction(
         [
             ComparedCell(cell, reason=plan)
             if isinstance(plan, Reason)
-            else _compared(cell, plan[0], [outcomes[one] for one in plan])
+            else _compared(cell, plan[0], [outcomes[experiment] for experiment in plan])
             for cell, plan in zip(cells, plans, strict=True)
         ],
         measured,
@@ -124,8 +126,8 @@ def _wanted(papers: Collection[str], tables: Collection[str]) -> list[PrintedCel
     chosen = dict.fromkeys(map(printed_tables.paper_id, papers or printed_tables.papers()))
     known = {paper: printed_tables.tables_of(paper) for paper in chosen}
     for table in tables:
-        if not any(table in some for some in known.values()):
-            listed = "; ".join(f"{paper}: {', '.join(some)}" for paper, some in known.items())
+        if not any(table in of_paper for of_paper in known.values()):
+            listed = "; ".join(f"{paper}: {', '.join(names)}" for paper, names in known.items())
             raise ArgumentError(f"table must be one of {listed}; got {table!r}", "table")
     return [
         cell
@@ -135,33 +137,33 @@ def _wanted(papers: Collection[str], tables: Collection[str]) -> list[PrintedCel
 
 
 def _compared(
-    cell: PrintedCell, experiment: Experiment, outcomes: Sequence[dict[str, Any] | Reason]
+    cell: PrintedCell, experiment: Experiment, outcomes: Sequence[Result | Reason]
 ) -> ComparedCell:
     """Compare a cell with the result of its experiment, or with the average of several results."""
-    reasons, measurements = [], []
-    for result in outcomes:
-        if isinstance(result, Reason):
-            reasons.append(result)
-        else:
-            each = (Measurement(**one) for one in result["measurements"])
-            [found] = (one for one in each if one.has_parameters_of(cell))
-            measurements.append(found)
+    reasons = [outcome for outcome in outcomes if isinstance(outcome, Reason)]
     if reasons:
         absent = tuple(name for reason in reasons for name in reason.absent)
         return ComparedCell(cell, reason=Reason.no_data(absent) if absent else reasons[0])
+    measurements = [
+        measurement
+        for outcome in outcomes
+        if not isinstance(outcome, Reason)
+        for stored in outcome["measurements"]
+        if (measurement := Measurement(**stored)).has_parameters_of(cell)
+    ]
     parameters = measurements[0].parameters
-    values = [value for one in measurements for value in one.values(cell)]
+    values = [value for measurement in measurements for value in measurement.values(cell)]
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
         undefined = Reason(f"{cell.metric} is not defined on these data")
         return ComparedCell(cell, reason=undefined, parameters=parameters, experiment=experiment)
     ours = statistics.fmean(numbers)
-    over_splits = len(measurements) == 1 and len(numbers) > 1
-    said = Verdict.NEW if cell.printed is None else _verdict(cell, cell.printed, experiment, ours)
+    over_splits = len(outcomes) == 1 and len(numbers) > 1
+    judged = _verdict(cell, experiment, ours)
     return ComparedCell(
         cell,
-        said,
-        reason_off(cell, parameters) if said is Verdict.OFF else None,
+        judged,
+        reason_off(cell, parameters) if judged is Verdict.OFF else None,
         ours,
         statistics.stdev(numbers) if over_splits else None,
         parameters,
@@ -170,10 +172,12 @@ def _compared(
     )
 
 
-def _verdict(cell: PrintedCell, printed: str, experiment: Experiment, ours: float) -> Verdict:
-    """What is said of our number; of pictures the features are ours, and may be better."""
+def _verdict(cell: PrintedCell, experiment: Experiment, ours: float) -> Verdict:
+    """The verdict on our number; of pictures the features are ours, and may be better."""
+    if cell.printed is None:
+        return Verdict.NEW
     counts_labels = cell.metric == "coverage" and experiment.coverage == "labels"
     better: Literal["less", "more"] | None = None
     if cell.dataset in picture_vectors_by_name():
         better = "less" if METRICS[cell.metric].loss else "more"
-    return verdict(ours, printed, cell.std, counts_labels=counts_labels, better=better)
+    return verdict(ours, cell.printed, cell.std, counts_labels=counts_labels, better=better)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from typing import Any, Literal
+from typing import Literal, cast
 
 from nearlabel.baselines.algorithm_registry import BASELINES
 from nearlabel.experiments.papers.printed_tables import (
@@ -18,6 +19,7 @@ from nearlabel.experiments.papers.printed_tables import (
 from nearlabel.experiments.papers.verdicts import Reason
 
 LABEL_COUNT_CLUSTERS = "label count clusters"  # means of label counts, without an estimator
+Settings = Mapping[str, object]
 SHORT_NAMES = {"n_neighbors": "k", "n_clusters": "m", "smoothing": "s", "rate": "z"}
 
 
@@ -26,9 +28,9 @@ class MethodSetup:
     """What stands for an algorithm of a paper; the fields are those of ``experiments.toml``."""
 
     estimator: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    of: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    grid: Mapping[str, list[Any]] = field(default_factory=dict)
+    parameters: Settings = field(default_factory=dict)
+    of: Mapping[str, Settings] = field(default_factory=dict)
+    grid: Mapping[str, list[object]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,30 +106,17 @@ def _with_exceptions(usual: str, exceptions: Mapping[str, str]) -> str:
 @cache
 def table_setups() -> tuple[TableSetup, ...]:
     """The setups of all tables."""
-    setups = []
-    for told in published_toml("experiments.toml")["experiments"]:
-        methods = {name: MethodSetup(**one) for name, one in told["methods"].items()}
-        setups.append(TableSetup(**{**told, "methods": methods}))
-    return tuple(setups)
+    return tuple(
+        TableSetup(
+            **entry | {"methods": {key: MethodSetup(**m) for key, m in entry["methods"].items()}}
+        )
+        for entry in published_toml("experiments.toml")["experiments"]
+    )
 
 
 def setup_of(paper: str, table: str) -> TableSetup:
     """The setup of a table."""
-    [found] = (one for one in table_setups() if one.paper == paper and table in one.tables)
-    return found
-
-
-def setup_of_cell(cell: PrintedCell) -> TableSetup | None:
-    """The setup that a cell belongs to; None if its number is not reproduced."""
-    for one in table_setups():
-        if (
-            one.paper == cell.paper
-            and cell.table in one.tables
-            and cell.dataset in (*one.datasets, one.average)
-            and cell.algorithm in one.methods
-        ):
-            return one
-    return None
+    return next(setup for setup in table_setups() if setup.paper == paper and table in setup.tables)
 
 
 @dataclass(frozen=True)
@@ -146,29 +135,39 @@ class DataSetup:
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment:
-    """A method on a data set: what is run and stored at once.
+class Work:
+    """What is measured and stored at once, on one data set."""
+
+    dataset: str
+    data: DataSetup
+
+    @abstractmethod
+    def all_settings(self) -> Settings:
+        """All that decides its numbers beside the data and the code, as JSON can hold it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment(Work):
+    """A method on a data set.
 
     Each of `parameters` is a set to be measured. With the grid, from which `select` chooses by
     leave-one-out on the training rows, it has all parameters of the estimator, so that the defaults
     of its class do not matter.
     """
 
-    dataset: str
     estimator: str
-    parameters: tuple[Mapping[str, Any], ...]
-    data: DataSetup
+    parameters: tuple[Settings, ...]
     convention: str | None = None
     coverage: Literal["labels", "share"] = "labels"
     success_at: tuple[int, ...] = ()
-    grid: Mapping[str, list[Any]] = field(default_factory=dict)
+    grid: Mapping[str, list[object]] = field(default_factory=dict)
     select: str | None = None
 
-    def all_settings(self) -> dict[str, Any]:
+    def all_settings(self) -> Settings:
         """All that decides its numbers beside the data and the code, as JSON can hold it."""
-        told = asdict(self)
-        data = told.pop("data")
-        return {**told, **data}
+        settings = asdict(self)
+        data = settings.pop("data")
+        return {**settings, **data}
 
 
 @cache
@@ -178,17 +177,15 @@ def experiment(setup: TableSetup, dataset: str, algorithm: str) -> Experiment:
     fixed = {**method.parameters, **method.of.get(dataset, {})}
     if method.estimator not in (LABEL_COUNT_CLUSTERS, *BASELINES):
         fixed = {**published_toml("experiments.toml")["every_method"], **fixed}
-    sets: list[dict[str, Any]] = []  # one for each that the rows of the tables print
+    sets: list[Settings] = []  # one for each that the rows of the tables print
     for cell in all_cells():
         place = (cell.paper, cell.dataset, cell.algorithm)
         if place == (setup.paper, dataset, algorithm) and cell.table in setup.tables:
-            one = {**cell.estimator_parameters, **fixed}
-            sets += [] if one in sets else [one]
-    groups = fixed.get("groups", [])
+            parameters = {**cell.estimator_parameters, **fixed}
+            sets += [] if parameters in sets else [parameters]
+    groups = cast(list[list[str]], fixed.get("groups", []))
     return Experiment(
         dataset,
-        method.estimator,
-        tuple(sets),
         DataSetup(
             scale=setup.scale_of(dataset, algorithm),
             split=None if groups else setup.splits.get(dataset, setup.split),
@@ -196,6 +193,8 @@ def experiment(setup: TableSetup, dataset: str, algorithm: str) -> Experiment:
             nominal=tuple(setup.nominal.get(dataset, ())),
             labels=tuple(name for group in groups for name in group),
         ),
+        method.estimator,
+        tuple(sets),
         convention=setup.convention,
         coverage=setup.coverage,
         success_at=tuple(setup.success_at),
@@ -208,8 +207,13 @@ def experiments_of(cell: PrintedCell) -> tuple[Experiment, ...] | Reason:
     """The experiments that a cell needs, several for an average, or why it has none."""
     if cell.printed is None and not cell.is_new:
         return Reason("the paper has no number here")
-    setup = setup_of_cell(cell)
-    if setup is not None:
+    for setup in table_setups():
         names = setup.datasets if cell.dataset == setup.average else (cell.dataset,)
-        return tuple(experiment(setup, name, cell.algorithm) for name in names)
+        if (
+            setup.paper == cell.paper
+            and cell.table in setup.tables
+            and set(names) <= set(setup.datasets)
+            and cell.algorithm in setup.methods
+        ):
+            return tuple(experiment(setup, name, cell.algorithm) for name in names)
     return Reason(published_toml("experiments.toml")["lost_data"][cell.dataset])

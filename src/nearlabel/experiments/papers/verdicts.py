@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 from nearlabel.experiments.papers.printed_tables import (
     PrintedCell,
@@ -19,8 +19,6 @@ ERRATA = "docs/errata.md"
 # What counts as close where a paper prints no standard deviation.
 _CLOSE = Decimal("0.005")
 _CLOSE_COVERAGE = Decimal("0.05")
-# Sums of floats differ in the 16th digit: without these last ones, equal numbers are equal.
-_DIGITS_OF_A_FLOAT = Decimal("1e-12")
 
 
 class Verdict(StrEnum):
@@ -108,7 +106,8 @@ def rounded(ours: float, printed: str) -> Decimal:
 
 
 def _exact(ours: float) -> Decimal:
-    return Decimal(ours).quantize(_DIGITS_OF_A_FLOAT)
+    # Sums of floats differ in the 16th digit: without the last ones, equal numbers are equal.
+    return Decimal(ours).quantize(Decimal("1e-12"))
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ class KnownDifference:
     metrics: Collection[str] = ()
     parameters: str = "any"
 
-    def explains(self, cell: PrintedCell, parameters: Mapping[str, Any]) -> bool:
+    def explains(self, cell: PrintedCell, parameters: Mapping[str, object]) -> bool:
         """Whether it is about a cell and the parameters with which our number was made."""
         of_cell = all(
             not (wanted := getattr(self, f"{key}s")) or getattr(cell, key) in wanted
@@ -190,18 +189,18 @@ class KnownDifference:
 @cache
 def known_differences() -> tuple[KnownDifference, ...]:
     """What is known about cells that are off; the first entry that explains a cell counts."""
-    return tuple(KnownDifference(**one) for one in published_toml("experiments.toml")["off"])
+    return tuple(KnownDifference(**entry) for entry in published_toml("experiments.toml")["off"])
 
 
-def reason_off(cell: PrintedCell, parameters: Mapping[str, Any]) -> Reason:
+def reason_off(cell: PrintedCell, parameters: Mapping[str, object]) -> Reason:
     """Why a cell comes out differently, made with these parameters."""
-    for one in known_differences():
-        if one.explains(cell, parameters):
-            return Reason(f"{one.reason} ({ERRATA}#{one.anchor})")
+    for known in known_differences():
+        if known.explains(cell, parameters):
+            return Reason(f"{known.reason} ({ERRATA}#{known.anchor})")
     return Reason(f"not explained yet ({ERRATA})")
 
 
-def _against_fit(cell: PrintedCell, parameters: Mapping[str, Any]) -> str:
+def _against_fit(cell: PrintedCell, parameters: Mapping[str, object]) -> str:
     """Whether parameters are those that are known to fit the row of a cell."""
     for fit in fits():
         if (fit.dataset, fit.algorithm) == (cell.dataset, cell.algorithm):

@@ -1,0 +1,149 @@
+"""Experiments and figures, measured; or read, if they were measured by this code on these data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import nearlabel
+from nearlabel.common import engine
+from nearlabel.common.messages import one_line
+from nearlabel.common.progress import Progress, Stages
+from nearlabel.common.validation import UnsuitableDataError
+from nearlabel.common.versions import package_versions
+from nearlabel.datasets import Dataset, load
+from nearlabel.datasets.source_files import find
+from nearlabel.experiments.papers.experiment_runs import PreparedData, prepared
+from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
+from nearlabel.experiments.papers.table_setups import Work
+from nearlabel.experiments.papers.verdicts import Reason
+from nearlabel.experiments.result_store import ResultStore
+
+_PACKAGE = Path(nearlabel.__file__).parent
+_SURFACE = ("cli/", "experiments/reporting/")  # what only shows results
+_STEPS = 1000  # of progress, for each result
+
+W = TypeVar("W", bound=Work)
+Result = dict[str, Any]  # as JSON
+
+
+def paper_results(folder: str | os.PathLike[str] | None = None) -> ResultStore:
+    """The results of this state of the code, so that an old one is never taken for a new one."""
+    return ResultStore(f"reproduction-{code_key()[:16]}", folder)
+
+
+def measured_works(
+    works: Sequence[W],
+    measure: Callable[[W, PreparedData, Progress | None], Result],
+    store: ResultStore,
+    *,
+    again: bool = False,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[dict[W, Result | Reason], int]:
+    """The result of each work, or why there is none; and how many were measured now.
+
+    A result of `measure` is stored at once; with `again`, even if there is a stored one. `n_jobs`
+    threads read pictures, whose vectors are kept beside the results of all states of the code.
+    """
+    results: dict[W, Result | Reason] = {}
+    missing: dict[W, str] = {}
+    keys = {name: _key_or_reason(name) for name in dict.fromkeys(work.dataset for work in works)}
+    for work in works:
+        data = keys[work.dataset]
+        if isinstance(data, Reason):
+            results[work] = data
+            continue
+        key = result_key(work.all_settings(), data)
+        stored = None if again else store.get(key)
+        if stored is None:
+            missing[work] = key
+        else:
+            results[work] = stored
+    latest: dict[str, Dataset] = {}  # one at a time
+    measured = 0
+    stages = Stages(progress, _STEPS * len(missing))
+    for work in sorted(missing, key=lambda work: work.dataset):  # each data set is loaded once
+        tell = stages.next(_STEPS)
+        if tell is not None:
+            tell(0, 1)
+        vectors = picture_vectors_by_name().get(work.dataset)
+        try:
+            if work.dataset not in latest:
+                latest.clear()
+                if vectors is None:
+                    latest[work.dataset] = load(work.dataset)
+                else:
+                    halves = Stages(tell, _STEPS)
+                    reading, tell = halves.next(_STEPS // 2), halves.next(_STEPS // 2)
+                    latest[work.dataset] = vectors.load(
+                        store.path.parent, again=again, n_jobs=n_jobs, progress=reading
+                    )
+            ready = prepared(latest[work.dataset], work.data)
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            results[work] = Reason(one_line(str(error)))
+            continue
+        try:
+            result = measure(work, ready, tell)
+        except (UnsuitableDataError, MemoryError) as error:
+            results[work] = Reason(one_line(str(error)))
+            continue
+        store.add(missing[work], result)
+        results[work] = result
+        measured += 1
+    return results, measured
+
+
+@cache
+def code_key() -> str:
+    """A text that changes with the code that computes, and with the packages that it uses."""
+    digest = hashlib.sha256(json.dumps(package_versions(), sort_keys=True).encode())
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        name = path.relative_to(_PACKAGE).as_posix()
+        if not name.startswith(_SURFACE):
+            digest.update(f"{name}\n".encode())
+            digest.update(path.read_bytes())
+    core = engine.core()
+    if core is not None:
+        digest.update(Path(core.__file__).read_bytes())
+    return digest.hexdigest()
+
+
+def _key_or_reason(name: str) -> str | Reason:
+    """The key of a data set, or why there is none."""
+    vectors = picture_vectors_by_name().get(name)
+    try:
+        if vectors is None:
+            return data_key(name) or Reason.no_data((name,))
+        return vectors.key() or Reason.no_data((vectors.pictures,))
+    except (ValueError, OSError) as error:
+        return Reason(one_line(str(error)))
+
+
+def data_key(name: str) -> str | None:
+    """A text that changes with the files of a data set; None if there are none."""
+    try:
+        source = find(name, None)
+    except FileNotFoundError:
+        return None
+    digest = hashlib.sha256()
+    parts = set(source.names)
+    if source.format != "npz":  # others may read files beside them: names, splits
+        begins = re.compile(rf"{re.escape(name)}[._-]", re.IGNORECASE)
+        parts.update(filter(begins.match, source.place))
+    for part in sorted(parts):
+        with (source.place.path / part).open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{part} {content}\n".encode())
+    return digest.hexdigest()
+
+
+def result_key(settings: Mapping[str, object], data: str) -> str:
+    """A text that changes with the settings of a result and with its data."""
+    return hashlib.sha256(json.dumps([settings, data], sort_keys=True).encode()).hexdigest()
