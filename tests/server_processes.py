@@ -27,10 +27,8 @@ from pathlib import Path
 
 from nearlabel.app import server, service_settings
 from nearlabel.cli import run
-from nearlabel.cli.quick_imports import import_scikit_learn
 from nearlabel.collection import Collection, NewItem
 
-import_scikit_learn()
 
 def live(words, log, seconds):
     for number in (1, 2):

@@ -31,7 +31,6 @@ from nearlabel.cli.output import (
     steps,
     write_results,
 )
-from nearlabel.cli.quick_imports import import_scikit_learn
 from nearlabel.common.progress import Stages
 
 # Rows that are answered before the next are searched: many, since a search by lists is far faster
@@ -101,7 +100,6 @@ class Answering:
                 f"{path} is a collection; 'nearlabel tag {path} {data[0]}' suggests tags"
             )
         check_results(self.output, path, *data)
-        import_scikit_learn(scaling=True)
         import nearlabel as nl
         from nearlabel.cli.picture_items import picture_step
 

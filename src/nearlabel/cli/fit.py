@@ -28,7 +28,6 @@ from nearlabel.cli.options.preparation import Preparation, naming_preparation
 from nearlabel.cli.options.reading import LabeledReading, is_table
 from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import check_target, counted, file_size, say, say_folded, say_json, steps
-from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
@@ -105,7 +104,6 @@ def fit(
             raise ValueError(f"{option} cannot be used with blocks of vectors, as in {data}")
         preparation = replace(preparation, scale="none")
     learning = learning.of(items)
-    import_scikit_learn(scaling=True)
     import nearlabel as nl
     from nearlabel.cli.picture_items import told_pictures
     from nearlabel.common.journal import journal_path

@@ -25,7 +25,6 @@ from nearlabel.cli.options import Json, Switch, Whole
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabelReading
 from nearlabel.cli.output import counted, printable, say, say_folded, say_json, steps, write
-from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection
@@ -97,7 +96,6 @@ def index(
     check_jobs(jobs)
     if not 0 < every < 1e6:
         raise ValueError(f"--every must be a number of seconds above 0; got {every:g}")
-    import_scikit_learn()
     # Read first: the error about a missing table must not come after all the work.
     tagged = None if tags is None else [*tagged_files(tags)]
     beside = None if tags is None else Path(tags).parent

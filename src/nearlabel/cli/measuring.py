@@ -34,7 +34,6 @@ from nearlabel.cli.output import (
     say_json,
     write_results,
 )
-from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
@@ -100,9 +99,7 @@ class Measuring:
             if not has_metric(self.convention, name):
                 raise ValueError(f"--metric {name}: convention {self.convention!r} has no {name}")
         check_results(self.output, data)
-        items = self.preparation.load(self.reading, data, learners, jobs=self.searching.jobs)
-        import_scikit_learn(scaling=True)
-        return items
+        return self.preparation.load(self.reading, data, learners, jobs=self.searching.jobs)
 
     def check_split(self, algorithms: Iterable[str]) -> None:
         """Refuse leave-one-out for baselines, which would learn anew for each item."""

@@ -16,7 +16,6 @@ from nearlabel.cli.model_items import as_pipeline, label_name, naming_order, set
 from nearlabel.cli.options import Json, Switch, Whole
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, file_size, printable, say, say_folded, say_json, steps
-from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.common.arrays import Array, Csr
@@ -160,7 +159,6 @@ class Changing:
     @contextmanager
     def opened(self, path: str, ids: str = "ID") -> Iterator[OpenModel]:
         """Open a model file for changes; errors about `ids` name the source of these."""
-        import_scikit_learn(scaling=True)
         from nearlabel.persistence.models import load
 
         with ExitStack() as stack:

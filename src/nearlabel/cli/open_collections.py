@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nearlabel.cli.output import steps
-from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection, Item
@@ -171,7 +170,6 @@ def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> l
 
     Files that cannot be read are skipped, with notes.
     """
-    import_scikit_learn()
     settings = store.settings
     if settings.kind == "vectors":
         return [asked_item(item) for item in items_of(store, names)]

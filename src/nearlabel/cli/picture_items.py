@@ -14,7 +14,6 @@ import numpy as np
 import nearlabel as nl
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import steps
-from nearlabel.cli.quick_imports import import_scikit_learn
 from nearlabel.common.messages import did_you_mean
 from nearlabel.datasets.dataset import Dataset, unlabeled
 from nearlabel.datasets.picture_sets import is_picture_set
@@ -68,7 +67,6 @@ def told_pictures(items: Dataset) -> dict[str, Any]:
 
 def picture_features(name: str, n_jobs: int | None) -> Any:
     """The transformer that --features names."""
-    import_scikit_learn(scaling=True)
     if name == "auto":
         return nl.features.best_picture_features(n_jobs=n_jobs)
     if name == "moments":

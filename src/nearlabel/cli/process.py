@@ -7,10 +7,8 @@ import io
 import os
 import signal
 import sys
-import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -20,7 +18,6 @@ from nearlabel.common.extras import install_command
 
 _OF_COMMANDS = ("cyclopts", "rich")  # packages of the extra "cli"
 _LONGEST_MESSAGE = 2000  # characters, even if a word of the command has more
-_AGAIN_AFTER = 1.0  # seconds until an interrupt that was swallowed is raised again
 # Advice of the library, and the same for users of commands.
 _IN_COMMANDS = {
     "call refresh()": "run 'nearlabel forget MODEL --compact'",
@@ -35,12 +32,22 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     # Objects made by imports stay: looking for garbage among them only costs time.
     gc.set_threshold(100_000)
     sys.stdout, sys.stderr = (_reliable(one or _nowhere()) for one in (sys.stdout, sys.stderr))
-    with _insistent_interrupts():
-        try:
-            code = run(sys.argv[1:] if arguments is None else arguments)
-        except KeyboardInterrupt:  # while Python was still importing
-            code = _say_error("interrupted", INTERRUPTED)
+    if hasattr(signal, "setitimer"):  # not on Windows
+        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGALRM, _interrupt)
+    try:
+        code = run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:  # while Python was still importing
+        code = _say_error("interrupted", INTERRUPTED)
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, 0)
     sys.exit(code)
+
+
+def _interrupt(*_: object) -> None:
+    """Interrupt the command, and again after a second: some libraries swallow it as they load."""
+    signal.setitimer(signal.ITIMER_REAL, 1)
+    raise KeyboardInterrupt
 
 
 def _nowhere() -> io.TextIOWrapper:
@@ -60,31 +67,6 @@ def _reliable(stream: Any) -> Any:
         stream = io.TextIOWrapper(io.BufferedWriter(raw), encoding, line_buffering=True)
     stream.reconfigure(errors="replace")
     return stream
-
-
-@contextmanager
-def _insistent_interrupts() -> Iterator[None]:
-    """Make Ctrl-C work even if a library that is being imported swallows it.
-
-    Some modules catch all exceptions while they load, including interrupts. So the interrupt is
-    raised again after a second, until the command ends.
-    """
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    if not hasattr(signal, "setitimer") or not in_main_thread:  # Windows, other threads
-        yield
-        return
-
-    def interrupt(*_: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER)
-        raise KeyboardInterrupt
-
-    before = {one: signal.signal(one, interrupt) for one in (signal.SIGINT, signal.SIGALRM)}
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for one, handler in before.items():
-            signal.signal(one, handler)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -18,7 +18,6 @@ from nearlabel.cli.output import (
     steps,
     width,
 )
-from nearlabel.cli.quick_imports import import_scikit_learn
 
 if TYPE_CHECKING:
     from nearlabel.experiments.papers.table_reproduction import ComparedCell
@@ -67,7 +66,6 @@ def reproduce(
     nearlabel reproduce --paper zhang-2005 zhang-2017 --report report
     nearlabel reproduce --paper zhang-2007 --table 1 --json
     """
-    import_scikit_learn(scaling=True)
     from nearlabel.experiments.papers.table_reproduction import reproduce as run
 
     if report is not None:

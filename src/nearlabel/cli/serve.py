@@ -12,7 +12,6 @@ from cyclopts import Parameter
 from nearlabel.cli.open_collections import open_collection
 from nearlabel.cli.options import Switch, Whole
 from nearlabel.cli.output import printable, say, say_folded, write
-from nearlabel.cli.quick_imports import import_scikit_learn
 
 _MIB = 2**20
 
@@ -81,7 +80,6 @@ def serve(
         raise ValueError(f"--max-upload must be from 1 to 1024 MiB; got {max_upload}")
     if watch and readonly:
         raise ValueError("--watch changes the collection: it cannot be combined with --readonly")
-    import_scikit_learn()
     from nearlabel.app.request_logs import set_up_logs, tell_end
     from nearlabel.app.server import bound_socket
     from nearlabel.app.server import serve as run_server

@@ -12,7 +12,6 @@ from nearlabel.cli.model_items import as_pipeline, check_keeps_items, naming_ord
 from nearlabel.cli.open_collections import is_collection, open_collection
 from nearlabel.cli.options import Json, Whole
 from nearlabel.cli.output import say_json, steps
-from nearlabel.cli.quick_imports import import_scikit_learn
 
 
 def verify(model: str, *, jobs: Whole | None = None, json: Json = False) -> int | None:
@@ -44,7 +43,6 @@ def verify(model: str, *, jobs: Whole | None = None, json: Json = False) -> int 
         else:
             say_verification(checked)
         return verification_code(checked)
-    import_scikit_learn(scaling=True)
     import nearlabel as nl
 
     with naming_order(model):
