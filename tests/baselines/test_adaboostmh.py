@@ -179,7 +179,7 @@ def test_scores_do_not_depend_on_the_other_rows(monkeypatch):
     data = nl.datasets.make_local_labels(80, 6, 4)
     model = nl.AdaBoostMH(40).fit(data.X, data.Y)
     together = model.label_scores(data.X).toarray()
-    monkeypatch.setattr("nearlabel.baselines.boosting.stump_sides._VALUES_AT_ONCE", 100)
+    monkeypatch.setattr("nearlabel.baselines.boosting.stumps._VALUES_AT_ONCE", 100)
     np.testing.assert_array_equal(model.label_scores(data.X).toarray(), together)
     alone = model.label_scores(data.X[7:8]).toarray()
     np.testing.assert_array_equal(alone, together[7:8])

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import sys
-
 import literal_boosting as literal
 import numpy as np
 import pytest
@@ -183,32 +181,6 @@ def test_near_cuts_are_printed_differently():
     model = nl.ADTBoostMH(4).fit(X, [[1, 0], [0, 0], [0, 1]] * 5)
     texts = {line.split(": ")[1] for line in model.tree_text().split("\n")[1:]}
     assert len(texts) == 2 * len(set(model.cuts_)) == 4
-
-
-def test_the_figure_has_every_node(xor, tmp_path):
-    pytest.importorskip("matplotlib")
-    X, Y = xor
-    model = nl.ADTBoostMH(3).fit(X, Y, label_names=["$sail", "row"])
-    for label in (None, "row"):
-        figure = model.draw_tree(label)
-        texts = [text.get_text() for text in figure.axes[0].texts]
-        expected = model.tree_text(label).split("\n")
-        assert len(texts) == 7
-        for text, line in zip(texts, expected, strict=True):
-            assert [part.strip(" |,:") for part in text.split()] == line.replace("|", "").replace(
-                ":", ""
-            ).replace(",", "").split()
-        figure.savefig(tmp_path / "tree.png")
-        assert (tmp_path / "tree.png").stat().st_size > 1000
-    many = nl.ADTBoostMH(1).fit(X, np.hstack([Y, 1 - Y])).draw_tree()
-    assert len(many.axes[0].texts[0].get_text().split(",")) == 2
-
-
-def test_figures_need_matplotlib(xor, monkeypatch):
-    model = nl.ADTBoostMH(1).fit(*xor)
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ModuleNotFoundError, match=r"draw_tree.*pip install 'nearlabel\[report\]'"):
-        model.draw_tree()
 
 
 def test_files(xor, tmp_path):

@@ -83,20 +83,12 @@ class Pipeline(SklearnPipeline, ForwardedAnswers, ForwardedChanges):
         Features have the names that scikit-learn gives to what the transformers return. Cuts are in
         the units before `MinMaxScaler`, `StandardScaler`, `MaxAbsScaler` and `RobustScaler`.
         """
-        return str(self._tree_in_data_units().tree_text(label))
-
-    @if_delegate_has("draw_tree")
-    def draw_tree(self, label: Any = None) -> Any:
-        """Draw the tree as the method does, with names and cuts as in `tree_text`."""
-        return self._tree_in_data_units().draw_tree(label)
-
-    def _tree_in_data_units(self) -> Any:
         method = self._delegate()
         check_is_fitted(method)
         units = DataUnits.before([step for _, step in self.steps[:-1]], method.n_features_in_)
         if hasattr(method, "feature_names_in_"):  # if transformers return DataFrames
             units = units._replace(names=method.feature_names_in_.tolist())
-        return method._in_units(units)
+        return str(method._in_units(units).tree_text(label))
 
     def _delegate(self) -> Any:
         return self.steps[-1][1]

@@ -20,8 +20,7 @@ from nearlabel.baselines.boosting.boosting_weights import (
     multiply,
 )
 from nearlabel.baselines.boosting.sorted_columns import SortedColumns
-from nearlabel.baselines.boosting.stump_sides import stump_sides
-from nearlabel.baselines.boosting.stumps import best_stump
+from nearlabel.baselines.boosting.stumps import best_stump, stump_sides
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_dense_size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit
@@ -21,19 +21,15 @@ from nearlabel.baselines.boosting.boosting_weights import (
     log_ratios,
     multiply,
 )
-from nearlabel.baselines.boosting.drawn_tree import drawn_tree
 from nearlabel.baselines.boosting.node_search import NodeSearch
 from nearlabel.baselines.boosting.sorted_columns import SortedColumns
-from nearlabel.baselines.boosting.tree_lines import condition_texts, tree_lines
 from nearlabel.baselines.named_columns import feature_names, label_number
 from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Progress
 from nearlabel.methods.data_units import DataUnits
 from nearlabel.methods.explanations import name_of
 from nearlabel.methods.fields import Integer, Numbers, Reals
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _SMOOTHING = 1.0  # added to W+ and W-, whose weights begin at 1
 
@@ -152,7 +148,7 @@ class ADTBoostMH(Baseline):
     def _probabilities(self, scores: Floats) -> Floats:
         return np.asarray(expit(2 * scores))
 
-    def tree_text(self, label: Any = None) -> str:
+    def tree_text(self, label: int | str | None = None) -> str:
         """Print the tree, a line for each prediction node.
 
         Parameters
@@ -168,27 +164,12 @@ class ADTBoostMH(Baseline):
             the round that added them, the condition and their values.
         """
         check_is_fitted(self)
-        conditions = condition_texts(self._tree_of_nodes, feature_names(self))
-        return "\n".join(tree_lines(self._tree_of_nodes, conditions, self._shown(label)))
-
-    def draw_tree(self, label: Any = None) -> Figure:
-        """Draw the tree: prediction nodes, and below each its conditions.
-
-        Parameters
-        ----------
-        label : int or str, optional
-            The column of a label, or its name: nodes show its values. By default they show the
-            label that they speak for most strongly, and the one that they speak most strongly
-            against.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            Its `savefig` writes it to a file.
-        """
-        check_is_fitted(self)
-        conditions = condition_texts(self._tree_of_nodes, feature_names(self))
-        return drawn_tree(self._tree_of_nodes, conditions, self._shown(label))
+        if label is not None:
+            labels = [("", label_number(self, label))]
+        else:
+            columns = range(len(self.root_))
+            labels = [(one_line(str(name_of(self, column))), column) for column in columns]
+        return "\n".join(self._tree_of_nodes.lines(feature_names(self), labels))
 
     def _in_units(self, units: DataUnits) -> Self:
         """A copy whose tree shows names and cuts of the data before scaling."""
@@ -196,9 +177,3 @@ class ADTBoostMH(Baseline):
         model.feature_names_in_ = units.names
         model._tree_of_nodes = tree._replace(cuts=units.cuts(tree.features, tree.cuts))
         return model
-
-    def _shown(self, label: Any) -> dict[Any, int]:
-        """Columns of the labels to show, by their names; a single one has no name."""
-        if label is not None:
-            return {None: label_number(self, label)}
-        return {name_of(self, number): number for number in range(self._form.n_labels)}

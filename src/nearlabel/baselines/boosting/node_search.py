@@ -18,7 +18,7 @@ class NodeSearch:
     def __init__(self, columns: SortedColumns) -> None:
         self._columns = columns
         self._reached: list[Array] = [np.ones(columns.n, bool)]
-        self._best: list[tuple[Stump, float] | None] = [None]  # and how much Z is below W
+        self._best: dict[int, tuple[Stump, float]] = {}  # of nodes, with the weight W of their rows
 
     def best(self, weights: Floats) -> tuple[int, Stump, float]:
         """The node, the stump below it and its loss; of equal ones the oldest node.
@@ -28,17 +28,14 @@ class NodeSearch:
         total = float(weights.sum())
         losses = []
         for node, reached in enumerate(self._reached):
-            found = self._best[node]
-            if found is None:
+            if node not in self._best:
                 inside = np.where(reached[:, None], weights, 0.0)
                 stump = best_stump(self._columns, inside, reached)
-                found = self._best[node] = stump, float(inside.sum())
-            stump, weight = found
+                self._best[node] = stump, float(inside.sum())
+            stump, weight = self._best[node]
             losses.append((total - weight) + stump.loss)
         node = int(np.argmin(losses))
-        chosen = self._best[node]
-        assert chosen is not None
-        return node, chosen[0], losses[node]
+        return node, self._best[node][0], losses[node]
 
     def split(self, node: int, stump: Stump) -> Array:
         """Add the nodes of both sides; the side of each row, MISSING where it reaches neither."""
@@ -47,7 +44,6 @@ class NodeSearch:
         changed = sides != MISSING
         for place, reached in enumerate(self._reached):
             if np.any(reached & changed):
-                self._best[place] = None
+                self._best.pop(place, None)
         self._reached += [sides == LEFT, sides == RIGHT]
-        self._best += [None, None]
         return sides

@@ -1,14 +1,17 @@
-"""The best stump for the weights of a round: one pass over sorted features."""
+"""Decision stumps: the best one for the weights of a round, and the sides of learned ones."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from nearlabel.baselines.boosting.sorted_columns import SortedColumns
+from nearlabel.baselines.boosting.sorted_columns import MISSING, SortedColumns
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array, Floats, kernel_array
+from nearlabel.common.arrays import Array, Floats, Matrix, kernel_array, runs
+
+_VALUES_AT_ONCE = 2**22  # of the features of all stumps
 
 
 class Stump(NamedTuple):
@@ -46,30 +49,20 @@ def best_cuts(
     The loss is Z = W0 + 2 sum over both sides and all labels of sqrt(W+ W-), where W0 is the weight
     of rows without a value. A feature that has no cut has an infinite loss.
     """
+    losses, places = np.full(columns.d, np.inf), np.zeros(columns.d, np.int64)
     core = engine.core()
-    if core is None:
-        return _best_cuts(columns, weights)
-    losses, places = np.empty(columns.d), np.empty(columns.d, np.int64)
-    is_reached = np.ones(columns.n, bool) if reached is None else reached
-    core.best_cuts(
-        kernel_array(weights, np.float64),
-        kernel_array(is_reached, bool).view(np.uint8),
-        columns.rows,
-        columns.start,
-        columns.known,
-        columns.first,
-        columns.ends,
-        columns.rest,
-        losses,
-        places,
-    )
-    return losses, places
-
-
-def _best_cuts(columns: SortedColumns, weights: Floats) -> tuple[Floats, Array]:
+    if core is not None:
+        is_reached = np.ones(columns.n, bool) if reached is None else reached
+        core.best_cuts(
+            kernel_array(weights, np.float64),
+            kernel_array(is_reached, bool).view(np.uint8),
+            *(columns.rows, columns.start, columns.known),
+            *(columns.first, columns.ends, columns.rest),
+            *(losses, places),
+        )
+        return losses, places
     q = weights.shape[1] // 2
     total = weights.sum(axis=0)
-    losses, places = np.full(columns.d, np.inf), np.zeros(columns.d, np.int64)
     for feature in np.flatnonzero(np.diff(columns.first)):
         rows = columns.rows[columns.start[feature] : columns.start[feature + 1]]
         known = columns.known[feature]
@@ -85,8 +78,21 @@ def _best_cuts(columns: SortedColumns, weights: Floats) -> tuple[Floats, Array]:
         lanes = np.zeros((len(ends), -(-q // 4) * 4))
         lanes[:, :q] = terms
         lanes = np.cumsum(lanes.reshape(len(ends), -1, 4), axis=1)[:, -1]
-        found = (lanes[:, 0] + lanes[:, 1]) + (lanes[:, 2] + lanes[:, 3])
-        loss = missing.sum() + 2 * found
+        divided = (lanes[:, 0] + lanes[:, 1]) + (lanes[:, 2] + lanes[:, 3])
+        loss = missing.sum() + 2 * divided
         places[feature] = loss.argmin()
         losses[feature] = loss[places[feature]]
     return losses, places
+
+
+def stump_sides(X: Matrix, features: Array, cuts: Floats) -> Array:
+    """LEFT, RIGHT or MISSING for m rows of vectors and t stumps, an array of int8, shape (t, m)."""
+    used, place = np.unique(features, return_inverse=True)
+    sides = np.empty((len(features), X.shape[0]), np.int8)
+    for run in runs(np.full(X.shape[0], len(features)), _VALUES_AT_ONCE):
+        values = X[run][:, used]
+        values = sparse.csr_array(values).toarray() if sparse.issparse(values) else values
+        values = values.T[place]
+        sides[:, run] = values > cuts[:, None]
+        sides[:, run][np.isnan(values)] = MISSING
+    return sides
