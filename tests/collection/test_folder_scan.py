@@ -11,8 +11,8 @@ import pytest
 
 from nearlabel.collection import folder_scan
 from nearlabel.collection.folder_scan import FileStamp, read_unchanged, root_of, scan_folder
-from nearlabel.features import UnreadablePicture
-from nearlabel.features.picture_archives import PICTURES
+from nearlabel.features import UnreadablePicture, pictures
+from nearlabel.features.picture_formats import PICTURES
 
 LONG_AGO = 10**18
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(60)
@@ -115,9 +115,9 @@ def test_a_folder_that_is_not_there(tmp_path):
 def test_known_files_are_not_opened_again(photos, monkeypatch):
     known = scan_folder(photos, PICTURES).files
     opened = []
-    regular_file = folder_scan.regular_file
+    regular_file = pictures.regular_file
     monkeypatch.setattr(
-        folder_scan, "regular_file", lambda path: opened.append(path) or regular_file(path)
+        pictures, "regular_file", lambda path: opened.append(path) or regular_file(path)
     )
     assert scan_folder(photos, PICTURES, known).files == known
     assert opened == [str(photos / "notes.txt")]

@@ -6,6 +6,7 @@ import os
 import re
 import tarfile
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -96,7 +97,9 @@ def test_encrypted_files_are_reported_as_such(tmp_path):
     path.write_bytes(content)
     found = picture_vectors(path, GridMoments())
     assert found.names == ["b.png"]
-    assert found.skipped == [("a.png", "is encrypted")]
+    ((name, reason),) = found.skipped
+    assert name == "a.png"
+    assert "encrypted" in reason
 
 
 def test_bombs_in_zip(tmp_path, monkeypatch):
@@ -112,7 +115,7 @@ def test_bombs_in_zip(tmp_path, monkeypatch):
         (name, "unpacks to more than 200 times its packed size")
         for name in ("bomb.bmp", "no suffix")
     ]
-    small = replace(picture_archives.PICTURES, most_bytes=2**18)
+    small = replace(picture_files.PICTURES, most_bytes=2**18)
     monkeypatch.setattr(picture_files, "PICTURES", small)
     assert "at most 262,144" in picture_vectors(path, GridMoments()).skipped[0][1]
 
@@ -229,19 +232,19 @@ def test_pictures_larger_than_what_is_read_at_once(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_forked_processes_have_separate_temporary_files(tmp_path):
-    content = bytes(range(256)) * 400
-    (tmp_path / "file").write_bytes(content)
-    with picture_archives._opened(tmp_path / "file") as file:
-        file.seek(50_001)
+@pytest.mark.parametrize("form", ["zip", "tar.gz"])
+def test_forked_processes_have_separate_positions(form, tmp_path):
+    contents = {f"{at}.bmp": b"BM" + bytes([at]) * 100_000 for at in range(9)}
+    path = tmp_path / f"a.{form}"
+    zipped(path, contents) if form == "zip" else tarred(path, contents, mode="w:gz")
+    pictures = find_pictures(path)
 
-        def work():
-            file.seek(3)
-            assert file.read(99_000) == content[3:99_003]
+    def work():
+        for _ in range(20):
+            for picture in pictures[::-1]:
+                assert picture.read() == contents[picture.name]
 
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(work)
         assert ends_well_in_a_fork(work)
-        assert file.read(30_000) == content[50_001:80_001]
-        with pytest.raises(OSError, match="Invalid"):
-            file.seek(-1)
-        assert file.seek(-5, os.SEEK_END) == len(content) - 5
-        assert file.read() == content[-5:]
+        reading.result()

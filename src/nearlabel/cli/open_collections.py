@@ -159,7 +159,7 @@ def _item_of(store: Collection, name: str) -> Item | None:
     if store.settings.kind == "vectors" or not path.is_file():
         return store.item(store.find(name))
     from nearlabel.collection.folder_scan import read_unchanged
-    from nearlabel.features.pictures import MOST_BYTES
+    from nearlabel.features.picture_formats import MOST_BYTES
 
     known = store.known_contents([(digest := read_unchanged(path, MOST_BYTES).digest)])
     return store.item(known[digest]) if known else None

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nearlabel.collection.folder_checks import DATABASE
-from nearlabel.features.picture_archives import Kind
-from nearlabel.features.picture_formats import HEAD
-from nearlabel.features.pictures import UnreadablePicture, regular_file
+from nearlabel.features.picture_formats import FileKind
+from nearlabel.features.pictures import UnreadablePicture, is_of_kind, regular_file
 
 # A file may be written twice within one tick of the file system's clock, so a very recent
 # modification time proves nothing. Clocks with whole seconds tick every second, or every other one.
@@ -62,7 +61,7 @@ class ReadFile(NamedTuple):
 
 def scan_folder(
     folder: str | os.PathLike[str],
-    kind: Kind,
+    kind: FileKind,
     known: Mapping[str, FileStamp] | None = None,
     inside: str = "",
 ) -> FolderScan:
@@ -74,7 +73,7 @@ def scan_folder(
     Parameters
     ----------
     folder : path
-    kind : Kind
+    kind : FileKind
     known : dict of str to FileStamp, optional
         Files known to be of this kind, unless they have changed.
     inside : str, default=""
@@ -95,7 +94,7 @@ def scan_folder(
             if entry.is_symlink() or kind.has_suffix(path):
                 found.skipped.append((path, error.reason))
             continue
-        if about is None or not ((known or {}).get(path) == about or _is_of(kind, entry.path)):
+        if about is None or not ((known or {}).get(path) == about or is_of_kind(kind, entry.path)):
             continue
         found.files[path] = about
     in_order = dict(sorted(found.files.items()))
@@ -139,17 +138,6 @@ def _stamp_of(entry: os.DirEntry[str], top: str, path: str) -> FileStamp | None:
     if not stat.S_ISREG(about.st_mode):
         raise UnreadablePicture(path, "is not a regular file")
     return FileStamp(about.st_size, about.st_mtime_ns)
-
-
-def _is_of(kind: Kind, path: str) -> bool:
-    """Whether a file is of a kind, judging by its name or its first bytes."""
-    if kind.has_suffix(path):
-        return True
-    try:
-        with regular_file(path) as file:
-            return kind.begins(file.read(HEAD), path)
-    except (OSError, UnreadablePicture):
-        return False
 
 
 def read_unchanged(path: str | os.PathLike[str], most_bytes: int) -> ReadFile:

@@ -30,8 +30,8 @@ from nearlabel.collection.folder_scan import (
 from nearlabel.collection.item_features import ItemFeatures
 from nearlabel.collection.records import FileState, NewItem
 from nearlabel.common.progress import Progress
-from nearlabel.features.picture_archives import Kind
 from nearlabel.features.picture_files import Skipping, in_parallel
+from nearlabel.features.picture_formats import FileKind
 
 _FILES_AT_ONCE = 32
 _BYTES_AT_ONCE = 2**26
@@ -127,7 +127,7 @@ class IndexReport:
 def plan_index(
     collection: Collection,
     folder: str | os.PathLike[str],
-    kind: Kind,
+    kind: FileKind,
     *,
     passed_over: Mapping[str, FileStamp] | None = None,
     patience_ns: int = 0,
@@ -139,7 +139,7 @@ def plan_index(
     collection : Collection
     folder : path
         One that was indexed before, a subfolder of it, or a new one.
-    kind : Kind
+    kind : FileKind
         Which files to include.
     passed_over : dict of str to FileStamp, optional
         Files to ignore as long as they do not change.

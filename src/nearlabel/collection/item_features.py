@@ -21,8 +21,8 @@ from nearlabel.common.files import FORMAT
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError, check_choice, check_integer
 from nearlabel.features.networks.catalog import NETWORKS
-from nearlabel.features.picture_archives import PICTURES, Kind
 from nearlabel.features.picture_files import Skipping, in_parallel
+from nearlabel.features.picture_formats import PICTURES, FileKind
 from nearlabel.features.texts import TEXTS, text_of
 
 _AUTO, _MOMENTS, _WORDS, _GIVEN = "auto", "moments", "words", "given"
@@ -37,14 +37,14 @@ class ItemFeatures(NamedTuple):
 
     Attributes
     ----------
-    files : Kind
+    files : FileKind
         The files that are such items.
     vectors : callable
         Returns float32 rows, an array or a CSR matrix, for an iterable of items: bytes of files,
         paths, and whatever the transformers accept. Items a `Skipping` cannot read are left out.
     """
 
-    files: Kind
+    files: FileKind
     vectors: Callable[[Iterable[Any]], Array | Csr]
 
 

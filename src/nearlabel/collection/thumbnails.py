@@ -15,7 +15,8 @@ from pathlib import Path
 
 from nearlabel.collection.folder_checks import opened_plainly, thumbnail_path
 from nearlabel.common.validation import check_integer
-from nearlabel.features.pictures import MOST_BYTES, UnreadablePicture, regular_file, upright_rgb
+from nearlabel.features.picture_formats import MOST_BYTES
+from nearlabel.features.pictures import UnreadablePicture, regular_file, upright_rgb
 
 _KEPT_SIZE = 256  # pixels of the longer side
 _MOST_SIZE = 4096

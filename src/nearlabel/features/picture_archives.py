@@ -1,56 +1,39 @@
-"""Pictures in zip and tar archives, unpacked one by one in memory, never to disk."""
+"""Files in zip and tar archives, unpacked one by one in memory, never to disk."""
 
 from __future__ import annotations
 
 import bz2
-import errno
 import gzip
 import io
 import lzma
 import os
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import PurePosixPath
-from typing import IO, Any, TypeVar
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, TypeVar
 from weakref import finalize
 
 from nearlabel.common.messages import one_line
 from nearlabel.common.threads import ForkSafeLock
-from nearlabel.features.picture_formats import HEAD, SUFFIXES, format_of
-from nearlabel.features.pictures import MOST_BYTES, UnreadablePicture
+from nearlabel.features.picture_formats import MOST_BYTES, FileKind
+from nearlabel.features.pictures import UnreadablePicture
 
 _MOST_ENTRIES = 1_000_000
 _MOST_TIMES = 200  # allowed compression ratio, for files larger than the next number
 _NOT_MUCH = 2**26
 _AT_ONCE = 2**20  # bytes of a tar archive: more than any file header
-_UNPACKERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
+_UNPACKERS: dict[bytes, Callable[[Path], io.BufferedIOBase]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ\x00": lzma.open,
 }
-_IS_ENCRYPTED = 1  # a bit among the flags of a file in a zip archive
 
 Read = Callable[[int], bytes]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Kind:
-    """The files to look for: by suffix, or else by their first bytes."""
-
-    suffixes: frozenset[str]
-    most_bytes: int
-    begins: Callable[[bytes, str], bool]  # called with the first bytes of a file and its name
-
-    def has_suffix(self, name: str) -> bool:
-        """Whether the suffix of a name is of this kind."""
-        return os.path.splitext(name)[1].lower() in self.suffixes  # noqa: PTH122
-
-
-PICTURES = Kind(SUFFIXES, MOST_BYTES, lambda head, name: format_of(head, name) is not None)
 
 
 @dataclass(frozen=True)
@@ -76,6 +59,15 @@ class ArchivedPicture:
             raise UnreadablePicture(self.name, _not_unpacked(error)) from error
 
 
+class _Entry(NamedTuple):
+    """A file in an archive: its size, unpacked and packed, and what reads its first bytes."""
+
+    name: str
+    size: int
+    packed: int
+    read: Read
+
+
 def refused(name: str, reason: str) -> ArchivedPicture:
     """A placeholder for a picture that is known to be unreadable."""
 
@@ -85,94 +77,50 @@ def refused(name: str, reason: str) -> ArchivedPicture:
     return ArchivedPicture(name, read)
 
 
-def archived_pictures(
-    path: str | os.PathLike[str], kind: Kind = PICTURES
-) -> Iterator[ArchivedPicture] | None:
-    """The pictures, or files of another kind, in an archive, in its order; None if it is not one.
+def archived_files(path: Path, kind: FileKind) -> Iterator[ArchivedPicture] | None:
+    """The files of a kind in an archive, in its order; None if it is not an archive.
 
     If an archive is damaged, the last entry has the name of the archive itself.
     """
-    with open(path, "rb") as file:  # noqa: PTH123
+    with path.open("rb") as file:
         head = file.read(512)
-    unpack = next((unpack for begin, unpack in _UNPACKERS.items() if head.startswith(begin)), None)
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return _to_the_damage(_in_zip(path, kind), path)
-    if unpack is not None or head[257:262] == b"ustar":
-        return _to_the_damage(_in_tar(path, unpack, kind), path)
+        return _of_kind(_in_zip(path), kind, path.name)
+    if head[257:262] == b"ustar":
+        return _of_kind(_in_tar(path, lambda path: path.open("rb")), kind, path.name)
+    for begin, unpack in _UNPACKERS.items():
+        if head.startswith(begin):
+            return _of_kind(_in_tar(path, unpack), kind, path.name)
     return None
 
 
-def _to_the_damage(
-    entries: Iterator[ArchivedPicture], path: str | os.PathLike[str]
+def _of_kind(
+    entries: Iterator[_Entry | None], kind: FileKind, archive: str
 ) -> Iterator[ArchivedPicture]:
+    """The files of a kind among all entries, of which None is no file."""
     try:
-        yield from entries
+        for number, entry in enumerate(entries):
+            if number == _MOST_ENTRIES:
+                raise ValueError(f"it has more than {_MOST_ENTRIES:,} files")
+            if entry is None or _is_hidden(entry.name):
+                continue
+            file = ArchivedPicture(entry.name, entry.read)
+            if not kind.includes(entry.name, file.read):
+                continue
+            if entry.size > kind.most_bytes:
+                reason = f"has {entry.size:,} bytes; at most {kind.most_bytes:,} are read"
+                yield refused(entry.name, reason)
+            elif entry.size > max(_NOT_MUCH, entry.packed * _MOST_TIMES):
+                reason = f"unpacks to more than {_MOST_TIMES} times its packed size"
+                yield refused(entry.name, reason)
+            else:
+                yield file
     except Exception as error:  # as above
-        yield refused(os.path.basename(path), _not_unpacked(error))  # noqa: PTH119
-
-
-def _counted(entries: Iterable[T]) -> Iterator[T]:
-    """All entries of an archive, pictures or not, up to a limit."""
-    for number, entry in enumerate(entries):
-        if number == _MOST_ENTRIES:
-            raise ValueError(f"it has more than {_MOST_ENTRIES:,} files")
-        yield entry
+        yield refused(archive, _not_unpacked(error))
 
 
 def _not_unpacked(error: Exception) -> str:
     return f"cannot be unpacked: {one_line(str(error) or type(error).__name__, 200)}"
-
-
-def _in_zip(path: str | os.PathLike[str], kind: Kind) -> Iterator[ArchivedPicture]:
-    archive = zipfile.ZipFile(_opened(path))  # open as long as one of its pictures exists
-
-    def content(entry: zipfile.ZipInfo, size: int) -> bytes:
-        with archive.open(entry) as file:
-            return file.read(size)
-
-    for entry in _counted(archive.infolist()):
-        if entry.is_dir() or _is_hidden(entry.filename):
-            continue
-        picture = ArchivedPicture(entry.filename, partial(content, entry))
-        if entry.flag_bits & _IS_ENCRYPTED:
-            if kind.has_suffix(entry.filename):
-                yield refused(entry.filename, "is encrypted")
-        elif _is_of(kind, picture):
-            yield _within_limits(kind, picture, entry.file_size, entry.compress_size)
-
-
-def _in_tar(
-    path: str | os.PathLike[str], unpack: Callable[[IO[bytes]], Any] | None, kind: Kind
-) -> Iterator[ArchivedPicture]:
-    packed = _opened(path)
-    try:
-        most = max(_NOT_MUCH, os.fstat(packed.fileno()).st_size * _MOST_TIMES)
-        file = _Unpacked(packed if unpack is None else unpack(packed), most)
-        archive = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115
-    except BaseException:
-        packed.close()
-        raise
-    finalize(archive, packed.close)
-    lock = ForkSafeLock()  # the pictures share one file position
-
-    def content(entry: tarfile.TarInfo, size: int) -> bytes:
-        with lock.held():
-            stored: Any = archive.extractfile(entry)
-            starts = range(0, min(size, entry.size), _AT_ONCE)
-            end = starts.stop
-            return b"".join(stored.read(min(_AT_ONCE, end - start)) for start in starts)
-
-    for entry in _counted(archive):
-        entry.pax_headers = {}  # each entry would keep a copy of the global headers
-        if not entry.isreg() or _is_hidden(entry.name):
-            continue
-        if entry.issparse():  # a few bytes can stand for any number of zeros
-            if kind.has_suffix(entry.name):
-                yield refused(entry.name, "is stored as a sparse file, which is not supported")
-        else:
-            picture = ArchivedPicture(entry.name, partial(content, entry))
-            if _is_of(kind, picture):
-                yield _within_limits(kind, picture, entry.size, None)
 
 
 def _is_hidden(name: str) -> bool:
@@ -180,93 +128,78 @@ def _is_hidden(name: str) -> bool:
     return any(part == "__MACOSX" or (part[:1] == "." and part != "..") for part in parts)
 
 
-def _is_of(kind: Kind, picture: ArchivedPicture) -> bool:
-    """Whether the name or the content is that of a picture, or of another kind searched for."""
-    if kind.has_suffix(picture.name):
-        return True
-    try:
-        return kind.begins(picture.read(HEAD), picture.name)
-    except UnreadablePicture:
-        return False
+def _per_process(opened: Callable[[], T]) -> Callable[[], T]:
+    """An archive, opened once by each process: forked ones would share its position."""
+    archives: dict[int, T] = {}
+
+    def archive() -> T:
+        process = os.getpid()
+        if process not in archives:
+            archives[process] = opened()
+        return archives[process]
+
+    return archive
 
 
-def _within_limits(
-    kind: Kind, picture: ArchivedPicture, size: int, packed: int | None
-) -> ArchivedPicture:
-    """The picture, or a refusal if it would fill the memory."""
-    if size > kind.most_bytes:
-        return refused(picture.name, f"has {size:,} bytes; at most {kind.most_bytes:,} are read")
-    if packed is not None and size > max(_NOT_MUCH, packed * _MOST_TIMES):
-        return refused(picture.name, f"unpacks to more than {_MOST_TIMES} times its packed size")
-    return picture
+def _in_zip(path: Path) -> Iterator[_Entry | None]:
+    @_per_process
+    def archive() -> zipfile.ZipFile:
+        file = path.open("rb")
+        finalize(content, file.close)
+        return zipfile.ZipFile(file)
+
+    def content(entry: zipfile.ZipInfo, size: int) -> bytes:
+        with archive().open(entry) as file:
+            return file.read(size)
+
+    for entry in archive().infolist():
+        read = partial(content, entry)
+        packed = entry.compress_size
+        yield None if entry.is_dir() else _Entry(entry.filename, entry.file_size, packed, read)
 
 
-def _opened(path: str | os.PathLike[str]) -> IO[bytes]:
-    """An archive that forked processes can read at the same time."""
-    if not hasattr(os, "pread"):  # Windows has no fork
-        return open(path, "rb")  # noqa: PTH123
-    return io.BufferedReader(_OwnPlace(os.open(path, os.O_RDONLY)))
+def _in_tar(path: Path, unpack: Callable[[Path], io.BufferedIOBase]) -> Iterator[_Entry | None]:
+    lock = ForkSafeLock()  # the files share one position
+
+    @_per_process
+    def archive() -> tarfile.TarFile:
+        file = unpack(path)
+        finalize(content, file.close)
+        return tarfile.open(fileobj=_Limited(file, path.stat().st_size * _MOST_TIMES), mode="r:")
+
+    def content(entry: tarfile.TarInfo, size: int) -> bytes:
+        if entry.issparse():  # a few bytes can stand for any number of zeros
+            raise ValueError("it is stored as a sparse file, which is not supported")
+        with lock.held():
+            stored = archive().extractfile(entry)
+            assert stored is not None
+            ends = [*range(0, min(size, entry.size), _AT_ONCE), min(size, entry.size)]
+            return b"".join(stored.read(end - start) for start, end in pairwise(ends))
+
+    for entry in archive():
+        entry.pax_headers = {}  # each entry would keep a copy of the global headers
+        read = partial(content, entry)
+        yield _Entry(entry.name, entry.size, entry.size, read) if entry.isreg() else None
 
 
-class _OwnPlace(io.RawIOBase):
-    """A file with its own position: that of an open file is shared with forked processes."""
+class _Limited(io.RawIOBase):
+    """An unpacked archive, of which a header cannot ask for all memory or for endless content."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor, self._place = descriptor, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return self._descriptor
-
-    def readinto(self, buffer: Any) -> int:
-        found = os.pread(self._descriptor, len(buffer), self._place)
-        buffer[: len(found)] = found
-        self._place += len(found)
-        return len(found)
-
-    def seek(self, place: int, whence: int = os.SEEK_SET) -> int:
-        size = os.fstat(self._descriptor).st_size
-        begin = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: size}[whence]
-        if begin + place < 0:
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        self._place = begin + place
-        return self._place
-
-    def tell(self) -> int:
-        return self._place
-
-    def close(self) -> None:
-        if not self.closed:
-            super().close()
-            os.close(self._descriptor)
-
-
-class _Unpacked(io.RawIOBase):
-    """A file that is decompressed while it is read, up to a ratio."""
-
-    def __init__(self, file: Any, most: int) -> None:
-        self._file, self._most = file, most
+    def __init__(self, file: io.BufferedIOBase, most: int) -> None:
+        self._file, self._most = file, max(_NOT_MUCH, most)
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= _AT_ONCE:
             raise ValueError(f"a header has {size:,} bytes")
         self._check(self._file.tell() + size)
-        found: bytes = self._file.read(size)
-        return found
+        return self._file.read(size)
 
     def seek(self, place: int, whence: int = os.SEEK_SET) -> int:
         self._check(place)
-        reached: int = self._file.seek(place, whence)
-        return reached
+        return self._file.seek(place, whence)
 
     def tell(self) -> int:
-        place: int = self._file.tell()
-        return place
+        return self._file.tell()
 
     def _check(self, place: int) -> None:
         if place > self._most:

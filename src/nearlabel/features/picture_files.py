@@ -11,21 +11,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_n_jobs
-from nearlabel.features.picture_archives import (
-    PICTURES,
-    ArchivedPicture,
-    Kind,
-    archived_pictures,
-    refused,
+from nearlabel.features.picture_archives import ArchivedPicture, archived_files, refused
+from nearlabel.features.picture_formats import PICTURES, FileKind
+from nearlabel.features.pictures import (
+    UnreadablePicture,
+    is_of_kind,
+    name_of,
+    no_warnings_of_pillow,
 )
-from nearlabel.features.picture_formats import HEAD
-from nearlabel.features.pictures import UnreadablePicture, name_of, no_warnings_of_pillow
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ def find_pictures(source: str | os.PathLike[str]) -> list[str | ArchivedPicture]
     return found_files(source, PICTURES)
 
 
-def found_files(source: str | os.PathLike[str], kind: Kind) -> list[str | ArchivedPicture]:
+def found_files(source: str | os.PathLike[str], kind: FileKind) -> list[str | ArchivedPicture]:
     """List the files of a kind, as `find_pictures` does for pictures."""
     path = os.fsdecode(source)
     if os.path.isdir(path):  # noqa: PTH112
@@ -90,13 +90,13 @@ def found_files(source: str | os.PathLike[str], kind: Kind) -> list[str | Archiv
             raise FileNotFoundError(f"no such file or folder: {path!r}")
         return [path]  # a device or the like: reading it reports the error
     try:
-        archived = archived_pictures(path, kind)
+        archived = archived_files(Path(path), kind)
     except OSError:
         return [path]
     return [path] if archived is None else [*archived]
 
 
-def _in_folder(top: str, kind: Kind) -> Iterator[str | ArchivedPicture]:
+def _in_folder(top: str, kind: FileKind) -> Iterator[str | ArchivedPicture]:
     """Files of a kind below a folder, by a stack: folders nest deeper than Python can recurse."""
     seen: set[tuple[int, int]] = set()
     waiting = [top]
@@ -105,7 +105,7 @@ def _in_folder(top: str, kind: Kind) -> Iterator[str | ArchivedPicture]:
         try:
             about = os.stat(path)  # noqa: PTH116
             if not stat.S_ISDIR(about.st_mode):
-                if _is_of(kind, path):
+                if is_of_kind(kind, path):
                     yield path
                 continue
             if (about.st_dev, about.st_ino) in seen:
@@ -118,19 +118,6 @@ def _in_folder(top: str, kind: Kind) -> Iterator[str | ArchivedPicture]:
                 yield refused(path, f"cannot be read: {error.strerror}")
             continue
         waiting += [os.path.join(path, name) for name in names if name[0] != "."]  # noqa: PTH118
-
-
-def _is_of(kind: Kind, path: str) -> bool:
-    """Whether a file is of a kind, judging by its name or its first bytes."""
-    if kind.has_suffix(path):
-        return True
-    if not os.path.isfile(path):  # noqa: PTH113
-        return False
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            return kind.begins(file.read(HEAD), path)
-    except OSError:
-        return False
 
 
 def picture_vectors(
@@ -179,27 +166,14 @@ def picture_vectors(
         if len(pictures.skipped) < len(pictures):
             raise
         X = np.empty((0, len(transformer.get_feature_names_out())))  # a scaler refuses 0 rows
-    skipped = {at: error.reason for at, error in pictures.skipped}
-    names = [name_within(top, one, at) for at, one in enumerate(pictures.sources)]
-    if np.shape(X)[0] != len(names) - len(skipped):
+    names, skipped = pictures.outcome(top)
+    if np.shape(X)[0] != len(names):
         raise ValueError(
-            f"transformer must return one row per picture it reads, in this process; of "
-            f"{len(names)} pictures {len(skipped)} were skipped, and it has {np.shape(X)[0]} rows"
+            "transformer must return one row per picture it reads, in this process; of "
+            f"{len(pictures)} pictures {len(skipped)} were skipped, and it has "
+            f"{np.shape(X)[0]} rows"
         )
-    return PictureVectors(
-        [name for at, name in enumerate(names) if at not in skipped],
-        X,
-        [(names[at], skipped[at]) for at in sorted(skipped)],
-    )
-
-
-def name_within(top: str, source: Any, at: int) -> str:
-    """The name of a picture or other file: its path relative to the folder."""
-    name = name_of(source)
-    if not name:
-        return f"picture {at}"
-    inside = os.path.join(top, "") if top else ""  # noqa: PTH118
-    return name[len(inside) :].replace(os.sep, "/") if inside and name.startswith(inside) else name
+    return PictureVectors(names, X, skipped)
 
 
 @dataclass
@@ -219,6 +193,19 @@ class Skipping:
 
     def __len__(self) -> int:
         return len(self.sources)
+
+    def outcome(self, top: str) -> tuple[list[str], list[tuple[str, str]]]:
+        """The names of what was read, relative to a folder, and of the others with the reasons."""
+        inside = os.path.join(top, "") if top else ""  # noqa: PTH118
+        names = []
+        for at, source in enumerate(self.sources):
+            name = name_of(source) or f"picture {at}"
+            if inside and name.startswith(inside):
+                name = name[len(inside) :].replace(os.sep, "/")
+            names.append(name)
+        reasons = {at: error.reason for at, error in self.skipped}
+        read = [name for at, name in enumerate(names) if at not in reasons]
+        return read, [(names[at], reasons[at]) for at in sorted(reasons)]
 
 
 def in_parallel(

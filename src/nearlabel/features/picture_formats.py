@@ -6,7 +6,10 @@ run: the first bytes select one reader, and files of other formats are not opene
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import PurePath
 from typing import IO, TYPE_CHECKING
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 HEAD = 64  # bytes that determine the format
+MOST_BYTES = 2**30  # per file
 
 _BEGINNINGS: dict[str, bytes] = {
     "JPEG": rb"\xff\xd8\xff",
@@ -100,3 +104,26 @@ def _is_of_a_sensor(file: IO[bytes]) -> bool:
     file.seek(0)
     is_preview = tags.get(_NEW_SUBFILE_TYPE) == 1 and _SUB_FILES in tags
     return is_preview or _DNG_VERSION in tags or tags.get(_PHOTOMETRIC) in _MOSAICS
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """The files to look for: by suffix, or else by their first bytes."""
+
+    suffixes: frozenset[str]
+    most_bytes: int
+    begins: Callable[[bytes, str], bool]  # called with the first bytes of a file and its name
+
+    def has_suffix(self, name: str) -> bool:
+        """Whether the suffix of a name is of this kind."""
+        return os.path.splitext(name)[1].lower() in self.suffixes  # noqa: PTH122
+
+    def includes(self, name: str, read: Callable[[int], bytes]) -> bool:
+        """Whether a file is of this kind; its first bytes are read if the suffix does not say."""
+        try:
+            return self.has_suffix(name) or self.begins(read(HEAD), name)
+        except (OSError, ValueError):
+            return False
+
+
+PICTURES = FileKind(SUFFIXES, MOST_BYTES, lambda head, name: format_of(head, name) is not None)

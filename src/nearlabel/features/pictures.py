@@ -21,14 +21,13 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.extras import extra_module
 from nearlabel.common.messages import one_line
 from nearlabel.common.threads import ForkSafeLock
-from nearlabel.features.picture_formats import HEAD, format_of, opened
+from nearlabel.features.picture_formats import HEAD, MOST_BYTES, FileKind, format_of, opened
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 Size = tuple[int, int]
 
-MOST_BYTES = 2**30  # per file
 _MOST_PIXELS = 2**28  # per picture: some phones take 200 million
 _MOST_DECODED = 120_000_000  # per picture that has to be decoded in full
 _ORIENTATION = 0x0112
@@ -152,6 +151,16 @@ def _file(source: Any) -> Iterator[IO[bytes] | None]:
             "a picture must be a path, bytes, a binary file, a PIL.Image or an array; "
             f"got one of type {type(source).__name__}"
         )
+
+
+def is_of_kind(kind: FileKind, path: str) -> bool:
+    """Whether a file is of a kind, judging by its name or its first bytes."""
+
+    def head(size: int) -> bytes:
+        with regular_file(path) as file:
+            return file.read(size)
+
+    return kind.includes(path, head)
 
 
 @contextmanager

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import ArgumentError, ArgumentTypeError
-from nearlabel.features.picture_archives import Kind
-from nearlabel.features.picture_files import Skipping, found_files, in_parallel, name_within
+from nearlabel.features.picture_files import Skipping, found_files, in_parallel
+from nearlabel.features.picture_formats import FileKind
 from nearlabel.features.pictures import UnreadablePicture, regular_file
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 _MOST_BYTES = 2**24  # per text: five times the Bible
-_SUFFIXES = (".txt", ".md")
+TEXTS = FileKind(frozenset((".txt", ".md")), _MOST_BYTES, lambda *_: False)  # any bytes may begin
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class TextFiles:
 def text_files(
     source: str | os.PathLike[str],
     *,
-    suffixes: Iterable[str] = _SUFFIXES,
+    suffixes: Iterable[str] = (".txt", ".md"),
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> TextFiles:
@@ -77,34 +77,17 @@ def text_files(
     FileNotFoundError
         If there is no such folder or file.
     """
-    kind = _texts_called(_checked_suffixes(suffixes))
+    suffixes = [suffixes] if isinstance(suffixes, str) else [*suffixes]
+    for suffix in suffixes:
+        if not isinstance(suffix, str) or not suffix.startswith("."):
+            raise ArgumentError(
+                f"suffixes must start with a dot, as '.txt'; got {suffix!r}", "suffixes"
+            )
+    kind = replace(TEXTS, suffixes=frozenset(suffix.lower() for suffix in suffixes))
     files = Skipping(found_files(source, kind), n_jobs, progress)
     texts = [*in_parallel(files, text_of)]
-    skipped = {at: error.reason for at, error in files.skipped}
-    names = [name_within(os.fsdecode(source), one, at) for at, one in enumerate(files.sources)]
-    return TextFiles(
-        [name for at, name in enumerate(names) if at not in skipped],
-        texts,
-        [(names[at], skipped[at]) for at in sorted(skipped)],
-    )
-
-
-def _texts_called(suffixes: frozenset[str]) -> Kind:
-    """Text files by suffix: their first bytes tell nothing."""
-    return Kind(suffixes, _MOST_BYTES, lambda *_: False)
-
-
-TEXTS = _texts_called(frozenset(_SUFFIXES))
-
-
-def _checked_suffixes(suffixes: Any) -> frozenset[str]:
-    listed = [suffixes] if isinstance(suffixes, str) else [*suffixes]
-    for one in listed:
-        if not isinstance(one, str) or not one.startswith("."):
-            raise ArgumentError(
-                f"suffixes must start with a dot, as '.txt'; got {one!r}", "suffixes"
-            )
-    return frozenset(one.lower() for one in listed)
+    names, skipped = files.outcome(os.fsdecode(source))
+    return TextFiles(names, texts, skipped)
 
 
 def text_of(source: Any) -> str:
