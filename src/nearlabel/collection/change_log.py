@@ -102,8 +102,8 @@ class ChangeLog:
         if what == What.ITEM and not are_new:
             replaced = ", ".join(f"{name} = excluded.{name}" for name in table.columns)
             insert += f" ON CONFLICT (id) DO UPDATE SET {replaced}"
-        kept = ((*key, *row) for key in differ if (row := rows[key]) is not None)
-        self.connection.executemany(insert, kept)
+        written = ((*key, *row) for key in differ if (row := rows[key]) is not None)
+        self.connection.executemany(insert, written)
 
     def settle(self, *, remove_tags: bool = True) -> Change | None:
         """Update what depends on the rows, at the end of a change.
@@ -117,8 +117,8 @@ class ChangeLog:
             tags = sorted({key[1] for what, key in self._noted if what == What.DECISION})
             used = "SELECT 1 FROM decisions WHERE tag = tags.id"
             unused = f"SELECT id FROM tags WHERE id IN {_LISTED} AND NOT EXISTS ({used})"
-            found = self.connection.execute(unused, (json.dumps(tags),)).fetchall()
-            self.write(What.TAG, dict.fromkeys(found))
+            without_decisions = self.connection.execute(unused, (json.dumps(tags),)).fetchall()
+            self.write(What.TAG, dict.fromkeys(without_decisions))
         items = sorted(self.touched())
         self._renumber(items)
         counted = self.touched() - self._uncounted
@@ -158,13 +158,13 @@ class ChangeLog:
     def _renumber(self, items: Sequence[int]) -> None:
         """Number the items that have become training examples or have a new vector."""
         decided = "EXISTS (SELECT 1 FROM decisions WHERE item = items.id)"
-        found = self.connection.execute(
+        examples = self.connection.execute(
             f"SELECT id, learned, {decided} FROM items WHERE id IN {_LISTED} ORDER BY id",
             (json.dumps(items),),
         ).fetchall()
         last = _following(self.connection, "SELECT learned FROM state") - 1
         numbers: list[tuple[int | None, int]] = []
-        for item, learned, is_decided in found:
+        for item, learned, is_decided in examples:
             is_new = learned is None or item in self._with_new_vectors
             if is_decided and is_new:
                 last += 1
@@ -186,8 +186,8 @@ def stored_rows(connection: sqlite3.Connection, what: What, keys: Iterable[Row])
     select = f"SELECT {names} FROM {table.name} WHERE {table.keys[0]} IN {_LISTED}"
     listed = json.dumps(sorted({key[0] for key in wanted}))
     many = len(table.keys)
-    found = connection.execute(select, (listed,))
-    return {row[:many]: row[many:] for row in found if row[:many] in wanted}
+    cursor = connection.execute(select, (listed,))
+    return {row[:many]: row[many:] for row in cursor if row[:many] in wanted}
 
 
 def undo(connection: sqlite3.Connection) -> Change | None:
@@ -217,17 +217,17 @@ def remove_unneeded_tags(connection: sqlite3.Connection, *, in_log: bool = False
     remove those that occur only in the log.
     """
     decided = "EXISTS (SELECT 1 FROM decisions WHERE tag = {})"
-    kept, named = decided.format("tags.id"), decided.format("key")
-    unused = f"SELECT id FROM tags WHERE NOT {kept}"
-    found = {tag for (tag,) in connection.execute(unused)}
+    carried, named = decided.format("tags.id"), decided.format("key")
+    unused = f"SELECT id FROM tags WHERE NOT {carried}"
+    tags = {tag for (tag,) in connection.execute(unused)}
     if in_log:
         removed = f"SELECT key FROM differences WHERE what = {int(What.TAG)} AND NOT {named}"
-        found |= {tag for (tag,) in connection.execute(removed)}
-    if not found:
+        tags |= {tag for (tag,) in connection.execute(removed)}
+    if not tags:
         return
     again = "SELECT tag FROM differences WHERE what = ? AND before IS NOT NULL"
-    found -= {tag for (tag,) in connection.execute(again, (int(What.DECISION),))}
-    gone = json.dumps(sorted(found))
+    tags -= {tag for (tag,) in connection.execute(again, (int(What.DECISION),))}
+    gone = json.dumps(sorted(tags))
     of_tags = f"DELETE FROM differences WHERE what = {int(What.TAG)} AND key IN {_LISTED}"
     connection.execute(of_tags, (gone,))
     connection.execute(f"DELETE FROM tags WHERE id IN {_LISTED}", (gone,))
@@ -249,8 +249,8 @@ def _runs(connection: sqlite3.Connection) -> Generator[list[Change]]:
     """All changes that can be undone, grouped by run, latest first."""
     select = f"SELECT {_COLUMNS} FROM changes WHERE {_UNDOABLE} ORDER BY id DESC"
     run: list[Change] = []
-    with closing(connection.execute(select)) as found:
-        for change in map(_change, found):
+    with closing(connection.execute(select)) as cursor:
+        for change in map(_change, cursor):
             if run and (run[0].group is None or change.group != run[0].group):
                 yield run
                 run = []
@@ -277,11 +277,11 @@ def differences(
     connection: sqlite3.Connection, change: int | None = None
 ) -> Iterator[tuple[What, Row, Row | None]]:
     """The records of a change, last first: keys of rows and their previous states."""
-    found = connection.execute(
+    cursor = connection.execute(
         "SELECT what, key, tag, before FROM differences WHERE change = ? ORDER BY place DESC",
         (change,),
     )
-    for number, key, tag, before in found:
+    for number, key, tag, before in cursor:
         if number not in _TABLES:
             raise CollectionError("is damaged: its log of changes is not valid")
         what = What(number)
@@ -292,8 +292,8 @@ def differences(
 def touched_after(connection: sqlite3.Connection, change: int) -> list[int]:
     """The items whose content or decisions changed after a change, including forgotten items."""
     select = "SELECT DISTINCT key FROM differences WHERE change > ? AND what IN (?, ?) ORDER BY key"
-    found = connection.execute(select, (change, int(What.ITEM), int(What.DECISION)))
-    return [item for (item,) in found]
+    cursor = connection.execute(select, (change, int(What.ITEM), int(What.DECISION)))
+    return [item for (item,) in cursor]
 
 
 def next_id(connection: sqlite3.Connection, table: str) -> int:

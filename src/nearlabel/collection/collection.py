@@ -194,10 +194,10 @@ class Collection:
         """
         number = _id(id)
         with self._database.reading() as connection:
-            found = item_tables.read_items(connection, [number], self.settings.kind)
-        if not found:
+            items = item_tables.read_items(connection, [number], self.settings.kind)
+        if not items:
             raise NotInCollectionError(f"has no item {number}", self.path)
-        return found[0]
+        return items[0]
 
     def items(
         self,
@@ -235,8 +235,8 @@ class Collection:
     def items_of(self, ids: Sequence[int]) -> dict[int, Item]:
         """Items by their ids; ids that do not exist are skipped."""
         with self._database.reading() as connection:
-            found = item_tables.read_items(connection, _ids(ids), self.settings.kind)
-        return {item.id: item for item in found}
+            items = item_tables.read_items(connection, _ids(ids), self.settings.kind)
+        return {item.id: item for item in items}
 
     def ids_beside(self, id: int) -> tuple[int | None, int | None]:
         """The ids of the items before and after one; None if there is none."""
@@ -324,10 +324,10 @@ class Collection:
             A JPEG file.
         """
         item = self.item(id)
-        made = thumbnail(self.path, item.content, _paths(item), size, readonly=self.readonly)
+        jpeg = thumbnail(self.path, item.content, _paths(item), size, readonly=self.readonly)
         if not self.readonly and item.content not in self.known_contents([item.content]):
             remove(thumbnail_path(self.path, item.content))  # forgotten in the meantime
-        return made
+        return jpeg
 
     def content(self, id: int) -> bytes:
         """The content of an item's file; FileNotFoundError if no file has that content any more.
@@ -368,7 +368,7 @@ class Collection:
                 raise
             if len(wanted) == 1:
                 return {*wanted}
-            return {one for item in wanted for one in self.without_vectors([item])}
+            return {damaged for item in wanted for damaged in self.without_vectors([item])}
         return {item for item, size in zip(wanted, sizes, strict=True) if not size}
 
     def changes(self, limit: int = 20) -> list[Change]:
@@ -508,10 +508,10 @@ class Collection:
         for file in files:
             file_changes.check_file_state(file)
         base = _root(root)
-        found = [file._replace(root=base) for file in files]
+        placed = [file._replace(root=base) for file in files]
         gone = [FileState(base, path, 0, 0) for path in missing]
         return self._folder.change(
-            "files", group, lambda log: file_changes.set_files(log, found, gone, self.path)
+            "files", group, lambda log: file_changes.set_files(log, placed, gone, self.path)
         )
 
     def join_roots(
@@ -535,7 +535,9 @@ class Collection:
         base = _root(root)
 
         def work(log: ChangeLog) -> None:
-            files = [file for one in within for file in item_tables.read_files(log.connection, one)]
+            files = [
+                file for part in within for file in item_tables.read_files(log.connection, part)
+            ]
             file_changes.join_roots(log, base, files)
 
         return self._folder.change("files", group, work)
@@ -816,10 +818,10 @@ class Collection:
             The most probable first; ties in the order in which the tags were created.
         """
         with self._asking(query) as (learner, refused, names):
-            found = learner.suggest(_query(query), top, without=refused)
+            scores = learner.suggest(_query(query), top, without=refused)
             return [
                 Suggestion(names[tag], probability, voters)
-                for tag, probability, voters in found
+                for tag, probability, voters in scores
                 if tag in names
             ]
 
@@ -837,10 +839,10 @@ class Collection:
         list of TaggedItems
         """
         with self._asking(query) as (learner, refused, names):
-            found = learner.retrieve(_query(query), top, per_tag, without=refused)
+            groups = learner.retrieve(_query(query), top, per_tag, without=refused)
             return [
                 TaggedItems(names[tag], probability, items)
-                for tag, probability, items in found
+                for tag, probability, items in groups
                 if tag in names
             ]
 

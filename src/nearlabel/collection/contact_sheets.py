@@ -168,4 +168,6 @@ def _name(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Untrusted text escaped for HTML, without control characters."""
-    return escape("".join("\ufffd" if category(one) in ("Cc", "Cs") else one for one in text))
+    return escape(
+        "".join("\ufffd" if category(letter) in ("Cc", "Cs") else letter for letter in text)
+    )

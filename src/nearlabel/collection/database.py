@@ -105,8 +105,10 @@ class Database:
     def __init__(self, folder: Path, *, readonly: bool) -> None:
         if sqlite3.sqlite_version_info < _OLDEST:
             wanted = ".".join(map(str, _OLDEST))
-            found = sqlite3.sqlite_version
-            raise ImportError(f"collections need SQLite {wanted} or newer; this Python has {found}")
+            version = sqlite3.sqlite_version
+            raise ImportError(
+                f"collections need SQLite {wanted} or newer; this Python has {version}"
+            )
         self.folder, self.readonly = folder, readonly
         self._mode = "ro" if readonly else "rw"
         self._idle: list[sqlite3.Connection] = []
@@ -232,7 +234,7 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            raise told(error, self.folder) from error
+            raise readable_error(error, self.folder) from error
         except UnicodeDecodeError:  # even an error message may not be valid UTF-8
             why = "is damaged: its database contains invalid text; restore a backup"
             raise CollectionError(why, self.folder) from None
@@ -320,9 +322,9 @@ class Database:
             raise CollectionError(
                 "is refused: the tables of its database are not those of a collection", self.folder
             )
-        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()  # types and limits, too
-        if found != "ok":
-            what = found.splitlines()[-1]
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()  # types and limits, too
+        if verdict != "ok":
+            what = verdict.splitlines()[-1]
             raise CollectionError(
                 f"is damaged: its database failed the integrity check ({what}); restore a backup",
                 self.folder,
@@ -372,8 +374,8 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
 
 def schema_of(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
     """All tables, indexes, views and triggers, as defined in the database."""
-    found = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema")
-    return sorted(found.fetchall(), key=repr)
+    cursor = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema")
+    return sorted(cursor.fetchall(), key=repr)
 
 
 @cache
@@ -387,7 +389,7 @@ def schema(version: int) -> list[tuple[Any, ...]]:
         connection.close()
 
 
-def told(error: sqlite3.Error, folder: Path) -> Exception:
+def readable_error(error: sqlite3.Error, folder: Path) -> Exception:
     """An SQLite error as a readable exception of the expected type."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     where = str(folder / DATABASE)

@@ -81,16 +81,16 @@ def _forget_contents(connection: sqlite3.Connection, contents: set[bytes]) -> se
     ]
     forgotten: set[tuple[int, int]] = set()
     while True:
-        later, found = dict(now), set()
+        later, erased = dict(now), set()
         for change, place, item, content in rows:
             if content in gone or (change, place) in forgotten:
-                found.add((change, place))
+                erased.add((change, place))
                 gone.add(later[item])
             else:
                 later[item] = content
-        if found == forgotten:
+        if erased == forgotten:
             break
-        forgotten = found
+        forgotten = erased
     delete = "DELETE FROM differences WHERE change = ? AND place = ?"
     connection.executemany(delete, sorted(forgotten))
     return {item for change, place, item, _ in rows if (change, place) in forgotten}

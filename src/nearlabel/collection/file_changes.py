@@ -41,23 +41,23 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVecto
             ids[place] = known[new.content]
             files.attach(ids[place], new.files)
     first = following = next_id(log.connection, "items")
-    made: dict[int, NewItem] = {}
+    created: dict[int, NewItem] = {}
     for place, new in enumerate(new_items):
         if not ids[place]:
-            item = known.get(new.content) or files.left_behind(new.files, made)
+            item = known.get(new.content) or files.left_behind(new.files, created)
             if item is None and new.item not in taken:
                 item = new.item
             if item is None:
                 item, following = following, following + 1
             if new.content not in known:
-                made[item], known[new.content] = new, item
+                created[item], known[new.content] = new, item
                 taken.add(item)
             ids[place] = item
             files.attach(item, new.files)
-    places = vectors.append(log.connection, list(made), [new.vector for new in made.values()])
+    places = vectors.append(log.connection, list(created), [new.vector for new in created.values()])
     rows: dict[Row, Row | None] = {
         (item,): (new.content, _name(new), _text(new.text), place)
-        for (item, new), place in zip(made.items(), places, strict=True)
+        for (item, new), place in zip(created.items(), places, strict=True)
     }
     fresh = {key: row for key, row in rows.items() if key[0] >= first}
     log.write(What.ITEM, fresh, are_new=True)
@@ -77,20 +77,20 @@ def set_vectors(log: ChangeLog, vectors: Mapping[int, Any], stored: StoredVector
 
 
 def set_files(
-    log: ChangeLog, found: Sequence[FileState], gone: Sequence[FileState], folder: Path
+    log: ChangeLog, placed: Sequence[FileState], gone: Sequence[FileState], folder: Path
 ) -> None:
     """Record where items were found, and which paths no longer exist."""
-    for file in found:
+    for file in placed:
         if file.item is None:
             raise ArgumentError(f"files: {file.path!r} has no item", "files")
-    items = {file.item for file in found if file.item is not None}
+    items = {file.item for file in placed if file.item is not None}
     refuse_unknown(log, items, folder)
     select = "SELECT path FROM roots WHERE path"
     roots = {path_bytes(file.root) for file in gone}
     known = {path for (path,) in select_in(log.connection, select, roots)}
     gone = [file for file in gone if path_bytes(file.root) in known]
-    files = _Files(log, [*found, *gone], items)
-    for file in found:
+    files = _Files(log, [*placed, *gone], items)
+    for file in placed:
         assert file.item is not None
         files.attach(file.item, [file])
     for file in gone:
@@ -123,8 +123,8 @@ class _Files:
             root, path = self._key(file)
             paths.setdefault(root, set()).add(path)
         rows = []
-        for root, its in paths.items():
-            rows += select_in(log.connection, f"{_FILES}root = ? AND path", its, root)
+        for root, names in paths.items():
+            rows += select_in(log.connection, f"{_FILES}root = ? AND path", names, root)
         listed = json.dumps(sorted(items.union(row[1 + _ITEM] for row in rows)))
         for number, *row in log.connection.execute(f"{_FILES}item IN {LISTED}", (listed,)):
             self.rows[number] = tuple(row)
@@ -212,11 +212,11 @@ class _Files:
     def _root_numbers(self, roots: Iterable[str]) -> dict[str, int]:
         wanted = {path_bytes(root): root for root in roots}
         select = "SELECT path, id FROM roots WHERE path"
-        found = dict(select_in(self._log.connection, select, wanted))
+        known = dict(select_in(self._log.connection, select, wanted))
         (last,) = self._log.connection.execute("SELECT coalesce(max(id), 0) FROM roots").fetchone()
-        new = {path: n for n, path in enumerate((p for p in wanted if p not in found), last + 1)}
+        new = {path: n for n, path in enumerate((p for p in wanted if p not in known), last + 1)}
         self._log.write(What.ROOT, {(n,): (path,) for path, n in new.items()}, are_new=True)
-        return {root: (found | new)[path] for path, root in wanted.items()}
+        return {root: (known | new)[path] for path, root in wanted.items()}
 
 
 def _check(new: NewItem) -> None:

@@ -86,34 +86,34 @@ def scan_folder(
     """
     top = os.path.realpath(folder)
     os.listdir(os.path.join(top, inside))  # noqa: PTH118, PTH208 — the caller handles errors
-    found = FolderScan({}, [], [])
-    for path, entry in _entries(top, inside, found):
+    scan = FolderScan({}, [], [])
+    for path, entry in _entries(top, inside, scan):
         try:
             about = _stamp_of(entry, top, path)
         except UnreadablePicture as error:
             if entry.is_symlink() or kind.has_suffix(path):
-                found.skipped.append((path, error.reason))
+                scan.skipped.append((path, error.reason))
             continue
         if about is None or not ((known or {}).get(path) == about or is_of_kind(kind, entry.path)):
             continue
-        found.files[path] = about
-    in_order = dict(sorted(found.files.items()))
-    return FolderScan(in_order, sorted(found.skipped), sorted(found.unread))
+        scan.files[path] = about
+    in_order = dict(sorted(scan.files.items()))
+    return FolderScan(in_order, sorted(scan.skipped), sorted(scan.unread))
 
 
-def _entries(top: str, inside: str, found: FolderScan) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def _entries(top: str, inside: str, scan: FolderScan) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """All visible files, by a stack: folders can nest deeper than Python's recursion limit."""
     waiting = [inside]
     while waiting:
         inside = waiting.pop()
         try:
             with os.scandir(os.path.join(top, inside)) as listed:  # noqa: PTH118
-                entries = [one for one in listed if not one.name.startswith(".")]
+                entries = [entry for entry in listed if not entry.name.startswith(".")]
         except OSError as error:
-            found.unread.append(inside)
-            found.skipped.append((inside, f"cannot be listed: {error.strerror}"))
+            scan.unread.append(inside)
+            scan.skipped.append((inside, f"cannot be listed: {error.strerror}"))
             continue
-        if any(one.name == DATABASE for one in entries):  # a collection, not files to index
+        if any(entry.name == DATABASE for entry in entries):  # a collection, not files to index
             continue
         for entry in entries:
             path = f"{inside}/{entry.name}" if inside else entry.name
@@ -190,10 +190,10 @@ def roots_within(root: str, roots: Sequence[str]) -> list[str]:
     An empty one may be the mount point of a disk that is not mounted.
     """
     return [
-        one
-        for one in roots
-        if one != root
-        and Path(one).is_relative_to(root)
-        and Path(one).is_dir()
-        and any(Path(one).iterdir())
+        other
+        for other in roots
+        if other != root
+        and Path(other).is_relative_to(root)
+        and Path(other).is_dir()
+        and any(Path(other).iterdir())
     ]

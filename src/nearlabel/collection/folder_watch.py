@@ -49,7 +49,7 @@ class FolderWatch:
         begin = time.time_ns()
         plan = self._plan(collection, patience_ns)
         report = run_index(
-            collection, plan, self._made(collection), n_jobs=self._n_jobs, progress=progress
+            collection, plan, self._features_of(collection), n_jobs=self._n_jobs, progress=progress
         )
         self._note(plan, begin, patience_ns)
         return report
@@ -67,12 +67,12 @@ class FolderWatch:
         return plan_index(
             collection,
             self._folder,
-            self._made(collection).files,
+            self._features_of(collection).files,
             passed_over=self._seen,
             patience_ns=patience_ns,
         )
 
-    def _made(self, collection: Collection) -> ItemFeatures:
+    def _features_of(self, collection: Collection) -> ItemFeatures:
         if self._features is None:
             settings = collection.settings
             self._features = item_features(settings.kind, settings.features, n_jobs=self._n_jobs)

@@ -77,11 +77,11 @@ class IndexPlan:
         """The part of the plan about one file."""
         return replace(
             self,
-            seen={one: item for one, item in self.seen.items() if one == path},
-            new=[one for one in self.new if one == path],
+            seen={other: item for other, item in self.seen.items() if other == path},
+            new=[other for other in self.new if other == path],
             gone={},
             unchanged=int(path in self.scan.files and path not in {*self.seen, *self.new}),
-            scan=FolderScan({}, [one for one in self.scan.skipped if one[0] == path], []),
+            scan=FolderScan({}, [entry for entry in self.scan.skipped if entry[0] == path], []),
         )
 
 
@@ -158,12 +158,14 @@ def plan_index(
     begins = f"{inside}/" if inside else ""
     within = roots_within(root, collection.roots())
     known = {
-        path: one
-        for path, one in _known_files(collection, root, within).items()
+        path: file
+        for path, file in _known_files(collection, root, within).items()
         if path.startswith(begins)
     }
     stamps = {
-        path: FileStamp(one.size, one.mtime_ns) for path, one in known.items() if not one.is_missing
+        path: FileStamp(file.size, file.mtime_ns)
+        for path, file in known.items()
+        if not file.is_missing
     }
     scan = scan_folder(root, kind, stamps, inside)
     if stamps and not inside and not any(Path(root).iterdir()):
@@ -192,7 +194,7 @@ def plan_index(
         {path: known[path].item or 0 for path in differ if path in known},
         [path for path in differ if path not in known],
         gone,
-        {one.item or 0 for one in known.values() if one.is_missing},
+        {file.item or 0 for file in known.values() if file.is_missing},
         len(scan.files) - len(differ),
         scan,
         within,
@@ -202,9 +204,9 @@ def plan_index(
 def _known_files(collection: Collection, root: str, within: Sequence[str]) -> dict[str, FileState]:
     """The files of a root by their paths, and those of folders inside it."""
     known: dict[str, FileState] = {}
-    for one in (*within, root):  # the root takes precedence, except for missing files
-        inside = Path(one).relative_to(root)
-        for file in collection.files(one):
+    for folder in (*within, root):  # the root takes precedence, except for missing files
+        inside = Path(folder).relative_to(root)
+        for file in collection.files(folder):
             path = (inside / file.path).as_posix()
             if path not in known or not file.is_missing:
                 known[path] = file
@@ -248,7 +250,7 @@ def run_index(
     return run.report
 
 
-class _Found(NamedTuple):
+class _FileContent(NamedTuple):
     """A file that has been read."""
 
     path: str
@@ -281,59 +283,65 @@ class _Run:
         """Record the files with known contents; returns the paths of the others."""
         unknown = []
         for batch in self._batches(paths, keeps_content=False):
-            ids = self._collection.known_contents(one.read.digest for one in batch)
-            found = [
-                one.state(self._root, ids[one.read.digest])
-                for one in batch
-                if one.read.digest in ids
+            ids = self._collection.known_contents(file.read.digest for file in batch)
+            placed = [
+                file.state(self._root, ids[file.read.digest])
+                for file in batch
+                if file.read.digest in ids
             ]
-            self._collection.set_files(self._root, found, group=self.group)
+            self._collection.set_files(self._root, placed, group=self.group)
             self._known += [
-                (one.path, ids[one.read.digest]) for one in batch if one.read.digest in ids
+                (file.path, ids[file.read.digest]) for file in batch if file.read.digest in ids
             ]
             unmade = self._collection.without_vectors([*{*ids.values()}])
-            unknown += [one.path for one in batch if ids.get(one.read.digest) in {None, *unmade}]
+            unknown += [file.path for file in batch if ids.get(file.read.digest) in {None, *unmade}]
         return unknown
 
     def add(self, paths: Sequence[str]) -> None:
         """Turn files into items: existing ones if their content is known, else new ones."""
         for batch in self._batches(paths):
-            by_content: dict[bytes, list[_Found]] = {}
-            for one in batch:
-                by_content.setdefault(one.read.digest, []).append(one)
+            by_content: dict[bytes, list[_FileContent]] = {}
+            for file in batch:
+                by_content.setdefault(file.read.digest, []).append(file)
             known = self._collection.known_contents(by_content)
             unmade = self._collection.without_vectors([*known.values()])
-            made = self._made(
+            vectors = self._vectors_of(
                 {
-                    digest: its[0]
-                    for digest, its in by_content.items()
+                    digest: files[0]
+                    for digest, files in by_content.items()
                     if known.get(digest) in {None, *unmade}
                 }
             )
-            again = {known[one]: made.pop(one)[0] for one in [*made] if one in known}
+            again = {
+                known[digest]: vectors.pop(digest)[0] for digest in [*vectors] if digest in known
+            }
             items = [
                 NewItem(
                     digest,
                     vector,
-                    tuple(one.state(self._root) for one in by_content[digest]),
+                    tuple(file.state(self._root) for file in by_content[digest]),
                     _plain_name(by_content[digest][0].path),
                     text,
                 )
-                for digest, (vector, text) in {**dict.fromkeys(known, (None, None)), **made}.items()
+                for digest, (vector, text) in {
+                    **dict.fromkeys(known, (None, None)),
+                    **vectors,
+                }.items()
             ]
             ids = self._collection.add(items, group=self.group)
             if again:
                 self._collection.set_vectors(again, group=self.group)
-            altered = {self._seen.get(one.path) for one in batch}
+            altered = {self._seen.get(file.path) for file in batch}
             changed = sum(
-                item.content in made and id in altered for item, id in zip(items, ids, strict=True)
+                item.content in vectors and id in altered
+                for item, id in zip(items, ids, strict=True)
             )
             self.report.changed += changed
-            self.report.new += len(made) - changed
+            self.report.new += len(vectors) - changed
             self._known += [
                 (file.path, id)
                 for item, id in zip(items, ids, strict=True)
-                for file in item.files[item.content in made :]
+                for file in item.files[item.content in vectors :]
             ]
 
     def count_known(self, plan: IndexPlan) -> None:
@@ -352,11 +360,13 @@ class _Run:
                 self.report.copied += 1
         self.report.gone = left.total()
 
-    def _made(self, files: Mapping[bytes, _Found]) -> dict[bytes, tuple[Any, str | None]]:
+    def _vectors_of(
+        self, files: Mapping[bytes, _FileContent]
+    ) -> dict[bytes, tuple[Any, str | None]]:
         """Vectors and texts of contents; those that are neither picture nor text are left out."""
         if not files:
             return {}
-        contents = Skipping([one.read.content for one in files.values()], self._n_jobs)
+        contents = Skipping([file.read.content for file in files.values()], self._n_jobs)
         try:
             X = self._features.vectors(contents)
         except ValueError:
@@ -364,12 +374,14 @@ class _Run:
                 raise
         broken = {at: error.reason for at, error in contents.skipped}
         self.report.skipped += [
-            (one.path, broken[at]) for at, one in enumerate(files.values()) if at in broken
+            (file.path, broken[at]) for at, file in enumerate(files.values()) if at in broken
         ]
-        good = [(digest, one) for at, (digest, one) in enumerate(files.items()) if at not in broken]
+        good = [
+            (digest, file) for at, (digest, file) in enumerate(files.items()) if at not in broken
+        ]
         return {
-            digest: (X[row : row + 1], self._beginning(one.read.content))
-            for row, (digest, one) in enumerate(good)
+            digest: (X[row : row + 1], self._beginning(file.read.content))
+            for row, (digest, file) in enumerate(good)
         }
 
     def _beginning(self, content: bytes) -> str | None:
@@ -378,20 +390,24 @@ class _Run:
             return None
         return content[: 4 * TEXT_KEPT].decode("utf-8-sig", "replace")[:TEXT_KEPT]
 
-    def _batches(self, paths: Sequence[str], keeps_content: bool = True) -> Iterator[list[_Found]]:
+    def _batches(
+        self, paths: Sequence[str], keeps_content: bool = True
+    ) -> Iterator[list[_FileContent]]:
         """Readable files in batches; asking for the next batch means that the last one is done."""
 
-        def read(source: tuple[int, str]) -> tuple[int, _Found]:
+        def read(source: tuple[int, str]) -> tuple[int, _FileContent]:
             place, path = source
-            found = read_unchanged(Path(self._root, path), self._features.files.most_bytes)
-            return place, _Found(path, found if keeps_content else found._replace(content=b""))
+            content = read_unchanged(Path(self._root, path), self._features.files.most_bytes)
+            return place, _FileContent(
+                path, content if keeps_content else content._replace(content=b"")
+            )
 
         reading = Skipping([*enumerate(paths)], self._n_jobs)
-        batch: list[_Found] = []
+        batch: list[_FileContent] = []
         before, size = self.done, 0
-        for place, one in in_parallel(reading, read):
-            batch.append(one)
-            size += len(one.read.content)
+        for place, file in in_parallel(reading, read):
+            batch.append(file)
+            size += len(file.read.content)
             if len(batch) == _FILES_AT_ONCE or size >= _BYTES_AT_ONCE:
                 yield batch
                 self._tell(before + place + 1)

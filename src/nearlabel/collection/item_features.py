@@ -131,7 +131,7 @@ def item_features(
 
 def _names(kind: str) -> list[str]:
     """Features that can be chosen by name."""
-    networks = [one.name for one in NETWORKS.values() if one.of == kind]
+    networks = [network.name for network in NETWORKS.values() if network.of == kind]
     own = {"pictures": [_AUTO, _MOMENTS], "texts": [_AUTO, _WORDS], "vectors": [_AUTO, _GIVEN]}
     return [*own[check_choice(kind, "kind", tuple(own))], *networks]
 

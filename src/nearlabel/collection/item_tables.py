@@ -41,12 +41,12 @@ def select_in(
     connection: sqlite3.Connection, select: str, values: Iterable[Any], *first: Any
 ) -> list[Any]:
     """The rows of ``select IN (values)``, for any number of values."""
-    listed, found = list(values), []
+    listed, rows = list(values), []
     for start in range(0, len(listed), _AT_ONCE):
         part = listed[start : start + _AT_ONCE]
         marks = ", ".join("?" * len(part))
-        found += connection.execute(f"{select} IN ({marks})", (*first, *part)).fetchall()
-    return found
+        rows += connection.execute(f"{select} IN ({marks})", (*first, *part)).fetchall()
+    return rows
 
 
 def read_items(connection: sqlite3.Connection, ids: Sequence[int], kind: str) -> list[Item]:
@@ -66,16 +66,18 @@ def read_items(connection: sqlite3.Connection, ids: Sequence[int], kind: str) ->
         listed,
     ):
         tags.setdefault(item, {})[name] = Decision(bool(is_yes), by, moment(at))
-    found = connection.execute(
+    cursor = connection.execute(
         f"SELECT id, name, learned, text, content FROM items WHERE id IN {LISTED} ORDER BY id",
         listed,
     )
     items = []
-    for item, name, learned, text, content in found:
-        its = tuple(files.get(item, ()))
-        is_missing = kind != "vectors" and all(file.is_missing for file in its)
+    for item, name, learned, text, content in cursor:
+        item_files = tuple(files.get(item, ()))
+        is_missing = kind != "vectors" and all(file.is_missing for file in item_files)
         decided = tags.get(item, {})
-        items.append(Item(item, name, its, decided, learned is not None, is_missing, text, content))
+        items.append(
+            Item(item, name, item_files, decided, learned is not None, is_missing, text, content)
+        )
     return items
 
 
@@ -126,28 +128,28 @@ def known_ids(connection: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
 
 def read_files(connection: sqlite3.Connection, root: str) -> list[FileState]:
     """All files of a root."""
-    found = connection.execute(
+    cursor = connection.execute(
         "SELECT item, roots.path, files.path, size, mtime_ns, is_missing FROM files JOIN roots "
         "ON roots.id = root WHERE roots.path = ? ORDER BY files.path",
         (path_bytes(root),),
     )
-    return [_file(*row) for row in found]
+    return [_file(*row) for row in cursor]
 
 
 def read_roots(connection: sqlite3.Connection) -> list[str]:
     """The folders that have files in the collection."""
     has_files = "EXISTS (SELECT 1 FROM files WHERE root = roots.id)"
-    found = connection.execute(f"SELECT path FROM roots WHERE {has_files} ORDER BY id")
-    return [path_text(path) for (path,) in found]
+    cursor = connection.execute(f"SELECT path FROM roots WHERE {has_files} ORDER BY id")
+    return [path_text(path) for (path,) in cursor]
 
 
 def read_tags(connection: sqlite3.Connection) -> list[TagCount]:
     """All tags with decisions, ordered by number."""
-    found = connection.execute(
+    cursor = connection.execute(
         "SELECT name, sum(is_yes), sum(NOT is_yes) FROM decisions JOIN tags ON tags.id = tag "
         "GROUP BY tag ORDER BY tag"
     )
-    return [TagCount(*row) for row in found]
+    return [TagCount(*row) for row in cursor]
 
 
 def tag_numbers(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
@@ -160,7 +162,8 @@ def known_tag(connection: sqlite3.Connection, name: str, folder: Path) -> int:
     numbers = tag_numbers(connection, [name])
     if name not in numbers:
         names = [
-            one for (one,) in connection.execute("SELECT name FROM tags LIMIT ?", (_MOST_NAMES,))
+            known
+            for (known,) in connection.execute("SELECT name FROM tags LIMIT ?", (_MOST_NAMES,))
         ]
         raise NotInCollectionError(f"has no tag {shown(name)}{did_you_mean(name, names)}", folder)
     return numbers[name]
@@ -169,28 +172,28 @@ def known_tag(connection: sqlite3.Connection, name: str, folder: Path) -> int:
 def read_counts(connection: sqlite3.Connection, kind: str) -> dict[str, int]:
     """The counts of everything."""
 
-    def one(select: str) -> int:
+    def count(select: str) -> int:
         return int(connection.execute(select).fetchone()[0])
 
     missing = f"SELECT count(*) FROM items WHERE 1 {STATES['missing']}"
     yes, total = (
-        one("SELECT count(*) FROM decisions WHERE is_yes"),
-        one("SELECT count(*) FROM items"),
+        count("SELECT count(*) FROM decisions WHERE is_yes"),
+        count("SELECT count(*) FROM items"),
     )
-    no = one("SELECT count(*) FROM decisions") - yes
+    no = count("SELECT count(*) FROM decisions") - yes
     # Twice as fast as a subquery per item.
-    tagged = one("SELECT count(*) FROM (SELECT DISTINCT item FROM decisions WHERE is_yes)")
+    tagged = count("SELECT count(*) FROM (SELECT DISTINCT item FROM decisions WHERE is_yes)")
     return {
         "items": total,
         "tagged": tagged,
         "untagged": total - tagged,
-        "learned": one("SELECT count(learned) FROM items"),
-        "tags": one("SELECT count(DISTINCT tag) FROM decisions"),
+        "learned": count("SELECT count(learned) FROM items"),
+        "tags": count("SELECT count(DISTINCT tag) FROM decisions"),
         "yes": yes,
         "no": no,
-        "files": one("SELECT count(*) FROM files"),
-        "missing": 0 if kind == "vectors" else one(missing),
-        "changes": one("SELECT count(*) FROM changes"),
+        "files": count("SELECT count(*) FROM files"),
+        "missing": 0 if kind == "vectors" else count(missing),
+        "changes": count("SELECT count(*) FROM changes"),
     }
 
 
@@ -227,8 +230,8 @@ def _by_id(connection: sqlite3.Connection, text: str) -> set[int]:
     """The item with this id, if it exists."""
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
         return set()
-    found = connection.execute("SELECT id FROM items WHERE id = ?", (int(text),))
-    return {item for (item,) in found}
+    cursor = connection.execute("SELECT id FROM items WHERE id = ?", (int(text),))
+    return {item for (item,) in cursor}
 
 
 def _by_name(connection: sqlite3.Connection, text: str) -> set[int]:
@@ -250,11 +253,11 @@ def _by_name(connection: sqlite3.Connection, text: str) -> set[int]:
 
 def ids_of_names(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
     """The items with these names; names of several items are skipped."""
-    found = connection.execute(
+    cursor = connection.execute(
         f"SELECT name, min(id) FROM items WHERE name IN {LISTED} GROUP BY name HAVING count(*) = 1",
         (json.dumps([*names]),),
     )
-    return dict(found.fetchall())
+    return dict(cursor.fetchall())
 
 
 def _by_file_name(connection: sqlite3.Connection, name: bytes) -> set[int]:

@@ -108,7 +108,7 @@ class LearnedAnswers:
 
     def _load_again(self, learner: Learner, change: int, digest: str) -> None:
         """Replace the learner by the one loaded from the file it wrote."""
-        loaded = self._made(self._settings())
+        loaded = self._new_learner(self._settings())
         loaded.notes = self._notes
         self._notes.extend(loaded.opened(change, digest))
         with self._lock, self._database.reading() as connection:
@@ -152,9 +152,9 @@ class LearnedAnswers:
     def remove_others(self) -> None:
         """Remove all index files except the current one."""
         with self._database.reading() as connection:
-            kept, _ = _stored(connection)
+            current, _ = _stored(connection)
         for change, path in index_files(self._folder):
-            if change != kept:
+            if change != current:
                 remove(path)
 
     def drop(self) -> None:
@@ -177,14 +177,14 @@ class LearnedAnswers:
             last, settings = last_change(connection), self._settings()
             learner, followed = self._learner, self._followed
             if learner is not None and followed > last:  # an older state, for this reader only
-                learner = self._made(settings)
+                learner = self._new_learner(settings)
                 learner.opened(None)
                 return learner
             self._learner = None  # until the update has succeeded
             if learner is not None and not learner.is_by(settings.method):
                 learner = None
             if learner is None:
-                learner = self._made(settings)
+                learner = self._new_learner(settings)
                 learner.notes = self._notes
                 index, digest = _stored(connection)
                 notes = learner.opened(index, digest)
@@ -195,7 +195,7 @@ class LearnedAnswers:
             self._learner, self._followed = learner, last
             return learner
 
-    def _made(self, settings: Settings) -> Learner:
+    def _new_learner(self, settings: Settings) -> Learner:
         try:
             return Learner(self._folder, settings, self._source)
         except (TypeError, ValueError):

@@ -28,7 +28,7 @@ class LearnedRows:
         which, given = "learned IS NOT NULL", ()
         if ids is not None:
             which += " AND id IN (SELECT value FROM json_each(?))"
-            given = (json.dumps([int(one) for one in ids]),)  # type: ignore[assignment]
+            given = (json.dumps([int(item) for item in ids]),)  # type: ignore[assignment]
         with self._database.reading() as connection:
             items = connection.execute(
                 f"SELECT id, learned FROM items WHERE {which} ORDER BY learned", given
@@ -38,17 +38,17 @@ class LearnedRows:
                 f"WHERE is_yes AND {which} ORDER BY items.learned, decisions.tag",
                 given,
             ).fetchall()
-        found = np.array(items, np.int64).reshape(-1, 2)
+        examples = np.array(items, np.int64).reshape(-1, 2)
         pairs = np.array(tags, np.int64).reshape(-1, 2)
-        if len(found) and not 0 < found[0, 1] <= found[-1, 1] < _MOST_LEARNED:
+        if len(examples) and not 0 < examples[0, 1] <= examples[-1, 1] < _MOST_LEARNED:
             why = "is damaged: the order of its examples is not valid; restore a backup"
             raise CollectionError(why, self._database.folder)
         if len(pairs) and not 0 < pairs[:, 1].min() <= pairs[:, 1].max() < _MOST_TAGS:
             why = "is damaged: a tag has a number out of range; restore a backup"
             raise CollectionError(why, self._database.folder)
-        indptr = np.searchsorted(pairs[:, 0], found[:, 1])
+        indptr = np.searchsorted(pairs[:, 0], examples[:, 1])
         ends = np.append(indptr, len(pairs)).astype(np.int64)
-        return Rows(found[:, 0].copy(), found[:, 1].copy(), ends, pairs[:, 1].copy())
+        return Rows(examples[:, 0].copy(), examples[:, 1].copy(), ends, pairs[:, 1].copy())
 
     def vectors(self, ids: Sequence[int]) -> Any:
         """The current vectors of items; zeros for removed items."""

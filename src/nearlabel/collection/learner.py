@@ -50,7 +50,7 @@ _SHARE_UNSAVED = 1 / 32  # of the rows, if that is more
 _CLOSING = 8  # on closing, this many times fewer justify a new file
 
 
-class Source(Protocol):
+class TrainingItems(Protocol):
     """The part of the store that the learner reads."""
 
     def rows(self, ids: Sequence[int] | None = None) -> Rows:
@@ -71,7 +71,7 @@ class Learner:
         Where the index files are.
     settings : Settings
         Its `method` has the name of the method and its parameters.
-    source : Source
+    source : TrainingItems
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Learner:
         Rows changed since the index file was written.
     """
 
-    def __init__(self, folder: Path, settings: Settings, source: Source) -> None:
+    def __init__(self, folder: Path, settings: Settings, source: TrainingItems) -> None:
         self._folder, self._source = Path(folder), source
         self._method = dict(settings.method)
         estimator(self._method)
@@ -154,7 +154,7 @@ class Learner:
         places = places if items.alive is None else places[items.alive[places]]
         held, rows = items.ids(places), self._source.rows(touched.tolist())
         is_new, is_gone = ~np.isin(rows.learned, held), ~np.isin(held, rows.learned)
-        new, kept = np.flatnonzero(is_new), np.flatnonzero(~is_new)
+        new, known = np.flatnonzero(is_new), np.flatnonzero(~is_new)
         n = len(items) + len(new) - int(np.count_nonzero(is_gone))
         if n < 2 or not _is_like(model, estimator_of(n, self._method)):
             return False
@@ -166,9 +166,9 @@ class Learner:
             self._items = self._items.added(ids)
         if is_gone.any():
             model.forget(held[is_gone])
-        if len(kept):
-            items, order = model._items, rows.learned[kept]
-            y = label_rows(rows, items.labels.shape[1], kept)
+        if len(known):
+            items, order = model._items, rows.learned[known]
+            y = label_rows(rows, items.labels.shape[1], known)
             differ = _differ(items.labels[items.places_of(order)], y)
             if differ.any():
                 model.relabel(order[differ], y[differ])
@@ -270,9 +270,9 @@ class Learner:
 
     def _load(self, change: int, digest: str | None) -> None:
         path, vectors = self.path(change), self._source.vectors
-        found = read_index(path, change, digest, self._method, vectors)
-        self._model, self._fitted_rows = found.model, found.fitted_rows
-        self._items = Grown(found.items)
+        stored = read_index(path, change, digest, self._method, vectors)
+        self._model, self._fitted_rows = stored.model, stored.fitted_rows
+        self._items = Grown(stored.items)
         self._prepare()
         self.unsaved = 0
         self._show()
@@ -294,16 +294,16 @@ class Learner:
                     differences.append("the tags are not those of the collection")
                 if self._other_vectors(rows.ids, places):
                     differences.append("the vectors are not those of the collection")
-            found = model.verify(progress=progress)
-            compared = ("items", "tags", *found.compared)
-            return Verification(len(items), compared, (*differences, *found.differences))
+            check = model.verify(progress=progress)
+            compared = ("items", "tags", *check.compared)
+            return Verification(len(items), compared, (*differences, *check.differences))
 
     def _other_vectors(self, ids: Array, places: Array) -> bool:
         """Whether a vector of the model differs from that of its item."""
         store = self._model._items.store
         for start in range(0, len(ids), _ROWS_AT_ONCE):
-            some = slice(start, start + _ROWS_AT_ONCE)
-            own, stored = store.take(places[some]), self._source.vectors(ids[some].tolist())
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            own, stored = store.take(places[rows]), self._source.vectors(ids[rows].tolist())
             is_same = (own != stored).nnz == 0 if sparse.issparse(own) else (own == stored).all()
             if not is_same:
                 return True

@@ -36,11 +36,11 @@ def with_other(
 
     A different method keeps only the metric and the search of the previous one.
     """
-    kept = dict(settings)
+    chosen = dict(settings)
     if name is not None and name != settings["name"]:
         common = ("n_neighbors", "metric", "search")
-        kept = {"name": name} | {key: settings[key] for key in common if key in settings}
-    return kept if n_neighbors is None else {**kept, "n_neighbors": n_neighbors}
+        chosen = {"name": name} | {key: settings[key] for key in common if key in settings}
+    return chosen if n_neighbors is None else {**chosen, "n_neighbors": n_neighbors}
 
 
 def estimator_of(n: int, settings: Mapping[str, Any]) -> Any:

@@ -126,9 +126,9 @@ class OpenedFolder:
     @classmethod
     def leave_all(cls) -> None:
         """After a fork, in the child: leave alone what the parent has open."""
-        for one in list(cls._all):
-            one.learned.leave()
-            cls._of_parents.append(one.database.leave())
+        for folder in list(cls._all):
+            folder.learned.leave()
+            cls._of_parents.append(folder.database.leave())
 
     def _recover(self) -> None:
         """Clean up after a process that died."""
@@ -177,10 +177,10 @@ class OpenedFolder:
     def _read_settings(self) -> Settings:
         with self.database.reading() as connection:
             form = self.vectors.form(connection)
-            found = dict(connection.execute("SELECT name, value FROM settings").fetchall())
+            settings = dict(connection.execute("SELECT name, value FROM settings").fetchall())
         try:
             kind, features, method = (
-                json.loads(found[name]) for name in ("kind", "features", "method")
+                json.loads(settings[name]) for name in ("kind", "features", "method")
             )
             if kind not in KINDS or not isinstance(features, dict) or not isinstance(method, dict):
                 raise ValueError

@@ -125,8 +125,8 @@ def mixed(X: Any, seen: Seen | None, n: int, metric: Any = "cosine") -> tuple[Ar
     rows = slow[: n - len(quick)]
     for place, row in enumerate(quick.tolist(), 1):
         rows.insert(place * _EVERY - 1, row)
-    found = np.array(rows, np.int64)
-    return found, np.isin(found, quick)
+    chosen = np.array(rows, np.int64)
+    return chosen, np.isin(chosen, quick)
 
 
 def nearest_to(
@@ -145,9 +145,9 @@ def tag_probabilities(model: Any, X: Any, tag: int, places: Sequence[int | None]
 
     `places` says which of them the model has learned from: these are answered as if they were new.
     """
-    found = np.zeros(X.shape[0])
+    probabilities = np.zeros(X.shape[0])
     if tag >= model._items.labels.shape[1]:
-        return found
+        return probabilities
     rows = np.array([-1 if place is None else place for place in places], np.int64)
     for is_learned in (False, True):
         which = np.flatnonzero((rows >= 0) == is_learned)
@@ -159,5 +159,5 @@ def tag_probabilities(model: Any, X: Any, tag: int, places: Sequence[int | None]
         else:
             near = model._items.neighbors(X[which], model.n_neighbors_)
             scores = model._scores(near, X[which])
-        found[which] = chances(model, scores)[:, tag]
-    return found
+        probabilities[which] = chances(model, scores)[:, tag]
+    return probabilities

@@ -66,7 +66,7 @@ def questions(
             return _about_tag(collection, state, tag, number, n, without, rng)
         ids = _askable(collection, collection.ids(state="undecided"), without)
         model = None if state is None else state.model
-        ids = _some(ids, choice.looked_at(0 if model is None else len(model._items)), rng)
+        ids = _sample(ids, choice.looked_at(0 if model is None else len(model._items)), rng)
         X = collection.vectors(ids.tolist())
         seen = None if model is None or not len(ids) else choice.seen_by(model, X)
         rows, is_quick = _chosen(X, seen, n, strategy, _metric(collection))
@@ -103,9 +103,9 @@ def _about_tag(
             item
             for (item,) in connection.execute("SELECT item FROM decisions WHERE tag = ?", [number])
         }
-    carriers = _some(np.array(collection.ids(tag), np.int64), choice.CARRIERS, rng)
+    carriers = _sample(np.array(collection.ids(tag), np.int64), choice.CARRIERS, rng)
     open_ids = [item for item in collection.ids() if item not in decided]
-    ids = _some(_askable(collection, open_ids, without), _MOST_CANDIDATES, rng)
+    ids = _sample(_askable(collection, open_ids, without), _MOST_CANDIDATES, rng)
     if not len(carriers) or not len(ids):
         return []
     wanted = max(choice.LIKELY_LOOKED_AT, n)
@@ -138,7 +138,7 @@ def _askable(collection: Collection, ids: list[int], without: Iterable[int]) -> 
     return np.array([item for item in ids if item not in left_out], np.int64)
 
 
-def _some(ids: Array, most: int, rng: np.random.Generator) -> Array:
+def _sample(ids: Array, most: int, rng: np.random.Generator) -> Array:
     """All ids, or a random sample if there are too many, in their order."""
     return ids if len(ids) <= most else np.sort(rng.choice(ids, most, replace=False))
 

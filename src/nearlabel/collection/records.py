@@ -194,8 +194,8 @@ class Change(NamedTuple):
     def said(self) -> str:
         """What was done, for display."""
         items = "1 item" if self.items == 1 else f"{self.items} items"
-        said = _CHANGES.get(self.kind)
-        return f"{self.kind} {items}" if said is None else said.format(items)
+        sentence = _CHANGES.get(self.kind)
+        return f"{self.kind} {items}" if sentence is None else sentence.format(items)
 
 
 def said_changes(run: Sequence[Change]) -> str:

@@ -59,15 +59,15 @@ class SimilarItems:
             x = _checked(query, settings.width) if own is None else collection.vectors([own])
             if settings.width is None:
                 return []
-            found = dict(learner._answer(x, lambda state, x, _: _learned(state, x, n + 1)))
+            distances = dict(learner._answer(x, lambda state, x, _: _learned(state, x, n + 1)))
             state = learner._state
             indexed, touched = self._current(collection, connection, settings, state)
             for part in indexed.parts if indexed else _parts(collection, state, collection.ids()):
                 near = _nearest(part, x, n + 1 + len(touched))
-                found |= {item: near[item] for item in near.keys() - touched}
+                distances |= {item: near[item] for item in near.keys() - touched}
             for part in _parts(collection, state, sorted(known_ids(connection, touched))):
-                found |= _nearest(part, x, n + 1)
-        nearest = sorted((distance, item) for item, distance in found.items())
+                distances |= _nearest(part, x, n + 1)
+        nearest = sorted((distance, item) for item, distance in distances.items())
         return [(item, distance) for distance, item in nearest if item != own][:n]
 
     def _current(
@@ -127,8 +127,8 @@ def _parts(
     if state is not None:
         others = others[~np.isin(others, state.items[state.model._items.places])]
     for start in range(0, len(others), _ROWS_AT_ONCE):
-        some = others[start : start + _ROWS_AT_ONCE]
-        yield some, build_index(collection.vectors(some.tolist()), metric, "exact")
+        block = others[start : start + _ROWS_AT_ONCE]
+        yield block, build_index(collection.vectors(block.tolist()), metric, "exact")
 
 
 def _nearest(part: tuple[Array, Index], x: Any, n: int) -> dict[int, float]:

@@ -41,14 +41,14 @@ class CollectionCheck:
 
 def store_differences(connection: sqlite3.Connection, vectors: StoredVectors) -> list[str]:
     """What is wrong in the tables and the vectors, in words."""
-    found = [*_database(connection)]
-    return found or [*_contents(connection), *_vectors(connection, vectors)]
+    differences = [*_database(connection)]
+    return differences or [*_contents(connection), *_vectors(connection, vectors)]
 
 
 def _database(connection: sqlite3.Connection) -> Iterator[str]:
-    for (told,) in connection.execute(f"PRAGMA integrity_check({_MOST_TOLD})"):
-        if told != "ok":
-            yield f"the database: {told}"
+    for (problem,) in connection.execute(f"PRAGMA integrity_check({_MOST_TOLD})"):
+        if problem != "ok":
+            yield f"the database: {problem}"
     for table, *_ in connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST_TOLD):
         yield f"the database: a row of {table} refers to a missing row"
 

@@ -48,11 +48,11 @@ class StoredVectors:
 
     def form(self, connection: sqlite3.Connection) -> Form | None:
         """The form of all vectors; None before the first item."""
-        found = connection.execute("SELECT value FROM settings WHERE name = 'form'").fetchone()
-        if found is None:
+        stored = connection.execute("SELECT value FROM settings WHERE name = 'form'").fetchone()
+        if stored is None:
             return None
         try:
-            form = json.loads(found[0])
+            form = json.loads(stored[0])
             width, is_sparse = form["width"], form["is_sparse"]
             if type(width) is not int or type(is_sparse) is not bool or not 0 < width < 2**31:
                 raise ValueError
@@ -94,13 +94,13 @@ class StoredVectors:
         wanted = np.asarray(ids, np.int64)
         select = "SELECT id, vector FROM items"
         if len(wanted) < _MANY:
-            found = connection.execute(
+            cursor = connection.execute(
                 f"{select} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
                 (json.dumps(wanted.tolist()),),
             )
         else:
-            found = connection.execute(f"{select} ORDER BY id")
-        known = np.array(found.fetchall(), np.int64).reshape(-1, 2)
+            cursor = connection.execute(f"{select} ORDER BY id")
+        known = np.array(cursor.fetchall(), np.int64).reshape(-1, 2)
         at = np.searchsorted(known[:, 0], wanted)
         is_there = at < len(known)
         is_there[is_there] = known[at[is_there], 0] == wanted[is_there]
@@ -208,14 +208,14 @@ class StoredVectors:
             copy = VectorFile.create(vectors_path(self.folder, number + 1), form)
             moved: list[int] = []
             for start in range(0, len(places), _AT_ONCE):
-                some = places[start : start + _AT_ONCE]
-                rows = _whole_rows(path, form, end, some)
-                lost.update(item for (_, item), row in zip(some, rows, strict=True) if row is None)
+                batch = places[start : start + _AT_ONCE]
+                rows = _whole_rows(path, form, end, batch)
+                lost.update(item for (_, item), row in zip(batch, rows, strict=True) if row is None)
                 empty = (
                     sparse.csr_array((1, form.width)) if form.is_sparse else np.zeros(form.width)
                 )
                 given = [empty if row is None else row for row in rows]
-                at, copy.end = copy.append([item for _, item in some], stacked(given, form))
+                at, copy.end = copy.append([item for _, item in batch], stacked(given, form))
                 moved += at
             self._move(connection, dict(zip([place for place, _ in places], moved, strict=True)))
             connection.execute(

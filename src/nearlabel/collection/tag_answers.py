@@ -111,7 +111,7 @@ class _Chosen:
         r, q = self._top + _SPARE, scores.shape[1]
         while True:
             best = scores.top(r)[0]
-            told: Array = best[self._is_told[best]]
-            if len(told) >= self._top or r >= q:
-                return told[None, : self._top]
+            columns: Array = best[self._is_told[best]]
+            if len(columns) >= self._top or r >= q:
+                return columns[None, : self._top]
             r *= 8

@@ -50,10 +50,10 @@ def rename_tag(log: ChangeLog, old: str, new: str, folder: Path) -> None:
     """Rename a tag and the levels below it."""
     select = "SELECT id, name FROM tags WHERE name = ? OR substr(name, 1, ?) = ?"
     below = old + LEVELS
-    found = log.connection.execute(select, (old, len(below), below)).fetchall()
-    if not found:
+    renamed = log.connection.execute(select, (old, len(below), below)).fetchall()
+    if not renamed:
         known_tag(log.connection, old, folder)
-    names = {number: new + name[len(old) :] for number, name in found}
+    names = {number: new + name[len(old) :] for number, name in renamed}
     there = tag_numbers(log.connection, names.values())
     for name, number in there.items():
         if number not in names:
@@ -71,11 +71,11 @@ def merge_tags(log: ChangeLog, sources: Sequence[str], target: str, folder: Path
         return
     (into,) = _numbers(log, [target]).values()
     select = f"SELECT item, tag, is_yes, by, at FROM decisions WHERE tag IN {LISTED}"
-    found = log.connection.execute(select, (json.dumps([*merged, into]),)).fetchall()
+    decisions = log.connection.execute(select, (json.dumps([*merged, into]),)).fetchall()
     best: dict[int, Row] = {}
-    for item, _, *row in sorted(found, key=lambda one: (-one[2], one[1] != into, one[1])):
+    for item, _, *row in sorted(decisions, key=lambda row: (-row[2], row[1] != into, row[1])):
         best.setdefault(item, tuple(row))
-    rows: dict[Row, Row | None] = {(item, tag): None for item, tag, *_ in found if tag != into}
+    rows: dict[Row, Row | None] = {(item, tag): None for item, tag, *_ in decisions if tag != into}
     rows |= {(item, into): row for item, row in best.items()}
     log.write(What.DECISION, rows)
     log.write(What.TAG, dict.fromkeys((number,) for number in merged))
@@ -84,16 +84,16 @@ def merge_tags(log: ChangeLog, sources: Sequence[str], target: str, folder: Path
 def delete_tag(log: ChangeLog, name: str, folder: Path) -> None:
     """Remove all decisions on a tag; the levels below it stay."""
     number = known_tag(log.connection, name, folder)
-    found = log.connection.execute("SELECT item FROM decisions WHERE tag = ?", (number,))
-    log.write(What.DECISION, dict.fromkeys((item, number) for (item,) in found.fetchall()))
+    cursor = log.connection.execute("SELECT item FROM decisions WHERE tag = ?", (number,))
+    log.write(What.DECISION, dict.fromkeys((item, number) for (item,) in cursor.fetchall()))
 
 
 def refuse_unknown(log: ChangeLog, items: Iterable[int], folder: Path) -> None:
     """Refuse ids that do not exist."""
     wanted = set(items)
     select = f"SELECT id FROM items WHERE id IN {LISTED}"
-    found = log.connection.execute(select, (json.dumps(sorted(wanted)),))
-    missing = wanted - {item for (item,) in found}
+    cursor = log.connection.execute(select, (json.dumps(sorted(wanted)),))
+    missing = wanted - {item for (item,) in cursor}
     if missing:
         raise NotInCollectionError(f"has no item {min(missing)}", folder)
 
@@ -103,6 +103,6 @@ def _numbers(log: ChangeLog, names: Iterable[str]) -> dict[str, int]:
     listed = list(dict.fromkeys(names))
     numbers = tag_numbers(log.connection, listed)
     new = [name for name in listed if name not in numbers]
-    made = {name: number for number, name in enumerate(new, next_id(log.connection, "tags"))}
-    log.write(What.TAG, {(number,): (name,) for name, number in made.items()}, are_new=True)
-    return numbers | made
+    created = {name: number for number, name in enumerate(new, next_id(log.connection, "tags"))}
+    log.write(What.TAG, {(number,): (name,) for name, number in created.items()}, are_new=True)
+    return numbers | created

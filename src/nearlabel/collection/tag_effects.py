@@ -40,31 +40,31 @@ class _Difference(NamedTuple):
 
 def said_effects(connection: sqlite3.Connection, changes: Sequence[Change]) -> dict[int, str]:
     """What each of some changes did, by its number: tag by tag as far as the log has it."""
-    said = {change.number: change.said for change in changes}
-    told = [
+    effects = {change.number: change.said for change in changes}
+    detailed = [
         change
         for change in changes
         if change.kind in (*_DECIDING, *_OF_TAGS)
         and not change.is_undone
         and change.items <= _MOST_ITEMS
     ]
-    if told:
-        history = _history(connection, min(change.number for change in told))
-        for change in told:
-            found = history.get(change.number, [])
+    if detailed:
+        history = _history(connection, min(change.number for change in detailed))
+        for change in detailed:
+            differences = history.get(change.number, [])
             if change.kind in _OF_TAGS:
-                said[change.number] = _said_of_tags(change, found)
+                effects[change.number] = _said_of_tags(change, differences)
             else:
-                said[change.number] = _said_of_items(found) or change.said
-    return said
+                effects[change.number] = _said_of_items(differences) or change.said
+    return effects
 
 
 def said_run(connection: sqlite3.Connection, run: Sequence[Change]) -> str:
     """What the changes of a run, latest first, have done."""
     if len({change.kind for change in run}) < len(run):
         return said_changes(run)  # many parts of one action, such as an import
-    said = said_effects(connection, run)
-    return ", ".join(said[change.number] for change in reversed(run))
+    effects = said_effects(connection, run)
+    return ", ".join(effects[change.number] for change in reversed(run))
 
 
 def _history(connection: sqlite3.Connection, first: int) -> dict[int, list[_Difference]]:
@@ -94,17 +94,23 @@ def _history(connection: sqlite3.Connection, first: int) -> dict[int, list[_Diff
         before = None if packed is None else unpacked(what, packed)
         # A tag is created before, and deleted after, its decisions: so it has a name here.
         named = later.get((What.TAG, key[-1:]))
-        found = _Difference(what, before, later.get((what, key)), str(named[0]) if named else "")
-        history.setdefault(change, []).append(found)  # last first
+        difference = _Difference(
+            what, before, later.get((what, key)), str(named[0]) if named else ""
+        )
+        history.setdefault(change, []).append(difference)  # last first
         later[what, key] = before
     return history
 
 
-def _said_of_tags(change: Change, found: Sequence[_Difference]) -> str:
+def _said_of_tags(change: Change, differences: Sequence[_Difference]) -> str:
     """For example: renamed beach to Places|Beach (12 items)."""
-    tags = [one for one in reversed(found) if one.what == What.TAG and one.before]
-    gone = [str(one.before[0]) for one in tags if one.before and one.after is None]
-    moved = [(one.before[0], one.after[0]) for one in tags if one.before and one.after]
+    tags = [
+        difference
+        for difference in reversed(differences)
+        if difference.what == What.TAG and difference.before
+    ]
+    gone = [str(tag.before[0]) for tag in tags if tag.before and tag.after is None]
+    moved = [(tag.before[0], tag.after[0]) for tag in tags if tag.before and tag.after]
     many = f" ({_counted(change.items)})"
     if change.kind == "rename_tag" and moved:
         old, new = min(moved, key=lambda names: len(names[0]))  # the levels below it follow
@@ -114,21 +120,23 @@ def _said_of_tags(change: Change, found: Sequence[_Difference]) -> str:
     return change.said
 
 
-def _said_of_items(found: Sequence[_Difference]) -> str:
+def _said_of_items(differences: Sequence[_Difference]) -> str:
     """For example: sunset added to 3 items, boat rejected for 1 item."""
     counts: Counter[tuple[str, str]] = Counter()
-    for one in reversed(found):
-        word = _WORDS.get((_answer(one.before), _answer(one.after)))
-        if one.what == What.DECISION and word is not None and one.name:
-            counts[one.name, word] += 1
-    listed = sorted(counts.items(), key=lambda one: (-one[1], [*_WORDS.values()].index(one[0][1])))
-    told: dict[tuple[str, int], list[str]] = {}
+    for difference in reversed(differences):
+        word = _WORDS.get((_answer(difference.before), _answer(difference.after)))
+        if difference.what == What.DECISION and word is not None and difference.name:
+            counts[difference.name, word] += 1
+    listed = sorted(
+        counts.items(), key=lambda entry: (-entry[1], [*_WORDS.values()].index(entry[0][1]))
+    )
+    by_answer: dict[tuple[str, int], list[str]] = {}
     for (name, word), many in listed[:_MOST_TAGS]:
-        told.setdefault((word, many), []).append(name)
-    parts = [f"{_listed(tags)} {word} {_counted(many)}" for (word, many), tags in told.items()]
-    more = len(listed) - _MOST_TAGS
-    if more > 0:
-        parts.append(f"{more:,} more tag{'' if more == 1 else 's'} changed")
+        by_answer.setdefault((word, many), []).append(name)
+    parts = [f"{_listed(tags)} {word} {_counted(many)}" for (word, many), tags in by_answer.items()]
+    left = len(listed) - _MOST_TAGS
+    if left > 0:
+        parts.append(f"{left:,} more tag{'' if left == 1 else 's'} changed")
     return ", ".join(parts)
 
 

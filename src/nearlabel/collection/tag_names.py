@@ -22,20 +22,20 @@ def tag_name(name: Any, argument: str = "tags") -> str:
     if not isinstance(name, str):
         raise ArgumentTypeError(f"{argument}: a tag must be a string; got {name!r}", argument)
     levels = [level.strip() for level in unicodedata.normalize("NFC", name).split(LEVELS)]
-    kept = LEVELS.join(levels)
+    normal = LEVELS.join(levels)
     if not all(levels):
         what = "is empty" if not any(levels) else "has a level without a name"
         raise ArgumentError(f"{argument}: the tag {shown(name)} {what}", argument)
-    if any(unicodedata.category(mark) in ("Cc", "Cs", "Zl", "Zp") for mark in kept):
+    if any(unicodedata.category(mark) in ("Cc", "Cs", "Zl", "Zp") for mark in normal):
         message = f"{argument}: the tag {shown(name)} contains a control character or a line break"
         raise ArgumentError(message, argument)
-    if len(kept) > _LONGEST:
+    if len(normal) > _LONGEST:
         message = (
-            f"{argument}: the tag {shown(name)} has {len(kept)} characters; "
+            f"{argument}: the tag {shown(name)} has {len(normal)} characters; "
             f"at most {_LONGEST} are allowed"
         )
         raise ArgumentError(message, argument)
-    return kept
+    return normal
 
 
 def tag_names(names: Any, argument: str = "tags") -> list[str]:

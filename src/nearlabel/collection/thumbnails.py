@@ -56,27 +56,27 @@ def thumbnail(
     """
     size = check_integer(size, "size", low=1, high=_MOST_SIZE)
     path = thumbnail_path(folder, content)
-    kept = _kept(path)
-    if kept is None:
+    cached = _cached(path)
+    if cached is None:
         source = source_of(content, files)
-        made = _reduced(source, max(size, _KEPT_SIZE))
-        kept = made if size <= _KEPT_SIZE else _reduced(made, _KEPT_SIZE)
+        reduced = _reduced(source, max(size, _KEPT_SIZE))
+        cached = reduced if size <= _KEPT_SIZE else _reduced(reduced, _KEPT_SIZE)
         if not readonly:
-            _keep(path, kept)
+            _keep(path, cached)
         if size > _KEPT_SIZE:
-            return made
+            return reduced
     elif size > _KEPT_SIZE:
         return _reduced(source_of(content, files), size)
-    return kept if size == _KEPT_SIZE else _reduced(kept, size)
+    return cached if size == _KEPT_SIZE else _reduced(cached, size)
 
 
 def source_of(content: bytes, files: Iterable[Path]) -> bytes:
     """The bytes of the first file with this content."""
     for path in files:
         with suppress(UnreadablePicture, OSError), regular_file(path) as file:
-            found = file.read(MOST_BYTES + 1)
-            if hashlib.sha256(found).digest() == content:
-                return found
+            data = file.read(MOST_BYTES + 1)
+            if hashlib.sha256(data).digest() == content:
+                return data
     raise FileNotFoundError(2, "no file of this item is unchanged since it was indexed")
 
 
@@ -90,16 +90,16 @@ def _reduced(source: bytes, size: int) -> bytes:
     return file.getvalue()
 
 
-def _kept(path: Path) -> bytes | None:
+def _cached(path: Path) -> bytes | None:
     """A cached thumbnail; None if there is none, or it is incomplete."""
     if any(folder.is_symlink() for folder in path.parents[:2]):
         return None
     try:
         with open(path, "rb", opener=opened_plainly) as file:
-            found = file.read(_MOST_KEPT)
+            data = file.read(_MOST_KEPT)
     except OSError:
         return None
-    return found if found.startswith(_BEGIN) and found.endswith(_END) else None
+    return data if data.startswith(_BEGIN) and data.endswith(_END) else None
 
 
 def _keep(path: Path, thumbnail: bytes) -> None:

@@ -56,10 +56,10 @@ def form_of(vector: Any) -> Form:
 def stacked(vectors: Sequence[Any], form: Form) -> Any:
     """Vectors as the rows of one float32 array or CSR matrix; refuses another form."""
     for vector in vectors:
-        found = form_of(vector)
-        if found != form or (sparse.issparse(vector) and vector.shape[0] != 1 and vector.ndim == 2):
+        other = form_of(vector)
+        if other != form or (sparse.issparse(vector) and vector.shape[0] != 1 and vector.ndim == 2):
             raise ValueError(
-                f"vectors: this collection has {_said(form)}; got {_said(found)}",
+                f"vectors: this collection has {_described(form)}; got {_described(other)}",
             )
     with np.errstate(over="ignore"):
         if form.is_sparse:
@@ -75,7 +75,7 @@ def stacked(vectors: Sequence[Any], form: Form) -> Any:
     return matrix
 
 
-def _said(form: Form) -> str:
+def _described(form: Form) -> str:
     return f"{'sparse' if form.is_sparse else 'dense'} vectors with {form.width} features"
 
 
@@ -158,16 +158,16 @@ class VectorFile:
         if len(at) and (odd.any() or at.min() < 0 or at.max() >= count):
             raise self._damaged("a record is not where it should be")
         records = self._bytes()[HEAD_SIZE : HEAD_SIZE + count * stride].reshape(count, stride)
-        found = np.empty((len(at), width), np.float32)
+        vectors = np.empty((len(at), width), np.float32)
         step = max(1, _NUMBERS_AT_ONCE // max(width, 1))
         for start in range(0, len(at), step):
-            some = records[at[start : start + step]]
-            self._check_records(some, ids[start : start + step])
-            part = found[start : start + step]
-            part[:] = np.ascontiguousarray(some[:, _RECORD.size :]).view("<f4")
+            batch = records[at[start : start + step]]
+            self._check_records(batch, ids[start : start + step])
+            part = vectors[start : start + step]
+            part[:] = np.ascontiguousarray(batch[:, _RECORD.size :]).view("<f4")
             if not np.isfinite(part).all():
                 raise self._damaged("a number is not finite")
-        return found
+        return vectors
 
     def erase(self, places: Iterable[int]) -> int:
         """Overwrite records with zeros, except their lengths; returns how many were not erased."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nearlabel.collection import Collection, FileState, NewItem
-from nearlabel.collection.exchange.importing import Kept, import_files
+from nearlabel.collection.exchange.importing import KeptDecision, import_files
 from nearlabel.collection.exchange.tag_tables import TaggedFile
 from nearlabel.collection.records import content_of
 
@@ -119,7 +119,10 @@ def test_what_was_decided_stays_unless_it_is_overruled(photos, overrule):
         assert (report.overruled, report.kept) == (2, [])
         assert decisions(photos) == {(1, "sea"): True, (1, "sky"): False, (1, "land"): True}
     else:
-        assert report.kept == [Kept(1, "a/1.jpg", "sea", False), Kept(1, "a/1.jpg", "sky", True)]
+        assert report.kept == [
+            KeptDecision(1, "a/1.jpg", "sea", False),
+            KeptDecision(1, "a/1.jpg", "sky", True),
+        ]
         assert (report.overruled, report.given) == (0, 1)
         assert decisions(photos) == {(1, "sea"): False, (1, "sky"): True, (1, "land"): True}
 

@@ -36,7 +36,7 @@ def tagged_files(collection: Collection) -> Iterator[TaggedFile]:
     paths = {file.path for item in items for file in item.files}
     for item in items:
         there = sorted(item.files, key=lambda file: file.is_missing)
-        names = [os.path.join(one.root, one.path) if several else one.path for one in there]  # noqa: PTH118
+        names = [os.path.join(file.root, file.path) if several else file.path for file in there]  # noqa: PTH118
         names = [plain_text(name) for name in names] or [_name(item, paths)]
         places = files_there(item)
         yield TaggedFile(
@@ -128,10 +128,10 @@ def _write_sidecars(item: Item, path: str, folders: FolderSidecars) -> bool:
     The list in a sidecar is complete: it also has the tags from other sidecars and from inside the
     picture. If these already agree with all decisions, no sidecar is created.
     """
-    found, problems = folders.keywords(path)
+    keywords, problems = folders.keywords(path)
     if problems:  # the list would be incomplete
         raise ValueError(problems[0])
-    there, yes, no = found.all_tags(), item.yes, item.no
+    there, yes, no = keywords.all_tags(), item.yes, item.no
     says_so = not (set(yes) - set(there)) and not (set(no) & set(there))
     targets = folders.of(path).to_write(os.path.basename(path))  # noqa: PTH119
     is_new = [

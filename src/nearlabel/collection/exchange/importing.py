@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _AMBIGUOUS = -1
 
 
-class Kept(NamedTuple):
+class KeptDecision(NamedTuple):
     """A decision of the collection that a file contradicts and that was kept."""
 
     id: int
@@ -46,7 +46,7 @@ class ImportReport:
         New decisions: tags given to items, and tags rejected for them.
     known : int
         Decisions that the collection already had.
-    kept : list of Kept
+    kept : list of KeptDecision
         Decisions that files contradict and that were kept.
     overruled : int
         Decisions that files contradict and that were changed.
@@ -61,7 +61,7 @@ class ImportReport:
     rejected: int = 0
     known: int = 0
     overruled: int = 0
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[KeptDecision] = field(default_factory=list)
     unmatched: list[tuple[str, str]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -99,7 +99,7 @@ def import_files(
         if before is not None and before.is_yes is is_yes:
             report.known += 1
         elif before is not None and not overrule:
-            report.kept.append(Kept(number, file, tag, before.is_yes))
+            report.kept.append(KeptDecision(number, file, tag, before.is_yes))
         else:
             report.overruled += before is not None
             decided.append((number, tag, is_yes))
@@ -119,28 +119,31 @@ def _answers(
     """The decisions in files by item and tag, with the file they come from."""
     names: ItemNames | None = None
     answers: dict[tuple[int, str], tuple[bool, str]] = {}
-    for one in files:
-        if not one.yes and not one.no:
+    for tagged in files:
+        if not tagged.yes and not tagged.no:
             continue
         report.files += 1
-        number = one.id
+        number = tagged.id
         if number is None:
             names = ItemNames(items.values(), beside) if names is None else names
-            found = names.find(one)
-            if isinstance(found, str):
-                report.unmatched.append((one.file or (one.content or b"").hex(), found))
+            match = names.find(tagged)
+            if isinstance(match, str):
+                report.unmatched.append((tagged.file or (tagged.content or b"").hex(), match))
                 continue
-            number = found
-        for tag, is_yes in (*((tag, True) for tag in one.yes), *((tag, False) for tag in one.no)):
+            number = match
+        for tag, is_yes in (
+            *((tag, True) for tag in tagged.yes),
+            *((tag, False) for tag in tagged.no),
+        ):
             try:
                 key = (number, tag_name(tag))
             except ValueError as error:
-                report.problems.append(f"{one.file}: {str(error).removeprefix('tags: ')}")
+                report.problems.append(f"{tagged.file}: {str(error).removeprefix('tags: ')}")
                 continue
-            if (first := answers.setdefault(key, (is_yes, one.file))[0]) is not is_yes:
+            if (first := answers.setdefault(key, (is_yes, tagged.file))[0]) is not is_yes:
                 what = "yes" if first else "no"
                 report.problems.append(
-                    f"{one.file}: {shown(tag)} is both given and rejected; taken as a {what}"
+                    f"{tagged.file}: {shown(tag)} is both given and rejected; taken as a {what}"
                 )
     return answers
 
@@ -173,15 +176,15 @@ class ItemNames:
         if known.setdefault(_composed(name), item) != item:
             known[_composed(name)] = _AMBIGUOUS
 
-    def find(self, one: TaggedFile) -> int | str:
+    def find(self, tagged: TaggedFile) -> int | str:
         """The item of a file, or the reason why there is none."""
-        if one.content is not None and one.content in self._contents:
-            return self._contents[one.content]
-        names = [*dict.fromkeys(self._candidates(one.file))]
+        if tagged.content is not None and tagged.content in self._contents:
+            return self._contents[tagged.content]
+        names = [*dict.fromkeys(self._candidates(tagged.file))]
         for known in (self._now, self._before, self._last, self._stems):
             for name in names:
-                if (found := known.get(name)) is not None:
-                    return "several items found" if found == _AMBIGUOUS else found
+                if (match := known.get(name)) is not None:
+                    return "several items found" if match == _AMBIGUOUS else match
         return "no item found"
 
     def _candidates(self, name: str) -> Iterator[str]:

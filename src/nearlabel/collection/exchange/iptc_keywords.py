@@ -19,13 +19,13 @@ def iptc_keywords(content: bytes) -> tuple[str, ...]:
     otherwise.
     """
     is_utf_8 = False
-    found: list[bytes] = []
+    values: list[bytes] = []
     for data_set, value in _data_sets(content):
         if data_set == _CHARACTER_SET:
             is_utf_8 = value == _UTF_8
-        elif data_set == _KEYWORDS and len(found) < _MOST:
-            found.append(value)
-    return tuple(text for value in found if (text := _text(value, is_utf_8)))
+        elif data_set == _KEYWORDS and len(values) < _MOST:
+            values.append(value)
+    return tuple(text for value in values if (text := _text(value, is_utf_8)))
 
 
 def _data_sets(content: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:

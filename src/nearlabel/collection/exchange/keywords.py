@@ -110,7 +110,7 @@ class Keywords:
             place = bisect_left(whole, slashed(tag))  # of the first possible match
             is_full = len(keyword.encode(errors="replace")) in _FULL
             is_cut = is_full and any(
-                one.startswith(slashed(tag)) for one in whole[place : place + 1]
+                other.startswith(slashed(tag)) for other in whole[place : place + 1]
             )
             if tag and slashed(tag) not in covered and not is_cut:
                 tags[tag] = None

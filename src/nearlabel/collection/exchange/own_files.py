@@ -46,9 +46,9 @@ def tags_beside(
         for path in files_there(item):
             tags: list[str] = []
             if sidecars:
-                found, wrong = folders.keywords(path)
+                keywords, wrong = folders.keywords(path)
                 problems += wrong
-                tags += found.tags()
+                tags += keywords.tags()
             if texts:
                 tags += _text_tags(path, problems)
             if tags:
@@ -90,12 +90,12 @@ class FolderSidecars:
     def keywords(self, path: str) -> tuple[Keywords, list[str]]:
         """The keywords inside and next to a picture, and what could not be read."""
         name = os.path.basename(path)  # noqa: PTH119
-        found, problems = sidecar_keywords(self.of(path).of(name))
+        keywords, problems = sidecar_keywords(self.of(path).of(name))
         try:
-            found += picture_keywords(path)
+            keywords += picture_keywords(path)
         except OSError as error:
             problems.append(problem_with(path, error))
-        return found, problems
+        return keywords, problems
 
 
 def plain_text(path: str) -> str:

@@ -32,9 +32,9 @@ Blocks = Iterator[tuple[str, bytes]]  # "xmp", "iptc" or "photoshop", and the co
 
 def picture_keywords(path: str | os.PathLike[str]) -> Keywords:
     """The keywords inside a picture."""
-    found, photoshop, left = Keywords(), b"", MOST_BYTES
+    keywords, photoshop, left = Keywords(), b"", MOST_BYTES
     if not Path(path).is_file():  # a pipe would block
-        return found
+        return keywords
     with Path(path).open("rb") as file:
         for kind, content in islice(_blocks(file), _MOST_BLOCKS):
             left -= len(content)
@@ -43,11 +43,11 @@ def picture_keywords(path: str | os.PathLike[str]) -> Keywords:
             if kind == "photoshop":  # long content is split over several blocks
                 photoshop += content
             elif kind == "iptc":
-                found += Keywords(iptc=iptc_keywords(content))
+                keywords += Keywords(iptc=iptc_keywords(content))
             else:
                 with suppress(ValueError):
-                    found += XmpDocument(content.rstrip(b"\0")).keywords()
-    return found + Keywords(iptc=iptc_keywords(iptc_of_photoshop(photoshop)))
+                    keywords += XmpDocument(content.rstrip(b"\0")).keywords()
+    return keywords + Keywords(iptc=iptc_keywords(iptc_of_photoshop(photoshop)))
 
 
 def _blocks(file: BinaryIO) -> Blocks:

@@ -53,8 +53,8 @@ def read_tag_folders(top: str | os.PathLike[str]) -> Iterator[TaggedFile]:
     while waiting:
         folder, levels = waiting.pop()
         with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-        for entry in found:
+            by_name = sorted(entries, key=lambda entry: entry.name)
+        for entry in by_name:
             if entry.name.startswith("."):
                 continue
             if entry.is_dir(follow_symlinks=False):
@@ -106,19 +106,19 @@ def write_tag_folders(
         raise FileExistsError(f"the folder {place} is not empty; pass a new one")
     place.mkdir(parents=True, exist_ok=True)
     count, missing = 0, []
-    for one in files:
-        if not one.yes:
+    for tagged in files:
+        if not tagged.yes:
             continue
-        if one.place is None or not _is_file(one.place):
-            missing.append(one.file)
+        if tagged.place is None or not _is_file(tagged.place):
+            missing.append(tagged.file)
             continue
-        path = Path(one.place)
-        for tag in one.yes:
+        path = Path(tagged.place)
+        for tag in tagged.yes:
             folder = place / folder_of(tag)
             folder.mkdir(parents=True, exist_ok=True)
             target = folder / path.name
             if os.path.lexists(target):  # another item has this name
-                target = folder / f"{path.stem}-{one.id}{path.suffix}"
+                target = folder / f"{path.stem}-{tagged.id}{path.suffix}"
             if copy:
                 with replacing(target) as file, path.open("rb") as source:
                     shutil.copyfileobj(source, file)

@@ -69,7 +69,7 @@ def read_csv_tags(
             if columns.count(name) != 1:
                 hint = did_you_mean(name, columns)
                 raise file.error(f"one column {name!r} expected; got {_listed(columns)}{hint}", 1)
-        found = []
+        files = []
         for row in rows:
             if len(row) != len(columns):
                 raise file.error(f"{len(columns)} cells expected; got {len(row)}")
@@ -77,8 +77,8 @@ def read_csv_tags(
             if not cells[_FILE].strip():
                 raise file.error("file name expected; the cell is empty")
             yes, no = (_divided(cells.get(name, "")) for name in (_TAGS, _NOT))
-            found.append(TaggedFile(cells[_FILE], yes, no))
-    return found
+            files.append(TaggedFile(cells[_FILE], yes, no))
+    return files
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -147,9 +147,9 @@ def write_csv_tags(
 def table_rows(files: Iterable[TaggedFile]) -> list[tuple[str, str]]:
     """The rows of a table of tags, column names first."""
     rows = [(_FILE, _TAGS)]
-    for one in files:
-        tags = _joined(one.yes)
-        rows += [(name, tags) for name in (one.file, *one.others)]
+    for tagged in files:
+        tags = _joined(tagged.yes)
+        rows += [(name, tags) for name in (tagged.file, *tagged.others)]
     return rows
 
 
@@ -170,23 +170,23 @@ def write_json_tags(path: str | os.PathLike[str], files: Iterable[TaggedFile]) -
     write_json_records(Path(path), map(tag_record, files))
 
 
-def tag_record(one: TaggedFile) -> dict[str, Any]:
+def tag_record(tagged: TaggedFile) -> dict[str, Any]:
     """The JSON object of a file."""
-    record: dict[str, Any] = {} if one.id is None else {"id": one.id}
-    if one.file:
-        record[_FILE] = one.file
-    if one.others:
-        record["others"] = [*one.others]
-    if one.content is not None:
-        record["sha256"] = one.content.hex()
-    return record | {_TAGS: [*one.yes], _NOT: [*one.no]}
+    record: dict[str, Any] = {} if tagged.id is None else {"id": tagged.id}
+    if tagged.file:
+        record[_FILE] = tagged.file
+    if tagged.others:
+        record["others"] = [*tagged.others]
+    if tagged.content is not None:
+        record["sha256"] = tagged.content.hex()
+    return record | {_TAGS: [*tagged.yes], _NOT: [*tagged.no]}
 
 
 read_tsv_tags = partial(read_csv_tags, delimiter="\t")
 write_tsv_tags = partial(write_csv_tags, delimiter="\t")
 
 
-class Table(NamedTuple):
+class TagTable(NamedTuple):
     """A table format: how it is read and written."""
 
     read: Callable[..., list[TaggedFile]]
@@ -194,14 +194,14 @@ class Table(NamedTuple):
 
 
 TABLES = {
-    ".csv": Table(read_csv_tags, write_csv_tags),
-    ".tsv": Table(read_tsv_tags, write_tsv_tags),
-    ".jsonl": Table(read_json_tags, write_json_tags),
-    ".ndjson": Table(read_json_tags, write_json_tags),
+    ".csv": TagTable(read_csv_tags, write_csv_tags),
+    ".tsv": TagTable(read_tsv_tags, write_tsv_tags),
+    ".jsonl": TagTable(read_json_tags, write_json_tags),
+    ".ndjson": TagTable(read_json_tags, write_json_tags),
 }
 
 
-def table_of(path: str | os.PathLike[str]) -> Table | None:
+def table_of(path: str | os.PathLike[str]) -> TagTable | None:
     """The table format by the suffix of a name, before ``.gz``; None if it is unknown."""
     name = os.fspath(path).lower().removesuffix(".gz")
     return TABLES.get(Path(name).suffix)

@@ -21,7 +21,11 @@ def text_files_of(picture: str | os.PathLike[str]) -> list[Path]:
     """The existing text files of a picture."""
     path = Path(picture)
     names = dict.fromkeys((path.name + _SUFFIX, path.stem + _SUFFIX))
-    return [one for one in map(path.with_name, names) if one.is_file() and one.name != path.name]
+    return [
+        beside
+        for beside in map(path.with_name, names)
+        if beside.is_file() and beside.name != path.name
+    ]
 
 
 def read_text_tags(path: str | os.PathLike[str]) -> list[str]:

@@ -18,7 +18,7 @@ from nearlabel.collection.exchange.xmp_parser import (
     RDF,
     SLASHED,
     Element,
-    Field,
+    KeywordField,
     Property,
     XmpParser,
     encoding_of,
@@ -75,9 +75,9 @@ class XmpDocument:
         """The keywords, by field."""
         return Keywords(*map(self._values, (PATHS, SLASHED, FLAT)))
 
-    def _values(self, which: Field) -> tuple[str, ...]:
-        found = (one.values for one in self._parsed.properties if one.which == which)
-        return tuple(value for values in found for value in values)
+    def _values(self, which: KeywordField) -> tuple[str, ...]:
+        lists = (part.values for part in self._parsed.properties if part.which == which)
+        return tuple(value for values in lists for value in values)
 
     def with_tags(self, add: Iterable[str], remove: Iterable[str] = ()) -> bytes | None:
         """The document with some tags added and others removed; None if nothing changes.
@@ -92,16 +92,16 @@ class XmpDocument:
             return None
         levels = levels_of(after)
         known = {*map(slashed, levels), *map(slashed, after)}
-        kept = [one for one in before.flat if slashed(keyword_tag(one)) in known]
+        flat = [keyword for keyword in before.flat if slashed(keyword_tag(keyword)) in known]
         values = {
-            FLAT: [*dict.fromkeys((*kept, *levels))],
+            FLAT: [*dict.fromkeys((*flat, *levels))],
             PATHS: after,
             SLASHED: [tag.replace(LEVELS, "/") for tag in after],
         }
-        made = self._spliced(self._edits(values))
-        if XmpDocument(made).keywords().all_tags() != after:
+        content = self._spliced(self._edits(values))
+        if XmpDocument(content).keywords().all_tags() != after:
             raise ValueError(_OTHER_FORM)
-        return made
+        return content
 
     def _spliced(self, edits: list[Edit]) -> bytes:
         if not self._is_whole:
@@ -113,15 +113,15 @@ class XmpDocument:
         text = b"".join([*parts, self._content[at:]]).decode()
         return text.encode(self._encoding, "xmlcharrefreplace")
 
-    def _edits(self, fields: dict[Field, list[str]]) -> list[Edit]:
+    def _edits(self, fields: dict[KeywordField, list[str]]) -> list[Edit]:
         """The edits that give fields other values."""
         edits, missing = [], {}
         for which, values in fields.items():
             if [*self._values(which)] == values:
                 continue
-            there = [one for one in self._parsed.properties if one.which == which]
-            elements = [one.element for one in there if one.attribute is None]
-            edits += [self._without_attribute(one) for one in there if one.attribute is not None]
+            there = [part for part in self._parsed.properties if part.which == which]
+            elements = [part.element for part in there if part.attribute is None]
+            edits += [self._without_attribute(part) for part in there if part.attribute is not None]
             edits += [self._without(element) for element in elements[bool(values) :]]
             if values and elements:
                 edits.append(self._filled(which, elements[0], values))
@@ -129,27 +129,27 @@ class XmpDocument:
                 missing[which] = values
         return [*edits, self._inserted(missing)] if missing else edits
 
-    def _without_attribute(self, one: Property) -> Edit:
-        name = re.escape((one.attribute or "").encode())
+    def _without_attribute(self, part: Property) -> Edit:
+        name = re.escape((part.attribute or "").encode())
         pattern = re.compile(rb"(?<!\s)\s+" + name + rb"""\s*=\s*(?:"[^"]*"|'[^']*')""")
-        found = pattern.search(self._content, one.element.start, one.element.inside)
-        if found is None:
+        match = pattern.search(self._content, part.element.start, part.element.inside)
+        if match is None:
             raise ValueError(_OTHER_FORM)
-        return found.start(), found.end(), ""
+        return match.start(), match.end(), ""
 
     def _without(self, element: Element) -> Edit:
         before = self._content[: element.start]
         blank = before.rstrip(_BLANKS)
         return len(blank if blank.endswith(b">") else before), element.after, ""
 
-    def _filled(self, which: Field, element: Element, values: list[str]) -> Edit:
+    def _filled(self, which: KeywordField, element: Element, values: list[str]) -> Edit:
         """The edit of the values of an existing element."""
         text = self._list(which, values, element.prefixes, self._indent(element.start))
         if not element.is_empty:
             return element.inside, element.end, text
         return element.inside - 2, element.inside, f">{text}</{self._tag(element)}>"
 
-    def _inserted(self, fields: dict[Field, list[str]]) -> Edit:
+    def _inserted(self, fields: dict[KeywordField, list[str]]) -> Edit:
         """The edit that appends elements to a node, which is created if there is none."""
         home = self._parsed.node or self._parsed.root
         indent, prefixes = self._child_indent(home), home.prefixes
@@ -172,7 +172,7 @@ class XmpDocument:
         return home.inside - 2, home.inside, f">{text}{last}</{self._tag(home)}>"
 
     def _list(
-        self, which: Field, values: list[str], prefixes: dict[str, str], indent: str | None
+        self, which: KeywordField, values: list[str], prefixes: dict[str, str], indent: str | None
     ) -> str:
         """The content of a field, on separate lines if the field starts on one."""
         rdf, declared = _prefixed(prefixes, RDF, "rdf")
@@ -182,7 +182,7 @@ class XmpDocument:
         return "".join(
             (
                 f"{self._line(inner)}<{rdf}{which.container}{declared}>",
-                *(f"{self._line(items)}<{rdf}li>{_escaped(one)}</{rdf}li>" for one in values),
+                *(f"{self._line(items)}<{rdf}li>{_escaped(value)}</{rdf}li>" for value in values),
                 f"{self._line(inner)}</{rdf}{which.container}>{self._line(indent)}",
             )
         )

@@ -32,7 +32,7 @@ _BEGINNINGS = {
 }
 
 
-class Field(NamedTuple):
+class KeywordField(NamedTuple):
     """A field for keywords: namespace, local name, usual prefix, and container."""
 
     space: str
@@ -41,11 +41,11 @@ class Field(NamedTuple):
     container: str
 
 
-FLAT = Field("http://purl.org/dc/elements/1.1/", "subject", "dc", "Bag")
+FLAT = KeywordField("http://purl.org/dc/elements/1.1/", "subject", "dc", "Bag")
 # As Lightroom writes it: digiKam turns a Seq into flat keywords.
-PATHS = Field("http://ns.adobe.com/lightroom/1.0/", "hierarchicalSubject", "lr", "Bag")
-SLASHED = Field("http://www.digikam.org/ns/1.0/", "TagsList", "digiKam", "Seq")
-_FIELDS = {f"{one.space}\n{one.local}": one for one in (FLAT, PATHS, SLASHED)}
+PATHS = KeywordField("http://ns.adobe.com/lightroom/1.0/", "hierarchicalSubject", "lr", "Bag")
+SLASHED = KeywordField("http://www.digikam.org/ns/1.0/", "TagsList", "digiKam", "Seq")
+_FIELDS = {f"{field.space}\n{field.local}": field for field in (FLAT, PATHS, SLASHED)}
 
 
 @dataclass(eq=False)
@@ -67,7 +67,7 @@ class Element:
 class Property:
     """A field of keywords in a document: an element, or an attribute, by its name there."""
 
-    which: Field
+    which: KeywordField
     element: Element
     values: list[str] = field(default_factory=list)
     attribute: str | None = None
@@ -78,9 +78,9 @@ def encoding_of(content: bytes) -> str:
     for begin, encoding in _BEGINNINGS.items():
         if content.startswith(begin):
             return encoding
-    found = _DECLARED.match(content.removeprefix(codecs.BOM_UTF8))
+    declaration = _DECLARED.match(content.removeprefix(codecs.BOM_UTF8))
     try:
-        declared = "utf-8" if found is None else codecs.lookup(found[1].decode()).name
+        declared = "utf-8" if declaration is None else codecs.lookup(declaration[1].decode()).name
         return declared if "<?xml".encode(declared) == b"<?xml" else "utf-8"
     except LookupError:
         return "utf-8"
@@ -167,7 +167,7 @@ class XmpParser:
         elif parent is not None and parent is getattr(self, "root", None):
             self._begin_node(element, attributes)
         elif element.name in _FIELDS and self._open[-3:-2] == [getattr(self, "root", None)]:
-            self._property = self._found(Property(_FIELDS[element.name], element))
+            self._property = self._add_property(Property(_FIELDS[element.name], element))
 
     def _begin_node(self, element: Element, attributes: dict[str, str]) -> None:
         if self.node is None:
@@ -176,17 +176,17 @@ class XmpParser:
         for name, value in attributes.items():
             if _plain(name) in _FIELDS:
                 _, local, prefix = name.split("\n")
-                one = Property(_FIELDS[_plain(name)], element, attribute=f"{prefix}:{local}")
-                self._found(one)
-                self._add(one, value)
+                part = Property(_FIELDS[_plain(name)], element, attribute=f"{prefix}:{local}")
+                self._add_property(part)
+                self._add_value(part, value)
 
-    def _found(self, one: Property) -> Property:
+    def _add_property(self, part: Property) -> Property:
         if len(self.properties) >= _MOST_FIELDS:
             raise ValueError(f"has more than {_MOST_FIELDS} keyword fields")
-        if not one.element.prefixes:
-            one.element.prefixes = self._prefixes()
-        self.properties.append(one)
-        return one
+        if not part.element.prefixes:
+            part.element.prefixes = self._prefixes()
+        self.properties.append(part)
+        return part
 
     def _begin_value(self, element: Element, attributes: dict[str, str]) -> None:
         if element.name == _ITEM:
@@ -210,14 +210,14 @@ class XmpParser:
         if self._property is not None:
             is_whole = element is self._property.element
             if element.name == _ITEM or is_whole:
-                self._add(self._property, "".join(self._texts))
+                self._add_value(self._property, "".join(self._texts))
                 self._texts = []
             if is_whole:
                 self._property = None
 
-    def _add(self, one: Property, value: str) -> None:
+    def _add_value(self, part: Property, value: str) -> None:
         if value.strip():
-            one.values.append(value.strip())
+            part.values.append(value.strip())
             self._values += 1
             if self._values > _MOST_VALUES:
                 raise ValueError(f"has more than {_MOST_VALUES:,} keywords")

@@ -111,12 +111,12 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 def sidecar_keywords(paths: Iterable[Path]) -> tuple[Keywords, list[str]]:
     """The keywords of sidecars, and why some could not be read."""
-    found, problems = Keywords(), []
+    keywords, problems = Keywords(), []
     for path in paths:
         try:
-            found += read_sidecar(path).keywords()
+            keywords += read_sidecar(path).keywords()
         except DataError as error:
             problems.append(str(error))
         except OSError as error:
             problems.append(f"{path}: {error.strerror}")
-    return found, problems
+    return keywords, problems
