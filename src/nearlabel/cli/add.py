@@ -93,12 +93,12 @@ def _only(items: Dataset, rows: Array, names: list[str] | None) -> tuple[Dataset
 
     import numpy as np
 
-    some = items.rows(rows)
+    chosen = items.rows(rows)
     if names is None:
-        return some, None
-    is_carried = (some.Y.sum(axis=0) > 0) | (items.Y.sum(axis=0) == 0)
-    kept = [name for name, carried in zip(names, is_carried, strict=True) if carried]
-    return replace(some, Y=some.Y[:, np.flatnonzero(is_carried)], label_names=None), kept
+        return chosen, None
+    is_carried = (chosen.Y.sum(axis=0) > 0) | (items.Y.sum(axis=0) == 0)
+    labels = [name for name, carried in zip(names, is_carried, strict=True) if carried]
+    return replace(chosen, Y=chosen.Y[:, np.flatnonzero(is_carried)], label_names=None), labels
 
 
 def _ids(opened: OpenModel, items: Dataset, source: str, column: str | None) -> Any:

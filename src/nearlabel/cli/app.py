@@ -35,7 +35,7 @@ def _add(group: App, verb: Callable[..., Any], name: str, usage: str | None = No
     """Add a command; the examples of its docstring go below its help."""
     text, _, examples = inspect.cleandoc(verb.__doc__ or "").partition("Examples\n--------\n")
     about = text.partition("Parameters\n----------\n")[0].strip()
-    paragraphs = "\n\n".join(" ".join(one.split()) for one in about.split("\n\n"))
+    paragraphs = "\n\n".join(" ".join(paragraph.split()) for paragraph in about.split("\n\n"))
     lines = "\n".join(f"  {line}".rstrip() for line in examples.splitlines())
     group.command(verb, name=name, help=paragraphs, usage=usage, help_epilogue=f"{EXAMPLES}{lines}")
 

@@ -58,7 +58,7 @@ def with_or_without_labels(reading: LabelReading, data: str, part: Part = "all")
         return replace(reading, labels=()).load(data, part)
 
 
-class Added(NamedTuple):
+class Addition(NamedTuple):
     """The result of adding files or rows, and their tags."""
 
     new: int
@@ -68,34 +68,34 @@ class Added(NamedTuple):
     group: int | None
 
     @property
-    def told(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """The result for JSON."""
         return {
             "new": self.new,
             "changed": self.changed,
             "given": self.tags.given,
-            "kept": [{"id": one.id, "tag": one.tag} for one in self.tags.kept],
+            "kept": [{"id": decision.id, "tag": decision.tag} for decision in self.tags.kept],
             "problems": self.tags.problems,
         }
 
 
 def note_kept(report: ImportReport) -> None:
     """Print notes about tags that were not given."""
-    kept = [
-        f"{one.file}: you said {'yes' if one.is_yes else 'no'} to {one.tag!r}, which is kept"
-        for one in report.kept
+    notes = [
+        f"{file}: you said {'yes' if is_yes else 'no'} to {tag!r}, which is kept"
+        for _, file, tag, is_yes in report.kept
     ]
-    note_some([*report.problems, *kept])
+    note_some([*report.problems, *notes])
 
 
-def said_rows(added: Added) -> str:
+def rows_text(added: Addition) -> str:
     """What was done with the rows of a table, for people."""
     counts = [(added.new, "new"), (added.changed, "changed"), (added.known, "unchanged")]
-    said = [f"{count:,} {what}" for count, what in counts if count]
-    return ", ".join([*said, f"{counted(added.tags.given, 'tag')} given"])
+    parts = [f"{count:,} {what}" for count, what in counts if count]
+    return ", ".join([*parts, f"{counted(added.tags.given, 'tag')} given"])
 
 
-def add_rows(store: Collection, items: Dataset, source: str) -> Added:
+def add_rows(store: Collection, items: Dataset, source: str) -> Addition:
     """Add the rows of a data set to a collection of vectors, with their labels as tags."""
     import numpy as np
     from scipy import sparse
@@ -135,7 +135,7 @@ def add_rows(store: Collection, items: Dataset, source: str) -> Added:
                 values = x.toarray() if sparse.issparse(x) else x
                 content = vector_content(name, values.ravel())
                 new.append(NewItem(content, x, name=name, item=there.get(name)))
-            known += len(store.known_contents(one.content for one in new))
+            known += len(store.known_contents(item.content for item in new))
             ids += store.add(new, group=group)
             progress(len(ids), len(items))
     ends = items.Y.indptr.tolist()
@@ -145,7 +145,7 @@ def add_rows(store: Collection, items: Dataset, source: str) -> Added:
     ]
     report = import_files(store, tagged, group=group)
     new_items = store.counts()["items"] - before
-    return Added(new_items, len(ids) - known - new_items, known, report, group)
+    return Addition(new_items, len(ids) - known - new_items, known, report, group)
 
 
 def add_to_collection(
@@ -179,8 +179,8 @@ def add_to_collection(
             done += f", changed {added.changed:,}"
         if added.known:
             done += f", {added.known:,} known already"
-        told = added.told
-        return _finish(store, changing, done, added=told.pop("new"), **told, known=added.known)
+        record = added.record
+        return _finish(store, changing, done, added=record.pop("new"), **record, known=added.known)
 
 
 def _check(changing: Changing) -> None:
@@ -188,7 +188,7 @@ def _check(changing: Changing) -> None:
         raise ValueError("--refresh is only for model files: a collection is always up to date")
 
 
-def _indexed(store: Collection, source: str, jobs: int | None) -> Added:
+def _indexed(store: Collection, source: str, jobs: int | None) -> Addition:
     """Add the files of a folder, or a single one."""
     from nearlabel.collection.exchange.importing import ImportReport
     from nearlabel.collection.indexing import plan_index, run_index
@@ -213,7 +213,7 @@ def _indexed(store: Collection, source: str, jobs: int | None) -> Added:
             raise ValueError(f"{source} {reason}")
         warnings.warn(f"{path} {reason}; left out", stacklevel=2)
     known = report.moved + report.copied + report.found + report.unchanged
-    return Added(report.new, report.changed, known, ImportReport(), report.group)
+    return Addition(report.new, report.changed, known, ImportReport(), report.group)
 
 
 def _labels_of(store: Collection, pictures: Any) -> list[TaggedFile]:
@@ -302,7 +302,7 @@ def _finish(store: Collection, changing: Changing, done: str, **what: Any) -> in
         with steps("verifying"):
             verified = store.verify()
     counts = store.counts()
-    told = {
+    record = {
         "collection": str(store.path),
         **what,
         "items": counts["items"],
@@ -310,7 +310,7 @@ def _finish(store: Collection, changing: Changing, done: str, **what: Any) -> in
         "verified": None if verified is None else verification_record(verified),
     }
     if changing.json:
-        say_json(told)
+        say_json(record)
     else:
         items, tags = counted(counts["items"], "item"), counted(counts["tags"], "tag")
         say_folded(f"{done}: {store.path} has {items} and {tags} now")

@@ -10,10 +10,10 @@ from cyclopts import Parameter
 
 from nearlabel.cli.open_collections import (
     encodable,
+    item_record,
     listed_tags,
     open_collection,
-    said_tags,
-    told_item,
+    tags_text,
 )
 from nearlabel.cli.options import Count, Json, algorithm_names
 from nearlabel.cli.options.errors import naming
@@ -63,8 +63,8 @@ def collection(
                 "width": settings.width,
                 **counts,
                 "folders": [str(root) for root in roots],
-                "last_change": _told_change(changes[0]) if changes else None,
-                "tag_counts": [one._asdict() for one in tags],
+                "last_change": _change_record(changes[0]) if changes else None,
+                "tag_counts": [tag._asdict() for tag in tags],
             }
         )
         return
@@ -81,14 +81,14 @@ def collection(
     for root in roots:
         say(printable(f"indexed: {root}"))
     if changes:
-        say(f"last change: {_said_change(changes[0])}")
+        say(f"last change: {_change_text(changes[0])}")
     if run and run[0].number != changes[0].number:
-        say_folded(f"undo would take back: {_said_run(run)}")
+        say_folded(f"undo would take back: {_run_text(run)}")
     if tags:
-        frequent = sorted(tags, key=lambda one: (-one.yes, one.name))
+        frequent = sorted(tags, key=lambda tag: (-tag.yes, tag.name))
         shown = frequent if every else frequent[:_TAGS_SHOWN]
         say()
-        say_table(("tag", "items", "not"), [(one.name, one.yes, one.no) for one in shown])
+        say_table(("tag", "items", "not"), [(tag.name, tag.yes, tag.no) for tag in shown])
         if len(shown) < len(tags):
             say(f"… {len(tags) - len(shown)} more; --all shows them")
 
@@ -123,24 +123,24 @@ def items(
     nearlabel collection items photos.nearlabel --state untagged --limit 20
     """
     with open_collection(collection, readonly=True) as store:
-        found = _with_tag(store, tag, state, limit)
+        items = _with_tag(store, tag, state, limit)
     if json:
         say_json(
             [
                 {
-                    **told_item(item),
+                    **item_record(item),
                     "missing": item.is_missing,
-                    "files": [encodable(str(Path(one.root, one.path))) for one in item.files],
+                    "files": [encodable(str(Path(file.root, file.path))) for file in item.files],
                 }
-                for item in found
+                for item in items
             ]
         )
-    elif not found:
+    elif not items:
         say("no items")
     else:
         rows = [
-            (item.id, item.shown_name + " (file missing)" * item.is_missing, said_tags(item))
-            for item in found
+            (item.id, item.shown_name + " (file missing)" * item.is_missing, tags_text(item))
+            for item in items
         ]
         say_table(("id", "item", "tags"), rows, numbers=False)
 
@@ -150,11 +150,11 @@ def _with_tag(store: Collection, tag: str | None, state: State, limit: int | Non
     from nearlabel.collection.tag_names import LEVELS, tag_name
 
     name = None if tag is None else tag_name(tag, "--tag")
-    below = [one.name for one in store.tags() if one.name.startswith(f"{name}{LEVELS}")]
+    below = [tag.name for tag in store.tags() if tag.name.startswith(f"{name}{LEVELS}")]
     if name is None or not below:
         return store.items(name, state, limit=limit)
-    names = [one.name for one in store.tags() if one.name == name] + below
-    ids = sorted({id for one in names for id in store.ids(one, state, limit=limit)})
+    names = [tag.name for tag in store.tags() if tag.name == name] + below
+    ids = sorted({id for name in names for id in store.ids(name, state, limit=limit)})
     return [store.item(id) for id in ids[:limit]]
 
 
@@ -182,15 +182,15 @@ def undo(collection: str, /, *, json: Json = False) -> None:
         following = store.next_undo()
     if json:
         say_json(
-            {"collection": collection, "undone": None if change is None else _told_change(change)}
+            {"collection": collection, "undone": None if change is None else _change_record(change)}
         )
     elif change is None:
         say("nothing to take back")
     else:
-        say_folded(f"taken back: {_said_run(run)}")
+        say_folded(f"taken back: {_run_text(run)}")
         if following:
             advice = f"'nearlabel collection changes {collection}' lists all changes"
-            say_folded(f"another undo would take back: {_said_run(following)}; {advice}")
+            say_folded(f"another undo would take back: {_run_text(following)}; {advice}")
 
 
 def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> None:
@@ -208,21 +208,21 @@ def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> Non
     nearlabel collection changes photos.nearlabel
     """
     with open_collection(collection, readonly=True) as store:
-        found = store.changes(limit)
-        following = {one.number for one in store.next_undo()}
+        changes = store.changes(limit)
+        following = {change.number for change in store.next_undo()}
     if json:
-        say_json([_told_change(one) for one in found])
-    elif not found:
+        say_json([_change_record(change) for change in changes])
+    elif not changes:
         say("nothing has been changed yet")
     else:
         rows = [
             (
-                one.number,
-                _when(one),
-                one.said,
-                "yes" if one.is_undone else "by the next undo" * (one.number in following),
+                change.number,
+                _when(change),
+                change.said,
+                "yes" if change.is_undone else "by the next undo" * (change.number in following),
             )
-            for one in found
+            for change in changes
         ]
         say_table(("change", "when", "what", "taken back"), rows, numbers=False)
 
@@ -332,10 +332,10 @@ def method(
         say_json({"collection": collection, "method": chosen})
     else:
         now = "now " * is_change
-        say_folded(f"{collection} {now}suggests tags by {_said_method(chosen)}")
+        say_folded(f"{collection} {now}suggests tags by {_method_text(chosen)}")
 
 
-def _said_method(chosen: dict[str, Any]) -> str:
+def _method_text(chosen: dict[str, Any]) -> str:
     """A method and its parameters, for people."""
     given = [f"{name}={value!r}" for name, value in chosen.items() if name != "name"]
     return f"{chosen['name']}({', '.join(given)})"
@@ -375,18 +375,18 @@ def _described(settings: Any) -> str:
     return f"{settings.kind} by {settings.features.get('name')}{width}; {learner}"
 
 
-def _told_change(change: Any) -> dict[str, Any]:
+def _change_record(change: Any) -> dict[str, Any]:
     return {**change._asdict(), "at": change.at.isoformat()}
 
 
-def _said_run(run: Sequence[Change]) -> str:
+def _run_text(run: Sequence[Change]) -> str:
     """What the changes of a run have done, and when, for people."""
     from nearlabel.collection.records import said_changes
 
     return f"{said_changes(run)}, {_when(run[0])}"
 
 
-def _said_change(change: Any) -> str:
+def _change_text(change: Any) -> str:
     return f"{change.said}, {_when(change)}"
 
 

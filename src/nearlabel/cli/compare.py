@@ -136,40 +136,44 @@ def compare(
         work = {"progress": progress, "by_label": report is not None, **measuring.how(items)}
         if tune:
             tried = k or None, distance or ("euclidean", "cosine")
-            found = _tuned(items, names, parts, scoring, tried, measuring.parameters(), work)
+            measured = _tuned(items, names, parts, scoring, tried, measuring.parameters(), work)
             what = f", tuned by {by} on the training items{measuring.searching.title()}"
         else:
             shared = {**measuring.parameters(), "metric": first}
-            found = _as_they_are(items, names, parts, how["k"], shared, thresholds, work)
+            measured = _as_they_are(items, names, parts, how["k"], shared, thresholds, work)
             cuts = ", one threshold per label" if thresholds else ""
             what = f", k = {how['k']}{cuts}, {first}{measuring.searching.title()}"
     if beside.names:
         with steps("comparing others") as progress:
-            found |= beside.results(items, parts, scoring, measuring, progress)
-    scales = [one.scale for name in names for one in found[name] if not one.refusal]
+            measured |= beside.results(items, parts, scoring, measuring, progress)
+    scales = [part.scale for name in names for part in measured[name] if not part.refusal]
     how["thresholds"] = thresholds
-    told = measuring.told(data, items, kind, parts, how, scales, first if has_graph else None)
-    standing = standings_of(found, wanted)
-    results = results_of(found, standing)
-    if all(one["refusal"] for one in results):
-        raise ValueError("; ".join(f"{one['algorithm']}: {one['refusal']}" for one in results))
-    records = records_of(found, wanted, tuned=tune)
-    for one in (*results, *records):
-        if one["algorithm"] not in METHODS:
-            one.update({name: value for name, value in _WITHOUT_NEIGHBORS.items() if name in how})
+    setting = measuring.setting(data, items, kind, parts, how, scales, first if has_graph else None)
+    standing = standings_of(measured, wanted)
+    results = results_of(measured, standing)
+    if all(result["refusal"] for result in results):
+        raise ValueError(
+            "; ".join(f"{result['algorithm']}: {result['refusal']}" for result in results)
+        )
+    records = records_of(measured, wanted, tuned=tune)
+    for record in (*results, *records):
+        if record["algorithm"] not in METHODS:
+            record.update(
+                {name: value for name, value in _WITHOUT_NEIGHBORS.items() if name in how}
+            )
     ours = [*names, *beside.names[:1]]
     if figure is not None:
-        draw_results(results, wanted[0], ours, figure, f"{told['dataset']}, {kind}")
+        draw_results(results, wanted[0], ours, figure, f"{setting['dataset']}, {kind}")
     if not set(names).isdisjoint(BASELINES):
         what = f"{what} (except baselines)" if has_graph or beside.others else ""
-    what = f"{counted(len(found), 'algorithm')}{what}"
+    what = f"{counted(len(measured), 'algorithm')}{what}"
     if report is not None:
-        write_comparison(report, told, items, what, found, results, standing, ours)
+        write_comparison(report, setting, items, what, measured, results, standing, ours)
     spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
     best = best_of(results, wanted[0], ours)
     command = None if best is None else _fit_command(data, best, how, measuring, its_usual)
-    told_results = {"results": results, "fit_command": command}
-    if not measuring.deliver(told, records, told_results, what, spread, has_graph):
+    result_lists = {"results": results, "fit_command": command}
+    if not measuring.deliver(setting, records, result_lists, what, spread, has_graph):
         return
     say_results(results, wanted, errors=beside.others)
     for line in legend(len(parts)):
@@ -226,13 +230,13 @@ def _tuned(
 
     n = min(len(part.train) for part in parts)
     candidates = {name: usual_candidates(name, n, *tried, **shared) for name in names}
-    found = select_and_evaluate(items, candidates, parts, scoring, **work)
+    results = select_and_evaluate(items, candidates, parts, scoring, **work)
     return {
         name: [
             replace(one, parameters=tried_parameters(name, one.chosen)) if one.chosen else one
             for one in each
         ]
-        for name, each in found.items()
+        for name, each in results.items()
     }
 
 
@@ -253,6 +257,6 @@ def _as_they_are(
 
     models = [estimator(name, k, shared, {}, {}) for name in names]
     if thresholds:
-        models = [nl.LabelThresholds(one) if one.keeps_items else one for one in models]
+        models = [nl.LabelThresholds(model) if model.keeps_items else model for model in models]
     each = evaluate_splits(items, models, parts, refusals=True, **work)
     return dict(zip(names, each, strict=True))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from nearlabel.cli.measuring import (
     defined,
     metric_cell,
+    preparation_text,
     sizes,
+    split_text,
     summary,
-    told_preparation,
-    told_split,
 )
 from nearlabel.cli.options.others import learner_title
 from nearlabel.cli.output import printable, say, say_folded, say_table
@@ -33,45 +33,45 @@ if TYPE_CHECKING:
 _BEST, _ALIKE = "*", "≈"
 
 
-def standings_of(found: Found, wanted: Sequence[str]) -> Standings:
+def standings_of(results: Found, wanted: Sequence[str]) -> Standings:
     """Where algorithms stand by each metric."""
     from nearlabel.experiments.significance.standings import standings
     from nearlabel.metrics import METRICS
 
-    return {name: standings(found, name, loss=METRICS[name].loss) for name in wanted}
+    return {name: standings(results, name, loss=METRICS[name].loss) for name in wanted}
 
 
-def results_of(found: Found, standing: Standings) -> list[dict[str, Any]]:
+def results_of(results_by_name: Found, standing: Standings) -> list[dict[str, Any]]:
     """The results of each algorithm: means, standard errors, and p-values against the best."""
     wanted, results = list(standing), []
-    for algorithm, parts in found.items():
-        refusal = next((one.refusal for one in parts if one.refusal), None)
+    for algorithm, parts in results_by_name.items():
+        refusal = next((part.refusal for part in parts if part.refusal), None)
         result: dict[str, Any] = {"algorithm": algorithm, "metrics": {}, "std": None}
         result |= {"seconds": None, "standard_error": {}, "p_value": {}}
         if refusal is None:
-            result |= summary([one.metrics for one in parts], wanted)
-            result["seconds"] = round(sum(one.seconds for one in parts), 3)
+            result |= summary([part.metrics for part in parts], wanted)
+            result["seconds"] = round(sum(part.seconds for part in parts), 3)
             for metric in wanted:
-                one = standing[metric].get(algorithm)
-                result["standard_error"][metric] = None if one is None else _number(one.error)
-                result["p_value"][metric] = None if one is None else _number(one.p_value)
+                place = standing[metric].get(algorithm)
+                result["standard_error"][metric] = None if place is None else _number(place.error)
+                result["p_value"][metric] = None if place is None else _number(place.p_value)
         result["refusal"] = refusal
-        if any(one.parameters for one in parts):
-            result["chosen"] = [one.parameters for one in parts if one.parameters]
+        if any(part.parameters for part in parts):
+            result["chosen"] = [part.parameters for part in parts if part.parameters]
         results.append(result)
     return results
 
 
-def records_of(found: Found, wanted: Sequence[str], tuned: bool) -> list[dict[str, Any]]:
+def records_of(results: Found, wanted: Sequence[str], tuned: bool) -> list[dict[str, Any]]:
     """The results of each algorithm on each part."""
     records = []
-    for algorithm, parts in found.items():
-        for place, one in enumerate(parts, 1):
-            metrics = defined(one.metrics, wanted)
-            more: dict[str, Any] = {"seconds": one.seconds, "refusal": one.refusal}
+    for algorithm, parts in results.items():
+        for place, result in enumerate(parts, 1):
+            metrics = defined(result.metrics, wanted)
+            further: dict[str, Any] = {"seconds": result.seconds, "refusal": result.refusal}
             if tuned:
-                more["chosen"] = _shown(one.parameters)
-            records.append({"algorithm": algorithm, "part": place, **metrics, **more})
+                further["chosen"] = _shown(result.parameters)
+            records.append({"algorithm": algorithm, "part": place, **metrics, **further})
     return records
 
 
@@ -82,17 +82,17 @@ def best_of(
     from nearlabel.metrics import METRICS
 
     known = [
-        one
-        for one in results
-        if one["algorithm"] in names and one["metrics"].get(metric) is not None
+        result
+        for result in results
+        if result["algorithm"] in names and result["metrics"].get(metric) is not None
     ]
     best = min if METRICS[metric].loss else max
-    return best(known, key=lambda one: one["metrics"][metric]) if known else None
+    return best(known, key=lambda result: result["metrics"][metric]) if known else None
 
 
 def most_frequent(chosen: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """The parameters chosen in most parts, the first of equally frequent ones; empty if none."""
-    return max(chosen, key=lambda one: list(chosen).count(one), default={})
+    return max(chosen, key=lambda parameters: list(chosen).count(parameters), default={})
 
 
 def marked_cells(results: list[dict[str, Any]], metric: str) -> list[tuple[str, str]]:
@@ -100,12 +100,12 @@ def marked_cells(results: list[dict[str, Any]], metric: str) -> list[tuple[str, 
     from nearlabel.experiments.significance.pairs import LEVEL
     from nearlabel.metrics import METRICS
 
-    values = [one["metrics"][metric] for one in results]
+    values = [result["metrics"][metric] for result in results]
     known = [value for value in values if value is not None]
     best = metric_cell((min if METRICS[metric].loss else max)(known)) if known else ""
     marked = []
-    for one, cell in zip(results, map(metric_cell, values), strict=True):
-        p_value = one["p_value"].get(metric)
+    for result, cell in zip(results, map(metric_cell, values), strict=True):
+        p_value = result["p_value"].get(metric)
         alike = _ALIKE if p_value is not None and p_value >= LEVEL else ""
         marked.append((_BEST if cell == best else alike, cell))
     return marked
@@ -127,38 +127,38 @@ def say_results(results: list[dict[str, Any]], wanted: Sequence[str], *, errors:
     """Print a table; the best printed value of each metric and those not worse are marked."""
     from nearlabel.experiments.reporting.names import metric_head
 
-    run = [one for one in results if not one["refusal"]]
+    run = [result for result in results if not result["refusal"]]
     columns = []
     for name in wanted:
         column = []
-        for one, (mark, cell) in zip(run, marked_cells(run, name), strict=True):
-            error = one["standard_error"].get(name)
+        for result, (mark, cell) in zip(run, marked_cells(run, name), strict=True):
+            error = result["standard_error"].get(name)
             spread = f" ±{error:.3f}" if errors and error is not None else ""
             column.append(f"{mark}{cell}{spread}")
         columns.append(column)
     heads = [metric_head(name, short=True) for name in wanted]
-    titles = [learner_title(one["algorithm"]) for one in run]
-    times = [_seconds(one) for one in run]
+    titles = [learner_title(result["algorithm"]) for result in run]
+    times = [_seconds(result) for result in run]
     say_table(("", *heads, "s"), zip(titles, *columns, times, strict=True))
 
 
 def say_refusals(results: list[dict[str, Any]]) -> None:
     """Print which algorithms were left out, and why."""
-    for one in results:
-        if one["refusal"]:
-            say(f"{learner_title(one['algorithm'])} was left out: {one['refusal']}")
+    for result in results:
+        if result["refusal"]:
+            say(f"{learner_title(result['algorithm'])} was left out: {result['refusal']}")
 
 
 def say_choices(results: list[dict[str, Any]], parts: int) -> None:
     """Print the chosen parameters of each algorithm, the most frequent first."""
-    if not any(one.get("chosen") for one in results):
+    if not any(result.get("chosen") for result in results):
         return
     say("chosen on the training items" + (", in how many parts" if parts > 1 else "") + ":")
-    for one in results:
-        shown = _choices(one, parts)
+    for result in results:
+        shown = _choices(result, parts)
         if shown:
-            more = ", …" if len(shown) > 3 else ""
-            say_folded(f"  {learner_title(one['algorithm'])}: {'; '.join(shown[:3])}{more}")
+            rest = ", …" if len(shown) > 3 else ""
+            say_folded(f"  {learner_title(result['algorithm'])}: {'; '.join(shown[:3])}{rest}")
 
 
 def draw_results(
@@ -169,12 +169,12 @@ def draw_results(
     from nearlabel.experiments.reporting.figures import method_values
 
     values = {
-        learner_title(one["algorithm"]): (
-            one["metrics"][metric],
-            one["standard_error"].get(metric),
+        learner_title(result["algorithm"]): (
+            result["metrics"][metric],
+            result["standard_error"].get(metric),
         )
-        for one in results
-        if one["metrics"].get(metric) is not None
+        for result in results
+        if result["metrics"].get(metric) is not None
     }
     own = [learner_title(name) for name in ours]
     save(method_values(values, metric, own=own, title=title), path)
@@ -182,10 +182,10 @@ def draw_results(
 
 def write_comparison(
     path: str,
-    told: dict[str, Any],
+    setting: dict[str, Any],
     items: Dataset,
     what: str,
-    found: Found,
+    parts: Found,
     results: list[dict[str, Any]],
     standing: Standings,
     ours: Sequence[str],
@@ -195,64 +195,66 @@ def write_comparison(
     from nearlabel.experiments.significance.standings import paired_over
     from nearlabel.metrics.label_results import mean_results
 
-    run = [one for one in results if not one["refusal"]]
-    cells: dict[str, dict[str, tuple[str, str]]] = {one["algorithm"]: {} for one in results}
+    run = [result for result in results if not result["refusal"]]
+    cells: dict[str, dict[str, tuple[str, str]]] = {result["algorithm"]: {} for result in results}
     for metric in standing:
-        for one, (mark, cell) in zip(run, marked_cells(run, metric), strict=True):
-            error = one["standard_error"].get(metric)
+        for result, (mark, cell) in zip(run, marked_cells(run, metric), strict=True):
+            error = result["standard_error"].get(metric)
             spread = "" if error is None else f" ± {error:.4f}"
-            cells[one["algorithm"]][metric] = mark, f"{cell}{spread}"
+            cells[result["algorithm"]][metric] = mark, f"{cell}{spread}"
     methods = []
-    for one in results:
-        name = one["algorithm"]
-        labels = [part.labels for part in found[name] if part.labels is not None]
+    for result in results:
+        name = result["algorithm"]
+        labels = [part.labels for part in parts[name] if part.labels is not None]
         methods.append(
             report.ComparedMethod(
                 learner_title(name),
                 name in ours,
                 cells[name],
-                "" if one["refusal"] else _seconds(one),
-                one["refusal"],
-                _choices(one, told["parts"]),
+                "" if result["refusal"] else _seconds(result),
+                result["refusal"],
+                _choices(result, setting["parts"]),
                 mean_results(labels) if labels else None,
             )
         )
     titled = {
-        metric: {learner_title(name): one for name, one in each.items()}
+        metric: {learner_title(name): values for name, values in each.items()}
         for metric, each in standing.items()
     }
-    source = Path(told["dataset"])
-    dataset = "standard input" if told["dataset"] == "-" else source.name or source.absolute().name
-    spread = "± standard error over " + paired_over(told["parts"])
+    source = Path(setting["dataset"])
+    dataset = (
+        "standard input" if setting["dataset"] == "-" else source.name or source.absolute().name
+    )
+    spread = "± standard error over " + paired_over(setting["parts"])
     compared = report.Comparison(
         printable(dataset),
-        _setup(told, items, what, list(standing)),
+        _setup(setting, items, what, list(standing)),
         shlex.join(["nearlabel", *map(printable, typed.get())]),
         methods,
         titled,
-        told["parts"],
-        [*legend(told["parts"]), f"{spread}; ↓ lower is better, ↑ higher"],
+        setting["parts"],
+        [*legend(setting["parts"]), f"{spread}; ↓ lower is better, ↑ higher"],
     )
     report.write_comparison(path, compared)
 
 
 def _setup(
-    told: dict[str, Any], items: Dataset, what: str, metrics: Sequence[str]
+    setting: dict[str, Any], items: Dataset, what: str, metrics: Sequence[str]
 ) -> dict[str, str]:
     """What was compared, and how."""
     from nearlabel.datasets import describe
 
     top = any(name in ("success_rate", "precision_at") for name in metrics)
     return {
-        "data set": printable(told["dataset"]),
-        "size": sizes(told),
+        "data set": printable(setting["dataset"]),
+        "size": sizes(setting),
         "label cardinality": f"{describe(items).cardinality:.3f} labels per item",
         "compared": what,
-        "preprocessing": told_preparation(told, told["chosen_scales"]).removeprefix(", "),
-        "split": told_split(told),
-        "metric convention": f"{told['convention']}, for ties and rows without labels",
-        **({"top labels": f"{told['at']}, in success rate and precision"} if top else {}),
-        "random seed": str(told["seed"]),
+        "preprocessing": preparation_text(setting, setting["chosen_scales"]).removeprefix(", "),
+        "split": split_text(setting),
+        "metric convention": f"{setting['convention']}, for ties and rows without labels",
+        **({"top labels": f"{setting['at']}, in success rate and precision"} if top else {}),
+        "random seed": str(setting["seed"]),
     }
 
 

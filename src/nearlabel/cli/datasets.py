@@ -40,22 +40,22 @@ def datasets_list(*, public: Switch = False, json: Json = False) -> None:
     import nearlabel as nl
     from nearlabel.datasets.picture_sets import available_pictures
 
-    found = nl.datasets.available()
+    tables = nl.datasets.available()
     if public:
-        _list_public(set(found), json)
+        _list_public(set(tables), json)
         return
     pictures = available_pictures()
     if json:
-        both = (*found.items(), *pictures.items())
-        say_json([{"name": name, "file": str(path)} for name, path in both])
+        paths = (*tables.items(), *pictures.items())
+        say_json([{"name": name, "file": str(path)} for name, path in paths])
         return
     folders = ", ".join(map(str, nl.datasets.data_folders()))
-    if not found and not pictures:
+    if not tables and not pictures:
         say(f"no data set in {folders}; set NEARLABEL_DATA to use other folders")
     else:
         rows = [
             (name, path.name.removeprefix(f"{name}."), file_size(path))
-            for name, path in found.items()
+            for name, path in tables.items()
         ]
         rows += [(name, "pictures", "") for name in pictures]
         say(f"{counted(len(rows), 'data set')} in {folders}")
@@ -71,12 +71,12 @@ def _list_public(there: set[str], json: bool) -> None:
     if json:
         say_json(
             [
-                {"name": name, **dict(zip(sizes, one.shape, strict=True)), "there": name in there}
-                for name, one in HOMES.items()
+                {"name": name, **dict(zip(sizes, home.shape, strict=True)), "there": name in there}
+                for name, home in HOMES.items()
             ]
         )
         return
-    rows = [(name, *one.shape, "yes" if name in there else "no") for name, one in HOMES.items()]
+    rows = [(name, *home.shape, "yes" if name in there else "no") for name, home in HOMES.items()]
     say_table(("name", *sizes, "here"), rows)
     say_folded("'nearlabel datasets fetch NAME' downloads one into the data folder")
 
@@ -103,18 +103,18 @@ def describe(
 
     if not data:
         raise ValueError("DATA is missing; for example: nearlabel datasets describe yeast")
-    found = {
+    descriptions = {
         name: asdict(nl.datasets.describe(reading.load(name, gaps=gaps, gaps_option="--gaps")))
         for name in data
     }
     if json:
-        say_json([{"dataset": name, **told} for name, told in found.items()])
+        say_json([{"dataset": name, **description} for name, description in descriptions.items()])
         return
     rows = [
-        (key.replace("_", " "), *(_cell(told[key]) for told in found.values()))
-        for key in next(iter(found.values()))
+        (key.replace("_", " "), *(_cell(description[key]) for description in descriptions.values()))
+        for key in next(iter(descriptions.values()))
     ]
-    say_table(("", *found), [row for row in rows if any(row[1:])])
+    say_table(("", *descriptions), [row for row in rows if any(row[1:])])
 
 
 def _cell(value: Any) -> str:
@@ -152,13 +152,18 @@ def fetch(
             "('nearlabel datasets list --public' shows the names)"
         )
     paths = []
-    for one in name:
-        with steps(f"fetching {one}") as progress, naming(name="NAME", mirror="--mirror"):
-            paths.append(nl.datasets.fetch(one, mirror=mirror, progress=progress))
+    for wanted in name:
+        with steps(f"fetching {wanted}") as progress, naming(name="NAME", mirror="--mirror"):
+            paths.append(nl.datasets.fetch(wanted, mirror=mirror, progress=progress))
         if not json:
-            say(f"{one}: {paths[-1]}")
+            say(f"{wanted}: {paths[-1]}")
     if json:
-        say_json([{"name": one, "file": str(path)} for one, path in zip(name, paths, strict=True)])
+        say_json(
+            [
+                {"name": fetched, "file": str(path)}
+                for fetched, path in zip(name, paths, strict=True)
+            ]
+        )
 
 
 def paint(

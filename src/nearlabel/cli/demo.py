@@ -151,12 +151,12 @@ def write_scenes() -> None:
 
     scenes = paint_scenes(TAGGED + NEW)
     for folder, part in (("scenes", slice(TAGGED)), ("new", slice(TAGGED, None))):
-        some = replace(
+        chosen = replace(
             scenes, pictures=scenes.pictures[part], Y=scenes.Y[part], names=scenes.names[part]
         )
-        some.save(folder)
+        chosen.save(folder)
         shown = [
-            ";".join(scenes.label_names[some.Y.indices[start:stop]])
-            for start, stop in zip(some.Y.indptr[:-1], some.Y.indptr[1:], strict=True)
+            ";".join(scenes.label_names[chosen.Y.indices[start:stop]])
+            for start, stop in zip(chosen.Y.indptr[:-1], chosen.Y.indptr[1:], strict=True)
         ]
-        write_rows(f"{folder}.csv", [("file", "tags"), *zip(some.names, shown, strict=True)])
+        write_rows(f"{folder}.csv", [("file", "tags"), *zip(chosen.names, shown, strict=True)])

@@ -57,45 +57,50 @@ def evaluate(
     with steps("evaluating") as progress, naming_preparation():
         how = {"by_label": per_label, **measuring.how(items)}
         results = evaluate_splits(items, models, parts, progress=progress, **how)
-    found = {count: [one.metrics for one in each] for count, each in zip(k, results, strict=True)}
-    wanted = list(measuring.metric or found[k[0]][0])
-    scales = [one.scale for one in results[0]]
-    how = learning.told(models[0])
-    told = measuring.told(data, items, split, parts, how, scales, learning.distance)
+    metrics_of = {
+        count: [part.metrics for part in each] for count, each in zip(k, results, strict=True)
+    }
+    wanted = list(measuring.metric or metrics_of[k[0]][0])
+    scales = [part.scale for part in results[0]]
+    how = learning.record(models[0])
+    setting = measuring.setting(data, items, split, parts, how, scales, learning.distance)
     neighbors = {count: {} if learning.is_baseline else {"k": count} for count in k}
-    means = [{**neighbors[count], **summary(each, wanted)} for count, each in found.items()]
+    means = [{**neighbors[count], **summary(each, wanted)} for count, each in metrics_of.items()]
     records: Iterable[dict[str, Any]] = (
         {**neighbors[count], "part": place, **defined(metrics, wanted)}
-        for count, of_model in found.items()
+        for count, of_model in metrics_of.items()
         for place, metrics in enumerate(of_model, 1)
     )
     if per_label:
-        for one, of_model in zip(means, results, strict=True):
-            one["labels"] = _by_label(of_model)
+        for mean, of_model in zip(means, results, strict=True):
+            mean["labels"] = _by_label(of_model)
         records = (
-            {**some, **label}
-            for some, one in zip(neighbors.values(), means, strict=True)
-            for label in one["labels"]
+            {**settings, **label}
+            for settings, mean in zip(neighbors.values(), means, strict=True)
+            for label in mean["labels"]
         )
     own = "".join(
         f", {name} {value:g}" if isinstance(value, float) else f", {name} {value}"
-        for name, value in told["parameters"].items()
+        for name, value in setting["parameters"].items()
         if not (name == "counts" and value == "paper")  # as published goes without saying
     )
     searched = f", {learning.distance}{measuring.searching.title()}"
     title = f"{learning.title()}{own}{'' if learning.is_baseline else searched}"
     spread = "; mean ± standard deviation" if len(parts) > 1 else ""
     has_graph = not learning.is_baseline
-    if not measuring.deliver(told, records, {"results": means}, title, spread, has_graph):
+    if not measuring.deliver(setting, records, {"results": means}, title, spread, has_graph):
         return
     rows = (
-        (head, *(metric_cell(one["metrics"][name], (one["std"] or {}).get(name)) for one in means))
+        (
+            head,
+            *(metric_cell(mean["metrics"][name], (mean["std"] or {}).get(name)) for mean in means),
+        )
         for name, head in zip(wanted, metric_heads(wanted), strict=True)
     )
-    heads = [f"k = {one['k']}" if "k" in one else learning.title() for one in means]
+    heads = [f"k = {mean['k']}" if "k" in mean else learning.title() for mean in means]
     say_table(("", *heads), rows)
-    for head, one in zip(heads, means, strict=True) if per_label else ():
-        _say_labels(one["labels"], f"\n{head}, per label")
+    for head, mean in zip(heads, means, strict=True) if per_label else ():
+        _say_labels(mean["labels"], f"\n{head}, per label")
     if measuring.output is not None:
         say(f"wrote {measuring.output}")
 
@@ -104,7 +109,7 @@ def _by_label(parts: Sequence[SplitResult]) -> list[dict[str, Any]]:
     """Results of each label, means over the parts in which they are defined, the worst first."""
     from nearlabel.metrics.label_results import mean_results
 
-    labels = mean_results([one.labels for one in parts if one.labels is not None]).sort_by("f1")
+    labels = mean_results([part.labels for part in parts if part.labels is not None]).sort_by("f1")
     columns = labels.to_dict()
     _, _, *numbers = columns
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
@@ -121,7 +126,7 @@ def _by_label(parts: Sequence[SplitResult]) -> list[dict[str, Any]]:
 def _say_labels(labels: Sequence[dict[str, Any]], title: str) -> None:
     """Print what there is room for: the worst labels."""
     say(title)
-    rows = ([_cell(value) for value in one.values()] for one in labels[:_LABELS_SHOWN])
+    rows = ([_cell(value) for value in label.values()] for label in labels[:_LABELS_SHOWN])
     heads = [{"average_precision": "av prec"}.get(name, name) for name in labels[0]]
     say_table(heads, rows, shorten=True)
     if len(labels) > _LABELS_SHOWN:

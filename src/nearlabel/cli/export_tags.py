@@ -56,23 +56,23 @@ def export_tags(
         raise ValueError("export: give --output FILE, --sidecars or --texts")
     if json and output == "-":
         raise ValueError("--output -: cannot be combined with --json, which uses standard output")
-    told: dict[str, Any] = {"collection": collection}
+    record: dict[str, Any] = {"collection": collection}
     with open_collection(collection, readonly=True) as store:
         if (sidecars or texts) and store.settings.kind != "pictures":
             what = store.settings.kind
             raise ValueError(f"{collection} has {what}; --sidecars and --texts are for pictures")
         if output is not None:
-            told |= _write(store, output, copy)
+            record |= _write(store, output, copy)
         for name, is_wanted in (("sidecars", sidecars), ("texts", texts)):
             if is_wanted:
                 with steps(f"writing {name}") as progress:
-                    told[name] = asdict(
+                    record[name] = asdict(
                         write_beside(store, texts=name == "texts", progress=progress)
                     )
     if json:
-        say_json(told)
+        say_json(record)
     else:
-        _say(told)
+        _say(record)
 
 
 def _write(store: Collection, output: str, copy: bool) -> dict[str, Any]:
@@ -105,21 +105,23 @@ def _write(store: Collection, output: str, copy: bool) -> dict[str, Any]:
     return {"output": output, "files": written.files, "missing": written.missing}
 
 
-def _say(told: dict[str, Any]) -> None:
+def _say(record: dict[str, Any]) -> None:
     """Say what was written, and name what was not."""
-    missing = [f"{name}: its file does not exist" for name in told.get("missing", ())]
+    missing = [f"{name}: its file does not exist" for name in record.get("missing", ())]
     for name in ("sidecars", "texts"):
-        report = told.get(name, {"problems": [], "missing": []})
+        report = record.get(name, {"problems": [], "missing": []})
         missing += [
             *report["problems"],
-            *(f"{one}: its file does not exist" for one in report["missing"]),
+            *(f"{name}: its file does not exist" for name in report["missing"]),
         ]
     note_some(missing)
-    if "output" in told:
-        what = "items" in told
-        count = counted(told["items"], "item") if what else counted(told["files"], "file")
-        say_folded(f"wrote {count} to {told['output']}")
+    if "output" in record:
+        what = "items" in record
+        count = counted(record["items"], "item") if what else counted(record["files"], "file")
+        say_folded(f"wrote {count} to {record['output']}")
     for name in ("sidecars", "texts"):
-        if name in told:
-            pictures = counted(told[name]["written"], "picture")
-            say_folded(f"wrote {name} of {pictures}; {told[name]['unchanged']} up to date already")
+        if name in record:
+            pictures = counted(record[name]["written"], "picture")
+            say_folded(
+                f"wrote {name} of {pictures}; {record[name]['unchanged']} up to date already"
+            )

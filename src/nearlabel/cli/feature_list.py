@@ -27,23 +27,23 @@ def feature_list(fitted: Any, items: Dataset) -> list[dict[str, Any]] | None:
     columns = model_columns(pipeline) or []
     if all(column.kind == "number" for column in columns):
         columns = _with_values_joined([column.name for column in columns])
-    told = []
+    records = []
     for column in columns:
-        known = None if column.values is None else [one for one in column.values if one]
+        known = None if column.values is None else [value for value in column.values if value]
         values = None if known is None else len(known)  # without the one that stands for a gap
-        told.append({"name": column.name, "kind": column.kind, "values": values})
-    return told
+        records.append({"name": column.name, "kind": column.kind, "values": values})
+    return records
 
 
 def _with_values_joined(names: Sequence[str]) -> list[ModelColumn]:
     """The columns of a table: the features ``key=C`` and ``key=D`` came from one."""
-    found: dict[str, list[str]] = {}
+    by_source: dict[str, list[str]] = {}
     for name in names:
         source, mark, value = name.partition("=")
-        found.setdefault(source, []).extend([value] if mark else [])
+        by_source.setdefault(source, []).extend([value] if mark else [])
     return [
         ModelColumn(name, "category", tuple(values)) if values else ModelColumn(name)
-        for name, values in found.items()
+        for name, values in by_source.items()
     ]
 
 
@@ -64,10 +64,12 @@ def warn_of_labels_among_features(items: Dataset) -> None:
         names = number_columns(X)
         X = X.select(names).to_numpy()
     binary = ((X == 0) | (X == 1)).all(axis=0)
-    found = [name for name, is_one in zip(names, binary, strict=True) if is_one and "=" not in name]
-    if found and not binary.all():
+    flags = [
+        name for name, is_binary in zip(names, binary, strict=True) if is_binary and "=" not in name
+    ]
+    if flags and not binary.all():
         warnings.warn(
-            f"features that hold only 0 and 1, as the labels do: {some(found)}; if they are "
+            f"features that hold only 0 and 1, as the labels do: {some(flags)}; if they are "
             "labels, too, add them to --labels or to --ignore",
             stacklevel=2,
         )
@@ -81,8 +83,8 @@ def shown_features(columns: Sequence[dict[str, Any]]) -> str:
     while count < len(texts) and (room := room - len(texts[count]) - 2) > 0:
         count += 1
     count = max(1, count)
-    more = [f"…and {len(texts) - count:,} more"] if count < len(texts) else []
-    return ", ".join([*texts[:count], *more])
+    rest = [f"…and {len(texts) - count:,} more"] if count < len(texts) else []
+    return ", ".join([*texts[:count], *rest])
 
 
 def _shown(column: dict[str, Any]) -> str:

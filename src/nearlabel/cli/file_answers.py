@@ -138,7 +138,7 @@ class Answering:
             if self.output == "-":
                 return
             if self.json:
-                told = {} if skipped is None else {"skipped": len(skipped)}
-                say_json({"output": self.output, "rows": count, **told})
+                counts = {} if skipped is None else {"skipped": len(skipped)}
+                say_json({"output": self.output, "rows": count, **counts})
             else:
                 say(f"wrote {self.output} ({counted(count, 'row')})")

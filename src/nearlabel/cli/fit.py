@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from nearlabel.cli.feature_list import feature_list, shown_features, warn_of_labels_among_features
-from nearlabel.cli.measuring import sizes, told_preparation
+from nearlabel.cli.measuring import preparation_text, sizes
 from nearlabel.cli.options import (
     Count,
     DataOrPictures,
@@ -105,7 +105,7 @@ def fit(
         preparation = replace(preparation, scale="none")
     learning = learning.of(items)
     import nearlabel as nl
-    from nearlabel.cli.picture_items import told_pictures
+    from nearlabel.cli.picture_items import picture_setting
     from nearlabel.common.journal import journal_path
 
     shared = {"random_state": seed, **searching.parameters()}
@@ -134,37 +134,37 @@ def fit(
     preparation.recommend_scale(items, learning.distance)
     columns = feature_list(fitted, items)
     recall = getattr(model, "search_recall_", None)
-    told: dict[str, Any] = {
+    record: dict[str, Any] = {
         "model": output,
-        **learning.told(model),
+        **learning.record(model),
         "k": getattr(model, "n_neighbors_", None),
         "items": len(items),
         "features": int(items.X.shape[1]),
         "labels": int(items.Y.shape[1]),
         "columns": columns,
-        **told_pictures(items),
+        **picture_setting(items),
         "impute": preparing.impute,
         "scale": preparing.scale,
         "learn_distance": preparing.learn_distance,
-        **searching.told(),
+        **searching.record(),
         "recall": None if recall is None else asdict(recall),
         "bytes": Path(output).stat().st_size,
     }
     if best:
-        told["chosen"] = [*([plan] if plan else []), *model.summary().splitlines()]
+        record["chosen"] = [*([plan] if plan else []), *model.summary().splitlines()]
     if json:
-        say_json(told)
+        say_json(record)
         return
-    asked = {**told, "scale": preparation.of(items).scale}
-    prepared = told_preparation(asked, [preparing.scale])
-    neighbors = "" if told["k"] is None else f", {counted(told['k'], 'neighbor')}"
+    asked = {**record, "scale": preparation.of(items).scale}
+    prepared = preparation_text(asked, [preparing.scale])
+    neighbors = "" if record["k"] is None else f", {counted(record['k'], 'neighbor')}"
     rows = " (training and test rows)" if items.train is not None else ""
     title = model.title if best else learning.title()
     say(f"{title}{neighbors}{prepared}, learned from {data}{rows}:")
-    say(sizes(told))
+    say(sizes(record))
     if columns:
         say_folded(f"features: {shown_features(columns)}")
-    for line in told.get("chosen", ()):
+    for line in record.get("chosen", ()):
         say_folded(line)
     if recall is not None:
         say(f"approximate search, measured recall {recall}")

@@ -78,7 +78,7 @@ def forget(
 def _refuse_files(opened: OpenModel, names: Sequence[str]) -> None:
     """Refuse a file that was given as if its name were an id."""
     if files := [name for name in names if Path(name).is_file()]:
-        known = {str(one) for one in opened.model.ids_}
+        known = {str(id) for id in opened.model.ids_}
         for file in (name for name in files if name not in known):
             raise ValueError(f"no item has the id {file}; for a file of ids, use --ids {file}")
 

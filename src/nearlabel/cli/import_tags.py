@@ -64,8 +64,8 @@ def import_tags(
     if source is None and not sidecars and not texts:
         raise ValueError("import: give a table or a folder of tags, --sidecars or --texts")
     report = ImportReport()
-    named, told = naming(encoding="--encoding"), steps("reading tags")
-    with named, open_collection(collection) as store, told as progress:
+    named, progressing = naming(encoding="--encoding"), steps("reading tags")
+    with named, open_collection(collection) as store, progressing as progress:
         files: Iterable[TaggedFile] = () if source is None else tagged_files(source, encoding)
         if sidecars or texts:
             beside = tags_beside(
@@ -75,7 +75,7 @@ def import_tags(
         folder = None if source is None else Path(source).parent
         import_files(store, files, beside=folder, overrule=overrule, report=report)
     if json:
-        say_json(told_import(collection, report))
+        say_json(import_record(collection, report))
     else:
         say_import(collection, report)
 
@@ -96,7 +96,7 @@ def tagged_files(source: str, encoding: str = "utf-8") -> Iterable[TaggedFile]:
     return table.read(source, encoding=encoding)
 
 
-def told_import(collection: str, report: ImportReport) -> dict[str, object]:
+def import_record(collection: str, report: ImportReport) -> dict[str, object]:
     """What an import has done, for JSON."""
     return {
         "collection": collection,
@@ -106,8 +106,13 @@ def told_import(collection: str, report: ImportReport) -> dict[str, object]:
         "known": report.known,
         "overruled": report.overruled,
         "kept": [
-            {"id": one.id, "file": one.file, "tag": one.tag, "decided": _word(one.is_yes)}
-            for one in report.kept
+            {
+                "id": answer.id,
+                "file": answer.file,
+                "tag": answer.tag,
+                "decided": _word(answer.is_yes),
+            }
+            for answer in report.kept
         ],
         "unmatched": [{"file": file, "reason": reason} for file, reason in report.unmatched],
         "problems": report.problems,
@@ -124,9 +129,9 @@ def say_import(collection: str, report: ImportReport) -> None:
     note_some([f"{file}: {reason} in {collection}" for file, reason in report.unmatched])
     note_some(
         [
-            f"{one.file}: you said {_word(one.is_yes)} to {one.tag!r}, which is kept; --overrule "
-            "replaces your decision"
-            for one in report.kept
+            f"{file}: you said {_word(is_yes)} to {tag!r}, which is kept; --overrule replaces "
+            "your decision"
+            for _, file, tag, is_yes in report.kept
         ]
     )
     counts = [

@@ -14,11 +14,11 @@ from cyclopts import Parameter
 from nearlabel.cli.collection_changes import (
     add_rows,
     note_kept,
-    said_rows,
+    rows_text,
     vector_features,
     with_or_without_labels,
 )
-from nearlabel.cli.import_tags import note_some, say_import, tagged_files, told_import
+from nearlabel.cli.import_tags import import_record, note_some, say_import, tagged_files
 from nearlabel.cli.model_changes import check_jobs
 from nearlabel.cli.open_collections import encodable, open_collection
 from nearlabel.cli.options import Json, Switch, Whole
@@ -102,7 +102,7 @@ def index(
     if not Path(folder).is_dir():
         _index_table(folder, collection, tagged, beside, kind, features, watch, json)
         return
-    _made(collection, kind, features)
+    _prepare_collection(collection, kind, features)
     watched = _Watched(folder, collection, jobs)
     report: IndexReport | None = watched.look()
     while True:
@@ -110,17 +110,17 @@ def index(
             imported = None
             if tagged is not None:
                 imported = _imported(collection, tagged, beside, report.group)
-            told = _told(folder, collection, report)
+            record = _index_record(folder, collection, report)
             if imported is not None:
-                told["tags"] = told_import(collection, imported)
+                record["tags"] = import_record(collection, imported)
             if not json:
-                _say(told, report)
+                _say(record, report)
                 if imported is not None:
                     say_import(collection, imported)
             elif watch:  # one document a line
-                say(json_texts.dumps(told))
+                say(json_texts.dumps(record))
             else:
-                say_json(told)
+                say_json(record)
         if not watch:
             return
         tagged = None
@@ -129,7 +129,7 @@ def index(
         report = watched.look_again()
 
 
-def _made(path: str, kind: str | None, features: str | None) -> None:
+def _prepare_collection(path: str, kind: str | None, features: str | None) -> None:
     """Create a collection, or check that an existing one is of the kind asked for."""
     from nearlabel.collection import is_collection
     from nearlabel.collection.item_features import chosen_features
@@ -211,7 +211,7 @@ class _Watched:
             raise ValueError(f"{self._collection} holds vectors; give a table instead of a folder")
 
 
-def _told(folder: str, path: str, report: IndexReport) -> dict[str, Any]:
+def _index_record(folder: str, path: str, report: IndexReport) -> dict[str, Any]:
     """What was done, for JSON."""
     with open_collection(path, readonly=True) as store:
         counts, settings = store.counts(), store.settings
@@ -244,19 +244,19 @@ def _imported(
         return import_files(store, files, beside=beside, group=group)
 
 
-def _say(told: Mapping[str, Any], report: IndexReport) -> None:
+def _say(record: Mapping[str, Any], report: IndexReport) -> None:
     """Print what was done."""
     note_some([f"{encodable(path)} {reason}; left out" for path, reason in report.skipped])
-    counts = [f"{told[key]:,} {name}" for key, name in _COUNTS.items() if told[key]]
+    counts = [f"{record[key]:,} {name}" for key, name in _COUNTS.items() if record[key]]
     read = report.new + report.changed
     rate = f", {read / report.seconds:.0f} a second" if read and report.seconds else ""
     say_folded(
         printable(
-            f"{told['folder']}: {', '.join(counts) or 'no files'} ({report.seconds:.1f} s{rate})"
+            f"{record['folder']}: {', '.join(counts) or 'no files'} ({report.seconds:.1f} s{rate})"
         )
     )
-    items = counted(told["items"], "item")
-    say_folded(f"{told['collection']} has {items} now: {told['kind']} by {told['features']}")
+    items = counted(record["items"], "item")
+    say_folded(f"{record['collection']} has {items} now: {record['kind']} by {record['features']}")
 
 
 def _index_table(
@@ -289,14 +289,14 @@ def _index_table(
         _create(path, kind="vectors", features=vector_features(items))
     with open_collection(path) as store:
         rows = add_rows(store, items, data)
-        told = {**rows.told, "items": store.counts()["items"]}
+        record = {**rows.record, "items": store.counts()["items"]}
     imported = None if tagged is None else _imported(path, tagged, beside, rows.group)
     if json:
-        told["tags"] = None if imported is None else told_import(path, imported)
-        say_json({"collection": path, "data": data, **told})
+        record["tags"] = None if imported is None else import_record(path, imported)
+        say_json({"collection": path, "data": data, **record})
         return
     note_kept(rows.tags)
-    say_folded(f"{data}: {said_rows(rows)}")
-    say_folded(f"{path} has {counted(told['items'], 'item')} now: vectors")
+    say_folded(f"{data}: {rows_text(rows)}")
+    say_folded(f"{path} has {counted(record['items'], 'item')} now: vectors")
     if imported is not None:
         say_import(path, imported)

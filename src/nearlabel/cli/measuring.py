@@ -132,7 +132,7 @@ class Measuring:
         own = {name: getattr(preparing, name) for name in ("scale", "impute", "learn_distance")}
         return {**own, "convention": self.convention, "at": self.at}
 
-    def told(
+    def setting(
         self,
         source: str,
         items: Dataset,
@@ -148,7 +148,7 @@ class Measuring:
         that would have been better for the distance.
         """
         self.preparation.recommend_scale(items, distance, parts[0].train)
-        from nearlabel.cli.picture_items import told_pictures
+        from nearlabel.cli.picture_items import picture_setting
 
         preparing = self.preparation.of(items)
         chosen = list(dict.fromkeys(scales)) if preparing.scale == "auto" else []
@@ -158,8 +158,8 @@ class Measuring:
             "features": int(items.X.shape[1]),
             "labels": int(items.Y.shape[1]),
             **how,
-            **self.searching.told(),
-            **told_pictures(items),
+            **self.searching.record(),
+            **picture_setting(items),
             "text": list(preparing.text),
             "impute": preparing.impute,
             "scale": preparing.scale,
@@ -199,7 +199,7 @@ class Measuring:
 
     def deliver(
         self,
-        told: dict[str, Any],
+        setting: dict[str, Any],
         records: Iterable[dict[str, Any]],
         results: dict[str, Any],
         title: str,
@@ -208,50 +208,50 @@ class Measuring:
     ) -> bool:
         """Write records to a file, print JSON or the setting; return whether a table follows."""
         if self.output is not None:
-            write_results(self.output, ({**told, **record} for record in records))
+            write_results(self.output, ({**setting, **record} for record in records))
         if self.output == "-":
             return False
         if self.json:
-            say_json({**told, **results})
+            say_json({**setting, **results})
             return False
         from nearlabel.common.messages import one_line
 
-        say(f"{one_line(told['dataset'])}: {sizes(told)}")
-        say_folded(f"{title}{told_preparation(told, told['chosen_scales'])}")
-        say_folded(f"split {told_split(told)}")
-        own = told["text"] or told["learn_distance"]
-        own = own or (told["impute"], told["scale"]) != ("none", "none")
-        if told["parts"] > 1 and has_graph and not own:
+        say(f"{one_line(setting['dataset'])}: {sizes(setting)}")
+        say_folded(f"{title}{preparation_text(setting, setting['chosen_scales'])}")
+        say_folded(f"split {split_text(setting)}")
+        own = setting["text"] or setting["learn_distance"]
+        own = own or (setting["impute"], setting["scale"]) != ("none", "none")
+        if setting["parts"] > 1 and has_graph and not own:
             say_folded("one graph of all items, in which those held out are hidden")
-        elif told["parts"] > 1 and has_graph:
+        elif setting["parts"] > 1 and has_graph:
             say_folded("each part is prepared by itself and has a graph of its own")
         say_folded(f"convention {self.convention}{spread}; ↓ lower is better, ↑ higher")
         say()
         return True
 
 
-def told_preparation(told: dict[str, Any], chosen: Sequence[str]) -> str:
+def preparation_text(setting: dict[str, Any], chosen: Sequence[str]) -> str:
     """The preprocessing, for people, with the `chosen` scales if the scale is "auto"."""
-    made = f", features {told['picture_features']}" if "picture_features" in told else ""
-    filled = "" if told["impute"] == "none" else f", impute {told['impute']}"
-    found = f" ({', '.join(chosen)})" if told["scale"] == "auto" and chosen else ""
-    learned = ", learned distance" if told["learn_distance"] else ""
-    return f"{made}{filled}, scale {told['scale']}{found}{learned}"
+    features = f", features {setting['picture_features']}" if "picture_features" in setting else ""
+    filled = "" if setting["impute"] == "none" else f", impute {setting['impute']}"
+    scales = f" ({', '.join(chosen)})" if setting["scale"] == "auto" and chosen else ""
+    learned = ", learned distance" if setting["learn_distance"] else ""
+    return f"{features}{filled}, scale {setting['scale']}{scales}{learned}"
 
 
-def told_split(told: dict[str, Any]) -> str:
+def split_text(setting: dict[str, Any]) -> str:
     """The split and the sizes of its parts, for people."""
-    parts = f"{counted(told['train'], 'training item')}, {counted(told['test'], 'test item')}"
-    if told["split"] == "loo":
-        parts = f"each of {told['items']} items left out in turn"
-    elif told["parts"] > 1:
-        parts = f"{told['parts']} times {parts}"
-    return f"{told['split']}{', stratified' if told['stratified'] else ''}: {parts}"
+    parts = f"{counted(setting['train'], 'training item')}, {counted(setting['test'], 'test item')}"
+    if setting["split"] == "loo":
+        parts = f"each of {setting['items']} items left out in turn"
+    elif setting["parts"] > 1:
+        parts = f"{setting['parts']} times {parts}"
+    return f"{setting['split']}{', stratified' if setting['stratified'] else ''}: {parts}"
 
 
-def sizes(told: dict[str, Any]) -> str:
+def sizes(setting: dict[str, Any]) -> str:
     """The sizes of a data set, for people."""
-    return ", ".join(counted(told[f"{what}s"], what) for what in ("item", "feature", "label"))
+    return ", ".join(counted(setting[f"{what}s"], what) for what in ("item", "feature", "label"))
 
 
 def summary(metrics: Sequence[dict[str, float]], wanted: Sequence[str]) -> dict[str, Any]:
@@ -260,7 +260,7 @@ def summary(metrics: Sequence[dict[str, float]], wanted: Sequence[str]) -> dict[
 
     means, spread = {}, {}
     for name in wanted:
-        values = [one[name] for one in metrics if math.isfinite(one[name])]
+        values = [part[name] for part in metrics if math.isfinite(part[name])]
         means[name] = float(np.mean(values)) if values else None
         spread[name] = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
     return {"metrics": means, "std": spread if len(metrics) > 1 else None}

@@ -205,12 +205,12 @@ class Changing:
                 verified = model.verify(progress=progress)
         written = path if self.writes_anew else _journal(path) if is_changed else None
         n_labels = _n_labels(model)
-        told = {
+        record = {
             "model": path,
             **what,
             "items": len(model.ids_),
             "labels": n_labels,
-            "new_labels": [label_name(model, one) for one in range(opened.n_labels, n_labels)],
+            "new_labels": [label_name(model, label) for label in range(opened.n_labels, n_labels)],
             "written": written,
             "bytes": None if written is None else Path(written).stat().st_size,
             "compacted": self.compact,
@@ -218,13 +218,13 @@ class Changing:
             "verified": None if verified is None else verification_record(verified),
         }
         if self.json:
-            say_json(told)
+            say_json(record)
         else:
             say(
-                f"{done}: {path} has {counted(told['items'], 'item')} and "
+                f"{done}: {path} has {counted(record['items'], 'item')} and "
                 f"{counted(n_labels, 'label')} now"
             )
-            _say_rest(told, opened)
+            _say_rest(record, opened)
             if verified is not None:
                 say_verification(verified)
         return None if verified is None else verification_code(verified)
@@ -239,9 +239,9 @@ class Changing:
                 opened.model.compact()
         except OSError as error:
             path, how = opened.path, "--refresh" if self.refresh else "--compact"
-            kept = f"the change is kept in {_journal(path)}, but " if is_changed else ""
+            safe = f"the change is kept in {_journal(path)}, but " if is_changed else ""
             raise ValueError(
-                f"{kept}{path} could not be written ({error.strerror or error}); run 'nearlabel "
+                f"{safe}{path} could not be written ({error.strerror or error}); run 'nearlabel "
                 f"forget {path} {how}' to try again"
             ) from error
 
@@ -267,9 +267,9 @@ def verification_code(verified: Any) -> int | None:
     return None if verified else _UNVERIFIED
 
 
-def _say_rest(told: dict[str, Any], opened: OpenModel) -> None:
+def _say_rest(record: dict[str, Any], opened: OpenModel) -> None:
     """Print which labels are new, where the changes are, and what --compact would do."""
-    path, written, new = told["model"], told["written"], told["new_labels"]
+    path, written, new = record["model"], record["written"], record["new_labels"]
     if new:
         shown = [printable(name) for name in new[:_LABELS_SHOWN]]
         shown += [f"…and {len(new) - len(shown):,} more"] if len(new) > len(shown) else []
@@ -278,9 +278,9 @@ def _say_rest(told: dict[str, Any], opened: OpenModel) -> None:
         return
     size = f"wrote {written} ({file_size(written)})"
     if written == path:
-        rest = _without_forgotten(opened, told["refreshed"])
+        rest = _without_forgotten(opened, record["refreshed"])
         say_folded(f"{size}, with all changes{rest}")
-    elif "forgotten" in told:
+    elif "forgotten" in record:
         say_folded(f"{size}; until --compact, {path} still holds what was forgotten")
     else:
         say_folded(f"{size}; --compact folds it into {path}")

@@ -61,17 +61,17 @@ def model_columns(pipeline: Any) -> list[ModelColumn] | None:
     columns = _distinct(steps, names)
     if not _takes_missing(pipeline[-1]):
         return columns
-    return [replace(one, gaps=one.gaps or one.keeps_gaps) for one in columns]
+    return [replace(column, gaps=column.gaps or column.keeps_gaps) for column in columns]
 
 
 def _distinct(steps: Sequence[Any], names: Sequence[str]) -> list[ModelColumn]:
     """The columns of these names that steps take, each once."""
-    found: dict[str, ModelColumn] = {}
+    by_name: dict[str, ModelColumn] = {}
     for column in _of_steps(steps, names):
-        before = found.setdefault(column.name, column)
+        before = by_name.setdefault(column.name, column)
         if _RANK.index(before.kind) < _RANK.index(column.kind):
-            found[column.name] = column
-    return [found[name] for name in names if name in found]
+            by_name[column.name] = column
+    return [by_name[name] for name in names if name in by_name]
 
 
 def reading_options(pipeline: Any) -> dict[str, Any]:
@@ -80,12 +80,12 @@ def reading_options(pipeline: Any) -> dict[str, Any]:
     if columns is None:
         _check_numbers(transformers(pipeline))
         return {"gaps": "found"} if _takes_missing(pipeline[-1]) else {}
-    kinds = {kind: [one.name for one in columns if one.kind == kind] for kind in _RANK}
+    kinds = {kind: [column.name for column in columns if column.kind == kind] for kind in _RANK}
     return {
         "features": [column.name for column in columns],
         "text": kinds["text"],
         "categories": kinds["category"],
-        "gaps": [one.name for one in columns if one.gaps],
+        "gaps": [column.name for column in columns if column.gaps],
         "frame": bool(kinds["text"] or kinds["category"]) or _takes_columns_by_name(pipeline),
     }
 
@@ -155,8 +155,8 @@ def _names(step: Any) -> list[str] | None:
         return [str(name) for name in names.tolist()]
     for _, part in getattr(step, "transformer_list", ()):
         for first in islice(_in_order([part]), 1):
-            if (found := _names(first)) is not None:
-                return found
+            if (inner := _names(first)) is not None:
+                return inner
     return None
 
 
@@ -189,11 +189,11 @@ def _of_steps(steps: Iterable[Any], names: Sequence[str]) -> Iterator[ModelColum
         for column in follows:
             yield replace(column, gaps=True, nan_gaps=takes_nan or column.nan_gaps)
     else:
-        kept = list(takewhile(lambda step: type(step).__name__ in _KEEP_GAPS, others))
-        fills = len(kept) < len(others) and hasattr(others[len(kept)], "statistics_")
+        passing = list(takewhile(lambda step: type(step).__name__ in _KEEP_GAPS, others))
+        fills = len(passing) < len(others) and hasattr(others[len(passing)], "statistics_")
         for column in _of_step(first, names):
             gaps = column.gaps or (fills and column.keeps_gaps)
-            yield replace(column, gaps=gaps, keeps_gaps=column.keeps_gaps and kept == others)
+            yield replace(column, gaps=gaps, keeps_gaps=column.keeps_gaps and passing == others)
 
 
 def _of_step(step: Any, names: Sequence[str]) -> Iterator[ModelColumn]:

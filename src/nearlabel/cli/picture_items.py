@@ -58,7 +58,7 @@ def usual_distance(items: Dataset) -> str:
     return "cosine" if is_embedded else "euclidean"
 
 
-def told_pictures(items: Dataset) -> dict[str, Any]:
+def picture_setting(items: Dataset) -> dict[str, Any]:
     """What a result reports about pictures; nothing for other items."""
     if not isinstance(items, PictureItems):
         return {}
@@ -73,7 +73,7 @@ def picture_features(name: str, n_jobs: int | None) -> Any:
         return nl.features.GridMoments(n_jobs=n_jobs)
     from nearlabel.features.networks.catalog import NETWORKS
 
-    networks = [one.name for one in NETWORKS.values() if one.of == "pictures"]
+    networks = [network.name for network in NETWORKS.values() if network.of == "pictures"]
     if name not in networks and Path(name).suffix.lower() != ".onnx":
         known = ["auto", "moments", *networks]
         raise ValueError(
@@ -87,12 +87,12 @@ def picture_features(name: str, n_jobs: int | None) -> Any:
 def labeled_pictures(source: str, transformer: Any) -> PictureItems:
     """The vectors of a picture set, with its labels."""
     given = nl.datasets.load_pictures(source)
-    found = _read(source, given.pictures, transformer)
-    broken = {name for name, _ in found.skipped}
+    read = _read(source, given.pictures, transformer)
+    broken = {name for name, _ in read.skipped}
     rows = [at for at, path in enumerate(given.pictures) if str(path) not in broken]
     names = np.array([given.names[at] for at in rows], dtype=np.str_)
-    more: dict[str, Any] = {"label_names": given.label_names, "row_names": names}
-    return PictureItems(found.X, given.Y[rows], **more, **_origin(found, transformer))
+    origin: dict[str, Any] = {"label_names": given.label_names, "row_names": names}
+    return PictureItems(read.X, given.Y[rows], **origin, **_origin(read, transformer))
 
 
 def new_pictures(sources: Sequence[str], transformer: Any) -> PictureItems:
@@ -105,28 +105,28 @@ def new_pictures(sources: Sequence[str], transformer: Any) -> PictureItems:
         return labeled_pictures(source, transformer)
     pictures: Any = source
     if others:
-        pictures = [one for each in sources for one in nl.features.find_pictures(each)]
-    found = _read(", ".join(sources[:2]), pictures, transformer)
-    names = np.array([*map(_encodable, found.names)], dtype=np.str_)
-    more = _origin(found, transformer)
-    return PictureItems(found.X, unlabeled(len(names)), row_names=names, **more)
+        pictures = [picture for each in sources for picture in nl.features.find_pictures(each)]
+    read = _read(", ".join(sources[:2]), pictures, transformer)
+    names = np.array([*map(_encodable, read.names)], dtype=np.str_)
+    origin = _origin(read, transformer)
+    return PictureItems(read.X, unlabeled(len(names)), row_names=names, **origin)
 
 
 def _read(source: str, pictures: Any, transformer: Any) -> PictureVectors:
     """The vectors of pictures, with a note about each that cannot be read."""
     with steps("reading pictures") as progress:
-        found = nl.features.picture_vectors(pictures, transformer, progress=progress)
-    if not found.names and len(found.skipped) == 1:
-        raise ValueError(" ".join(found.skipped[0]))
-    for name, reason in found.skipped:
+        read = nl.features.picture_vectors(pictures, transformer, progress=progress)
+    if not read.names and len(read.skipped) == 1:
+        raise ValueError(" ".join(read.skipped[0]))
+    for name, reason in read.skipped:
         warnings.warn(f"{name} {reason}; left out", stacklevel=2)
-    if not found.names:
+    if not read.names:
         raise ValueError(f"{source}: there is no picture that can be read")
-    return found
+    return read
 
 
-def _origin(found: PictureVectors, transformer: Any) -> dict[str, Any]:
-    skipped = tuple((_encodable(name), reason) for name, reason in found.skipped)
+def _origin(read: PictureVectors, transformer: Any) -> dict[str, Any]:
+    skipped = tuple((_encodable(name), reason) for name, reason in read.skipped)
     return {"transformer": transformer, "skipped": skipped}
 
 

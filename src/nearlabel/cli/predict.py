@@ -31,7 +31,7 @@ def predict(model: str, /, *data: DataOrPictures, answering: Answering = Answeri
     fitted, blocks = answering.load(model, data, "predict")
     names = fitted.label_names_
     # The mark between labels in one cell, by which the reader of tables divides them again.
-    if is_table(answering.output) and names is not None and any(";" in one for one in names):
+    if is_table(answering.output) and names is not None and any(";" in name for name in names):
         raise ValueError("a label has ';' in its name: write a .jsonl file, or use --json")
     answering.tell(
         _predicted(fitted, blocks),

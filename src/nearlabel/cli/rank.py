@@ -77,20 +77,20 @@ def _explained(model: Any, blocks: Blocks, top: int) -> Iterator[Record]:
     for name, explanation in _explanations(model, blocks, top):
         labels = [
             {
-                "label": str(one.name),
-                "score": one.score,
-                "predicted": one.predicted,
-                "terms": {term: _number(value) for term, value in one.terms.items()},
+                "label": str(label.name),
+                "score": label.score,
+                "predicted": label.predicted,
+                "terms": {term: _number(value) for term, value in label.terms.items()},
                 "neighbors": [
                     {
                         "id": by.id,
                         "distance": by.distance,
                         "score_without": _number(by.score_without),
                     }
-                    for by in one.neighbors
+                    for by in label.neighbors
                 ],
             }
-            for one in explanation
+            for label in explanation
         ]
         yield {"id": name, "n_neighbors": explanation.n_neighbors, "labels": labels}
 
@@ -104,21 +104,21 @@ def _explanations(model: Any, blocks: Blocks, top: int) -> Iterator[tuple[Any, A
     """The name of each item and the explanation of its best labels."""
     for names, X, progress in blocks("explaining"):
         for start in range(0, len(names), _EXPLAINED_AT_ONCE):
-            some = names[start : start + _EXPLAINED_AT_ONCE]
-            found = model.explain(X[start : start + len(some)], top)
-            yield from zip(some, [found] if len(some) == 1 else found, strict=True)
-            progress(start + len(some), len(names))
+            batch = names[start : start + _EXPLAINED_AT_ONCE]
+            explanations = model.explain(X[start : start + len(batch)], top)
+            yield from zip(batch, [explanations] if len(batch) == 1 else explanations, strict=True)
+            progress(start + len(batch), len(names))
 
 
 def _say_why(name: Any, explanation: Any) -> None:
     """Print what the library prints of an explanation, in 80 columns."""
     labels = [
         replace(
-            one,
-            name=printable(one.name),
-            neighbors=tuple(replace(by, id=printable(by.id)) for by in one.neighbors),
+            label,
+            name=printable(label.name),
+            neighbors=tuple(replace(by, id=printable(by.id)) for by in label.neighbors),
         )
-        for one in explanation
+        for label in explanation
     ]
     say(printable(name))
     for line in str(replace(explanation, labels=tuple(labels))).splitlines():

@@ -61,7 +61,7 @@ def relabel(
     nearlabel relabel songs.model --item "song 017" --to calm sad
     nearlabel relabel songs.model --item "song 017" --add calm --remove wild
     """
-    given = [one for one in (to, add, remove) if one is not None]
+    given = [option for option in (to, add, remove) if option is not None]
     if given and not item:
         raise ValueError(
             "--to, --add and --remove need --item, the ids of items: --item 'song 017' --add calm"
@@ -139,7 +139,7 @@ def _relabel_items(
         ]
         return relabel_items(path, names, sets, (), (), changing)
     with open_collection(path, readonly=True) as store:
-        there = {one.name for one in store.tags()}
+        there = {tag.name for tag in store.tags()}
     to, add, remove = (_tags(there, texts, reading.separator or SEPARATOR) for texts in given)
     return relabel_items(
         path, item, None if given[0] is None else [to] * len(item), add, remove, changing
@@ -177,15 +177,15 @@ def _edited(
     names = [label_name(model, label) for label in range(opened.n_labels)]
     if unknown := [name for name in removed if name not in {*names}]:
         raise ValueError(f"--remove: {opened.path} has no label {some(unknown)}")
-    if both := [name for name in added if name in {*removed}]:
-        raise ValueError(f"{some(both)} is given with both --add and --remove")
+    if contradictory := [name for name in added if name in {*removed}]:
+        raise ValueError(f"{some(contradictory)} is given with both --add and --remove")
     names += [name for name in added if name not in {*names}]
     place = {name: column for column, name in enumerate(names)}
     before = model._labels[model._places_of(ids)].tocoo()
     stays = ~np.isin(before.col, [place[name] for name in removed])
-    more = np.array([place[name] for name in added], dtype=np.int64)
-    rows = np.concatenate([before.row[stays], np.repeat(np.arange(len(ids)), len(more))])
-    columns = np.concatenate([before.col[stays], np.tile(more, len(ids))])
+    new = np.array([place[name] for name in added], dtype=np.int64)
+    rows = np.concatenate([before.row[stays], np.repeat(np.arange(len(ids)), len(new))])
+    columns = np.concatenate([before.col[stays], np.tile(new, len(ids))])
     pairs = np.unique(np.stack([rows, columns]), axis=1)
     ones = np.ones(pairs.shape[1], dtype=np.int8)
     return sparse.csr_array((ones, pairs), shape=(len(ids), len(names))), names

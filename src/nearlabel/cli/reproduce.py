@@ -71,30 +71,30 @@ def reproduce(
     if report is not None:
         _check_report(report)
     with steps("reproducing") as progress, naming(paper="--paper", table="--table"):
-        found = run(paper, table, results=results, again=again, n_jobs=jobs, progress=progress)
+        compared = run(paper, table, results=results, again=again, n_jobs=jobs, progress=progress)
     if report is not None:
         from nearlabel.experiments.papers.paper_figures import measured_figures
         from nearlabel.experiments.reporting.report import write_report
 
         with steps("measuring figures") as progress:
             figures = measured_figures(
-                paper, results=found.path.parent, again=again, progress=progress
+                paper, results=compared.path.parent, again=again, progress=progress
             )
-        write_report(report, found.cells, figures)
+        write_report(report, compared.cells, figures)
     if json:
-        say_json([one.record() for one in found.cells])
+        say_json([cell.record() for cell in compared.cells])
         return
-    _say_side_by_side(found.cells)
-    say_claims(found.cells)
-    _say_summary(found.cells)
-    if found.absent:
+    _say_side_by_side(compared.cells)
+    say_claims(compared.cells)
+    _say_summary(compared.cells)
+    if compared.absent:
         say_folded(
-            f"{len(found.absent)} data sets are not in the data folder: 'nearlabel datasets list "
-            "--public' shows which ones 'nearlabel datasets fetch' can download; set "
+            f"{len(compared.absent)} data sets are not in the data folder: 'nearlabel datasets "
+            "list --public' shows which ones 'nearlabel datasets fetch' can download; set "
             "NEARLABEL_DATA to the folder that has the others, NAME.npz each; pictures are a "
             "folder NAME with labels.csv and pictures/"
         )
-    say(f"{found.measured} results measured now, {found.read} read from {found.path}")
+    say(f"{compared.measured} results measured now, {compared.read} read from {compared.path}")
     if report is not None:
         say(f"wrote {report}")
 
@@ -141,15 +141,15 @@ def say_claims(cells: list[ComparedCell]) -> None:
             continue
         what = f"{view.own} against {_RIVAL} by Wilcoxon's signed-rank test"
         say_folded(f"{view.heading}, {what}; data sets: {view.datasets}")
-        for pair in (one for one in view.pairs if one.other == _RIVAL):
+        for pair in (pair for pair in view.pairs if pair.other == _RIVAL):
             rows = [
                 (
                     f"{metric} {source}",
-                    one.datasets,
-                    *map(_narrow, (one.outcome, one.gain, one.p_value)),
+                    test.datasets,
+                    *map(_narrow, (test.outcome, test.gain, test.p_value)),
                 )
                 for metric, tests in pair.tests.items()
-                for source, one in zip(view.sources, tests, strict=True)
+                for source, test in zip(view.sources, tests, strict=True)
             ]
             say_table(("", "sets", "better/equal/worse", "gain", "p"), rows)
             for claim in pair.claims:
@@ -165,7 +165,7 @@ def _say_summary(cells: list[ComparedCell]) -> None:
     from nearlabel.experiments.papers.verdicts import Verdict
     from nearlabel.experiments.reporting.tables import LEGEND, verdict_counts
 
-    ids = {one.title: key for key, one in papers().items()}  # shorter: there are 80 columns
+    ids = {paper.title: key for key, paper in papers().items()}  # shorter: there are 80 columns
     rows = [(ids.get(paper, paper), *counts) for paper, counts in verdict_counts(cells).items()]
     say_table(("cells", *(verdict.value for verdict in Verdict)), rows)
     for line in LEGEND:

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.model_items import check_keeps_items
 from nearlabel.cli.open_collections import (
-    Asked,
+    AskedItem,
     asked,
     is_collection,
     item_tile,
@@ -72,8 +72,8 @@ def retrieve(
             raise ValueError(f"--html is only for collections, and {model} is not one")
         fitted, blocks = answering.load(model, data, "retrieve")
         check_keeps_items(fitted, model, "retrieve")
-        found = _of_model(fitted, blocks, top, per_tag)
-        _tell(answering, found, ("label", "score"), blocks.skipped)
+        groups = _of_model(fitted, blocks, top, per_tag)
+        _tell(answering, groups, ("label", "score"), blocks.skipped)
         return
     if not data:
         example = "nearlabel retrieve photos.nearlabel new.jpg"
@@ -88,7 +88,7 @@ def retrieve(
         check_target("--html", html, *data)
     with open_collection(model, readonly=True) as store:
         questions = asked(store, data, answering.searching.jobs)
-        records = [_of_collection(store, one, top, per_tag) for one in questions]
+        records = [_of_collection(store, question, top, per_tag) for question in questions]
         if html is not None:
             _write_sheet(store, questions, records, html)
     if html is None or answering.output is not None:
@@ -139,7 +139,7 @@ def _say(records: Iterable[Record], tag: str, score: str) -> None:
             (
                 group[tag],
                 f"{group[score]:.3f}",
-                ", ".join(f"{one['name']} at {one['distance']:.3f}" for one in group["items"]),
+                ", ".join(f"{near['name']} at {near['distance']:.3f}" for near in group["items"]),
             )
             for group in record["groups"]
         ]
@@ -152,9 +152,9 @@ def _say(records: Iterable[Record], tag: str, score: str) -> None:
 def _of_model(model: Any, blocks: Blocks, top: int, per_tag: int) -> Iterator[Record]:
     """The groups of each item, by a model."""
     for names, X, progress in blocks("retrieving"):
-        found = model.retrieve(X, top, per_tag)
-        for name, groups in zip(names, found, strict=True):
-            told = [
+        answers = model.retrieve(X, top, per_tag)
+        for name, groups in zip(names, answers, strict=True):
+            tagged = [
                 {
                     "label": str(group.name),
                     "score": group.score,
@@ -167,11 +167,11 @@ def _of_model(model: Any, blocks: Blocks, top: int, per_tag: int) -> Iterator[Re
                 }
                 for group in groups
             ]
-            yield {"id": name, "name": str(name), "groups": told}
+            yield {"id": name, "name": str(name), "groups": tagged}
         progress(len(names), len(names))
 
 
-def _of_collection(store: Collection, one: Asked, top: int, per_tag: int) -> Record:
+def _of_collection(store: Collection, question: AskedItem, top: int, per_tag: int) -> Record:
     """The groups of an item, by a collection."""
     groups = [
         {
@@ -182,21 +182,21 @@ def _of_collection(store: Collection, one: Asked, top: int, per_tag: int) -> Rec
                 for id, distance in group.items
             ],
         }
-        for group in store.retrieve(one.question, top, per_tag)
+        for group in store.retrieve(question.question, top, per_tag)
     ]
-    return {**one.told, "groups": groups}
+    return {**question.record, "groups": groups}
 
 
 def _write_sheet(
-    store: Collection, questions: Sequence[Asked], records: Sequence[Record], path: str
+    store: Collection, questions: Sequence[AskedItem], records: Sequence[Record], path: str
 ) -> None:
     """Write the page with the groups of all items."""
     from nearlabel.collection.contact_sheets import AnsweredItem, TagRow, contact_sheet
     from nearlabel.common.files import replacing
 
     answered = []
-    for one, record in zip(questions, records, strict=True):
-        has = set() if one.item is None else {*one.item.yes}
+    for question, record in zip(questions, records, strict=True):
+        has = set() if question.item is None else {*question.item.yes}
         rows = [
             TagRow(
                 group["tag"],
@@ -209,7 +209,7 @@ def _write_sheet(
             )
             for group in record["groups"]
         ]
-        answered.append(AnsweredItem(one.tile(store), rows))
+        answered.append(AnsweredItem(question.tile(store), rows))
     nearest = f"the nearest {store.settings.kind} that carry it"
     about = f"{counted(len(answered), 'item')}, and for each of the likeliest tags {nearest}"
     with replacing(path) as file:

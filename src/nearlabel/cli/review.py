@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from nearlabel.cli.open_collections import open_collection, told_item
+from nearlabel.cli.open_collections import item_record, open_collection
 from nearlabel.cli.options import Count, Json
 from nearlabel.cli.output import counted, printable, say, say_json
 from nearlabel.cli.terminal_keys import END, ENTER, Keys, single_keys
@@ -61,9 +61,9 @@ def review(
         raise ValueError("review needs a terminal to read keys; --json lists the questions instead")
     with open_collection(collection, readonly=json) as store:
         if json:
-            found = store.questions(limit or _LISTED, strategy, tag=tag)
-            told = [_told(store, one) for one in found]
-            say_json({"collection": collection, "tag": tag, "questions": told})
+            questions = store.questions(limit or _LISTED, strategy, tag=tag)
+            records = [_question_record(store, question) for question in questions]
+            say_json({"collection": collection, "tag": tag, "questions": records})
             return
         from nearlabel.cli.review_screen import Screen
 
@@ -76,9 +76,12 @@ def review(
         say(answers.summary())
 
 
-def _told(store: Collection, question: Question) -> dict[str, Any]:
-    suggestions = [{"tag": one.tag, "probability": one.probability} for one in question.suggestions]
-    item = told_item(store.item(question.item))
+def _question_record(store: Collection, question: Question) -> dict[str, Any]:
+    suggestions = [
+        {"tag": suggestion.tag, "probability": suggestion.probability}
+        for suggestion in question.suggestions
+    ]
+    item = item_record(store.item(question.item))
     return {**item, "why": question.why, "suggestions": suggestions}
 
 
@@ -177,8 +180,8 @@ class _Review:
         given = [*marked, *typed]
         self._answered.append(_Answer(question, len(given), len(rejected), is_change))
         self._no_in_a_row = 0 if given else self._no_in_a_row + 1
-        told = ", ".join(given) or ("none of them" if self._tag is None else "no")
-        shown.finish(f"{told}; not {', '.join(rejected)}" if given and rejected else told)
+        answer = ", ".join(given) or ("none of them" if self._tag is None else "no")
+        shown.finish(f"{answer}; not {', '.join(rejected)}" if given and rejected else answer)
         return True
 
     def _take_back(self, shown: ShownQuestion) -> None:

@@ -52,9 +52,9 @@ class Screen:
         suggestions = question.suggestions
         if tag is None:
             suggestions = self._store.suggest(question.item, _MOST_TAGS)
-            worth = [one for one in suggestions if one.probability >= _LEAST]
+            worth = [suggestion for suggestion in suggestions if suggestion.probability >= _LEAST]
             suggestions = worth or suggestions[:1]
-        probabilities = {one.tag: one.probability for one in suggestions}
+        probabilities = {suggestion.tag: suggestion.probability for suggestion in suggestions}
         picture = self._picture(item)
         return ShownQuestion(self._console, item, question, probabilities, tag, picture, answered)
 

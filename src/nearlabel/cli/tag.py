@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from nearlabel.cli.open_collections import (
-    Asked,
+    AskedItem,
     asked,
     asked_item,
+    item_record,
     items_of,
     listed_tags,
     open_collection,
-    said_tags,
-    told_item,
+    tags_text,
 )
 from nearlabel.cli.options import Count, Json, Switch, Texts, Whole
 from nearlabel.cli.output import counted, printable, say, say_folded, say_json, say_table, steps
@@ -128,9 +128,9 @@ def _check_once(given: Mapping[str, Sequence[str]]) -> None:
 
     seen: dict[str, str] = {}
     for option, tags in given.items():
-        for one in tags:
-            if (other := seen.setdefault(tag_name(one, option), option)) != option:
-                raise ValueError(f"{shown(one)} is given with both {other} and {option}")
+        for tag in tags:
+            if (other := seen.setdefault(tag_name(tag, option), option)) != option:
+                raise ValueError(f"{shown(tag)} is given with both {other} and {option}")
 
 
 def _accept(
@@ -142,16 +142,16 @@ def _accept(
         answers: list[tuple[int, str, bool]] = []
         for count, item in enumerate(items, 1):
             answers += [
-                (item.id, one.tag, True)
-                for one in store.suggest(item.id, top)
-                if one.probability >= least and one.tag not in item.tags
+                (item.id, suggestion.tag, True)
+                for suggestion in store.suggest(item.id, top)
+                if suggestion.probability >= least and suggestion.tag not in item.tags
             ]
             progress(count, len(items))
         store.decide(answers, by="suggestion")
-        changed = [store.item(one) for one in dict.fromkeys(item for item, *_ in answers)]
+        changed = [store.item(id) for id in dict.fromkeys(item for item, *_ in answers)]
     if json:
-        told = [*map(told_item, changed)]
-        say_json({"collection": path, "given": len(answers), "items": told})
+        records = [*map(item_record, changed)]
+        say_json({"collection": path, "given": len(answers), "items": records})
         return
     _say_items(changed)
     accepted = f"accepted {counted(len(answers), 'tag')} for {counted(len(changed), 'item')}"
@@ -170,19 +170,23 @@ def _give(
     from nearlabel.common.messages import did_you_mean, shown
 
     meant = {"--add": True, "--no": False, "--clear": None}
-    answers = [(name, meant[one]) for one, names in given.items() for name in tag_names(names, one)]
+    answers = [
+        (name, meant[option])
+        for option, names in given.items()
+        for name in tag_names(names, option)
+    ]
     with open_collection(path) as store:
-        ids = store.ids(state=state) if state else [one.id for one in items_of(store, pictures)]
-        before = {one.name for one in store.tags()}
+        ids = store.ids(state=state) if state else [item.id for item in items_of(store, pictures)]
+        before = {tag.name for tag in store.tags()}
         for name, answer in answers:
             if answer is None and name not in before:
                 hint = did_you_mean(name, before)
                 raise ValueError(f"--clear: {path} has no tag {shown(name)}{hint}")
         store.decide([(item, name, answer) for item in ids for name, answer in answers])
-        items = [store.item(one) for one in ids]
-        new = [one.name for one in store.tags() if one.name not in before]
+        items = [store.item(id) for id in ids]
+        new = [tag.name for tag in store.tags() if tag.name not in before]
     if json:
-        say_json({"collection": path, "items": [*map(told_item, items)], "new_tags": new})
+        say_json({"collection": path, "items": [*map(item_record, items)], "new_tags": new})
         return
     _say_items(items)
     if new:
@@ -192,21 +196,21 @@ def _give(
 def _say_items(items: Sequence[Item]) -> None:
     """Print the tags of some items."""
     for item in items[:_ITEMS_SHOWN]:
-        say_folded(printable(f"{item.shown_name}: {said_tags(item)}"))
+        say_folded(printable(f"{item.shown_name}: {tags_text(item)}"))
     if len(items) > _ITEMS_SHOWN:
         say(f"… and {counted(len(items) - _ITEMS_SHOWN, 'more item')}")
 
 
 def _suggest(
-    store: Collection, questions: Sequence[Asked], top: int, why: bool, json: bool
+    store: Collection, questions: Sequence[AskedItem], top: int, why: bool, json: bool
 ) -> None:
     """Print the likeliest tags of items."""
-    answers = ((one, store.suggest(one.question, top)) for one in questions)
+    answers = ((question, store.suggest(question.question, top)) for question in questions)
     if json:
         say_json(
             [
                 {
-                    **one.told,
+                    **question.record,
                     "suggestions": [
                         {
                             "tag": suggestion.tag,
@@ -219,23 +223,26 @@ def _suggest(
                         for suggestion in suggestions
                     ],
                 }
-                for one, suggestions in answers
+                for question, suggestions in answers
             ]
         )
         return
     if not questions:
         say("no items")
-    for number, (one, suggestions) in enumerate(answers):
+    for number, (question, suggestions) in enumerate(answers):
         if number:
             say()
-        say_folded(printable(one.headline))
+        say_folded(printable(question.headline))
         if not suggestions:
             say("  no suggestions: too little has been tagged yet")
         elif why:
             _say_why(store, suggestions)
         else:
             head = ("tag", "probability", "nearest neighbors that carry it")
-            rows = [(one.tag, f"{one.probability:.3f}", _voters(store, one)) for one in suggestions]
+            rows = [
+                (suggestion.tag, f"{suggestion.probability:.3f}", _voters(store, suggestion))
+                for suggestion in suggestions
+            ]
             say_table(head, rows, numbers=False)
 
 
@@ -245,16 +252,16 @@ def _voters(store: Collection, suggestion: Suggestion) -> str:
     names = [
         f"{store.item(by.id).shown_name} at {by.distance:.3f}" for by in voters[:_VOTERS_SHOWN]
     ]
-    more = len(voters) - len(names)
-    return ", ".join(names) + (f" and {more} more" if more else "") or "none"
+    left = len(voters) - len(names)
+    return ", ".join(names) + (f" and {left} more" if left else "") or "none"
 
 
 def _say_why(store: Collection, suggestions: Sequence[Suggestion]) -> None:
-    for one in suggestions:
-        voted = f"{counted(len(one.voters), 'neighbor')} voted for it"
-        say_folded(printable(f"  {one.tag} {one.probability:.3f}: {voted}"))
-        for by in one.voters:
-            without = min(max(one.probability - by.part, 0), 1)
+    for suggestion in suggestions:
+        voted = f"{counted(len(suggestion.voters), 'neighbor')} voted for it"
+        say_folded(printable(f"  {suggestion.tag} {suggestion.probability:.3f}: {voted}"))
+        for by in suggestion.voters:
+            without = min(max(suggestion.probability - by.part, 0), 1)
             place = f"item {by.id}, at {by.distance:.4g}; without it {without:.3f}"
             say_folded(
                 printable(f"      {store.item(by.id).shown_name} ({place})"), indent=" " * 10

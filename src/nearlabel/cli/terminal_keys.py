@@ -47,10 +47,10 @@ class _TerminalKeys:
     def key(self) -> str:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         while byte := self._read(1):
-            if found := decoder.decode(byte):
-                if found == ESCAPE:
+            if letter := decoder.decode(byte):
+                if letter == ESCAPE:
                     self._skip_rest()
-                return ENTER if found == "\r" else found
+                return ENTER if letter == "\r" else letter
         return END
 
     def line(self, prompt: str) -> str:
@@ -86,13 +86,13 @@ class _ConsoleKeys:
     def key(self) -> str:
         import msvcrt
 
-        found = str(msvcrt.getwch())  # type: ignore[attr-defined]
-        if found == "\x03":
+        letter = str(msvcrt.getwch())  # type: ignore[attr-defined]
+        if letter == "\x03":
             raise KeyboardInterrupt
-        if found in "\x00\xe0":  # arrows and the like
+        if letter in "\x00\xe0":  # arrows and the like
             msvcrt.getwch()  # type: ignore[attr-defined]
             return ESCAPE
-        return ENTER if found == "\r" else found
+        return ENTER if letter == "\r" else letter
 
     def line(self, prompt: str) -> str:
         return _line(prompt)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from nearlabel.cli.open_collections import Asked, encodable
+from nearlabel.cli.open_collections import AskedItem, encodable
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, say, say_json, say_table
 
@@ -26,7 +26,7 @@ _METRICS = {  # with an arrow towards better values
 }
 
 
-def compare_with(table: str, store: Collection, questions: Sequence[Asked], json: bool) -> None:
+def compare_with(table: str, store: Collection, questions: Sequence[AskedItem], json: bool) -> None:
     """Print how well suggestions agree with a table; items that it does not have are left out."""
     import numpy as np
 
@@ -35,21 +35,25 @@ def compare_with(table: str, store: Collection, questions: Sequence[Asked], json
 
     with naming(encoding=None):
         rows = read_csv_tags(table)
-    asked = [*{one.content: one for one in questions}.values()]
-    found = _rows_of(questions, rows)
-    compared = [(one, rows[found[one.content]].yes) for one in asked if one.content in found]
+    asked = [*{question.content: question for question in questions}.values()]
+    row_of = _rows_of(questions, rows)
+    compared = [
+        (question, rows[row_of[question.content]].yes)
+        for question in asked
+        if question.content in row_of
+    ]
     left_out = len(asked) - len(compared)
     if not compared:
         what = asked[0].name if asked else "any item that was asked about"
         raise ValueError(f"--truth: {table} has no row for {what}")
-    names = [one.name for one in store.tags() if one.yes]
+    names = [tag.name for tag in store.tags() if tag.yes]
     names += sorted({name for _, tags in compared for name in tags} - {*names})
     place = {name: column for column, name in enumerate(names)}
     Y = np.zeros((len(compared), len(names)), np.int8)
     scores = np.zeros(Y.shape)
-    for row, (one, tags) in enumerate(compared):
+    for row, (question, tags) in enumerate(compared):
         Y[row, [place[name] for name in tags]] = 1
-        for suggestion in store.suggest(one.question, len(names)):
+        for suggestion in store.suggest(question.question, len(names)):
             scores[row, place[suggestion.tag]] = suggestion.probability
     values = evaluate(Y, scores, (scores >= 0.5).astype(np.int8))
     metrics = {name: None if np.isnan(values[name]) else float(values[name]) for name in _METRICS}
@@ -67,7 +71,7 @@ def compare_with(table: str, store: Collection, questions: Sequence[Asked], json
     )
 
 
-def _rows_of(questions: Sequence[Asked], rows: Sequence[TaggedFile]) -> dict[bytes, int]:
+def _rows_of(questions: Sequence[AskedItem], rows: Sequence[TaggedFile]) -> dict[bytes, int]:
     """The row of each content.
 
     The path of a row is the end of a path of the item, or that one is the end of it: the longer the
@@ -78,41 +82,41 @@ def _rows_of(questions: Sequence[Asked], rows: Sequence[TaggedFile]) -> dict[byt
         parts = _parts(row.file)
         by_name.setdefault(parts[-1], []).append((number, parts))
     shared: dict[tuple[bytes, int], int] = {}
-    for one in questions:
-        for path in _paths(one):
+    for question in questions:
+        for path in _paths(question):
             for number, parts in by_name.get(path[-1], ()):
                 length = min(len(path), len(parts))
                 if path[-length:] == parts[-length:]:
-                    key = (one.content, number)
+                    key = (question.content, number)
                     shared[key] = max(length, shared.get(key, 0))
     rows_of: dict[bytes, dict[int, int]] = {}
     contents_of: dict[int, dict[bytes, int]] = {}
     for (content, number), length in shared.items():
         rows_of.setdefault(content, {})[number] = length
         contents_of.setdefault(number, {})[content] = length
-    found = {}
+    rows_by_content = {}
     for content, lengths in rows_of.items():
         number, *others = _longest(lengths)
         is_clear = all({*rows[other].yes} == {*rows[number].yes} for other in others)
         if is_clear and _longest(contents_of[number]) == [content]:
-            found[content] = number
-    return found
+            rows_by_content[content] = number
+    return rows_by_content
 
 
 def _longest(lengths: Mapping[T, int]) -> list[T]:
     """Whatever has the greatest length."""
     most = max(lengths.values())
-    return [one for one, length in lengths.items() if length == most]
+    return [thing for thing, length in lengths.items() if length == most]
 
 
-def _paths(one: Asked) -> set[tuple[str, ...]]:
+def _paths(question: AskedItem) -> set[tuple[str, ...]]:
     """All that an item may be called in a table."""
-    paths = {one.name}
-    if one.file is not None:
-        paths.add(encodable(str(Path(one.file).absolute())))
-    if one.item is not None:
-        paths.add(one.item.name)
-        for file in one.item.files:
+    paths = {question.name}
+    if question.file is not None:
+        paths.add(encodable(str(Path(question.file).absolute())))
+    if question.item is not None:
+        paths.add(question.item.name)
+        for file in question.item.files:
             paths |= {encodable(file.path), encodable(str(Path(file.root, file.path)))}
     return {_parts(path) for path in paths}
 

@@ -101,9 +101,9 @@ def tune(
     first, loss = wanted[0], METRICS[wanted[0]].loss
     records, scales = _tried(items, parts, candidates, wanted, measuring)
     # Best first; of equal ones that of fewer neighbors, then the first.
-    ranked = sorted(records, key=lambda one: (_cost(one[first], loss), one["k"]))
+    ranked = sorted(records, key=lambda record: (_cost(record[first], loss), record["k"]))
     curves = _curves(ranked, names, first)
-    told = measuring.told(data, items, kind, parts, {"part": part}, scales, distance[0])
+    setting = measuring.setting(data, items, kind, parts, {"part": part}, scales, distance[0])
     if figure is not None:
         columns = {name: tuple(zip(*curve, strict=True)) for name, curve in curves.items()}
         save(tuning_curve(columns, first, title=f"{data}, {kind}"), figure)
@@ -115,7 +115,7 @@ def tune(
     options = {"--algorithm": best["algorithm"], "--k": best["k"], "--distance": best["distance"]}
     command = measuring.fit_command(data, {**options, "--part": part}, best["parameters"], usual)
     results = {"metric": first, "best": best, "fit_command": command, "results": records}
-    if not measuring.deliver(told, records, results, f"items: {which[part]}; {tried}"):
+    if not measuring.deliver(setting, records, results, f"items: {which[part]}; {tried}"):
         return
     if kind == "official":
         say_folded("the test items choose here: do not report the best score as a result")
@@ -132,10 +132,10 @@ def tune(
         say()
     rows = []
     for name in names:
-        one = next(one for one in ranked if one["algorithm"] == name)
-        settings = [f"k {one['k']}", *(f"{key} {v}" for key, v in one["parameters"].items())]
-        settings += [one["distance"]] if graphs > 1 else []
-        rows.append((title(name), ", ".join(settings), *(metric_cell(one[m]) for m in wanted)))
+        record = next(record for record in ranked if record["algorithm"] == name)
+        settings = [f"k {record['k']}", *(f"{key} {v}" for key, v in record["parameters"].items())]
+        settings += [record["distance"]] if graphs > 1 else []
+        rows.append((title(name), ", ".join(settings), *(metric_cell(record[m]) for m in wanted)))
     say_table(("", "best", *metric_heads(wanted)), rows)
     for path in (measuring.output, figure):
         if path is not None:
@@ -157,8 +157,8 @@ def _candidates(
             options = {key: f"--grid {key}" for key in settings}
             for k in ks:
                 model = estimator(name, k, {**shared, "metric": distance}, settings, options)
-                told = {"algorithm": name, "distance": distance, "parameters": settings, "k": k}
-                yield told, model
+                record = {"algorithm": name, "distance": distance, "parameters": settings, "k": k}
+                yield record, model
 
 
 def _tried(
@@ -182,8 +182,8 @@ def _tried(
     signs = {name: -1 if METRICS[name].loss else 1 for name in wanted}
     means = {name: trial.defined(name).mean(axis=1) * signs[name] + 0.0 for name in wanted}
     records = [
-        {**told, **defined({name: means[name][place] for name in wanted}, wanted)}
-        for place, (told, _) in enumerate(candidates)
+        {**record, **defined({name: means[name][place] for name in wanted}, wanted)}
+        for place, (record, _) in enumerate(candidates)
     ]
     return records, trial.scales
 
@@ -195,7 +195,7 @@ def _cost(value: float | None, loss: bool) -> float:
 def _curves(ranked: list[dict[str, Any]], names: list[str], metric: str) -> dict[str, Curve]:
     """For each algorithm and k, the metric with the best of the other parameters."""
     curves: dict[str, dict[int, float]] = {title(name): {} for name in names}
-    for one in ranked:
-        if one[metric] is not None:
-            curves[title(one["algorithm"])].setdefault(one["k"], one[metric])
+    for record in ranked:
+        if record[metric] is not None:
+            curves[title(record["algorithm"])].setdefault(record["k"], record[metric])
     return {name: sorted(curve.items()) for name, curve in curves.items() if curve}

@@ -79,7 +79,7 @@ def _mistyped_command(group: App, verb: Sequence[str], words: Sequence[str]) -> 
 def _unknown_option(group: App, verb: Sequence[str], words: Sequence[str]) -> str | None:
     """The message about the first word that is an option which a command does not have."""
     arguments = group.assemble_argument_collection()
-    known = [name for one in arguments for name in one.names if name.startswith("-")]
+    known = [name for argument in arguments for name in argument.names if name.startswith("-")]
     for word in words:
         name = word.partition("=")[0]
         if re.match("--?[a-z]", name) and not {name, name[:2]} & {*known, "-h", "--help"}:
@@ -97,7 +97,7 @@ def _refused_value(error: CoercionError) -> str:
     if error.msg is not None:  # of our own converters
         return f"{name} {error.msg}"
     if get_origin(kind) is Literal:
-        choices = [str(one) for one in get_args(kind)]
+        choices = [str(choice) for choice in get_args(kind)]
         return f"{name} must be one of {', '.join(choices)}; got {given!r}" + did_you_mean(
             given, choices
         )

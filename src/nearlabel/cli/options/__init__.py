@@ -72,14 +72,14 @@ def positive_number(kind: Any, tokens: Any) -> float:  # noqa: ARG001
 
 def neighbor_numbers(kind: Any, tokens: Any) -> tuple[int, ...]:  # noqa: ARG001
     """Convert to whole numbers; ranges such as 1-50 are allowed."""
-    found: list[int] = []
+    numbers: list[int] = []
     for token in tokens:
         match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", token.value)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if not 1 <= first <= last < first + 10_000:
             raise _unexpected(token, "a whole number from 1 up, or a range such as 1-50")
-        found += range(first, last + 1)
-    return tuple(dict.fromkeys(found))
+        numbers += range(first, last + 1)
+    return tuple(dict.fromkeys(numbers))
 
 
 def algorithm_names(kind: Any, tokens: Any) -> Any:

@@ -51,11 +51,11 @@ def in_options(text: str, options: Mapping[str, str | None]) -> str:
     without = "|".join(name for name, option in options.items() if option is None)
     if without:
         hint = rf"(; | \()[^'\"();]*\b(?:{without})=[^'\"();]*(\)?)$"
-        text = re.sub(hint, lambda found: found[2] if found[1] == "; " else "", text)
+        text = re.sub(hint, lambda match: match[2] if match[1] == "; " else "", text)
     known = {name: option for name, option in options.items() if option is not None}
     names = "|".join(known)
 
-    def option(found: re.Match[str]) -> str:
-        return found[0] if found[1] is None else known[found[1]] + (" " if found[2] else "")
+    def option(match: re.Match[str]) -> str:
+        return match[0] if match[1] is None else known[match[1]] + (" " if match[2] else "")
 
     return re.sub(rf"{_QUOTED}|(?<![\w=])({names})=(?:True\b)?(?=(['\"\w])?)", option, text)

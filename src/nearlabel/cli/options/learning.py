@@ -108,7 +108,7 @@ class Learning:
         texts = dict(_pair(text, "--set", "NAME=VALUE, such as n_clusters=10") for text in self.set)
         return {name: _value(text) for name, text in texts.items()}
 
-    def told(self, model: Any) -> dict[str, Any]:
+    def record(self, model: Any) -> dict[str, Any]:
         """What a result reports about the algorithm and its own parameters."""
         known = getattr(model, "estimator", model).get_params(deep=False).items()
         own = {name: value for name, value in known if name not in OPTIONS and value is not None}
@@ -186,13 +186,13 @@ def grid_of(texts: Sequence[str], algorithms: Sequence[str]) -> dict[str, dict[s
     grids: dict[str, dict[str, list[Any]]] = {name: {} for name in algorithms}
     for text in texts:
         name, values = _pair(text, "--grid", "NAME=VALUE,VALUE, such as smoothing=0.5,1")
-        having = [one for one in algorithms if name in own[one]]
+        having = [algorithm for algorithm in algorithms if name in own[algorithm]]
         if not having:
             unknown = f"{name!r} is not a parameter of {' or '.join(algorithms)} that --grid sets"
-            hint = did_you_mean(name, {one for each in own.values() for one in each})
+            hint = did_you_mean(name, {parameter for each in own.values() for parameter in each})
             raise ValueError(f"--grid {text!r}: {unknown}{hint}")
-        for one in having:
-            grids[one][name] = [_value(value) for value in values.split(",")]
+        for algorithm in having:
+            grids[algorithm][name] = [_value(value) for value in values.split(",")]
     return grids
 
 

@@ -101,12 +101,12 @@ class Preparation:
 
         It is measured on the training rows: all, or those given.
         """
-        from nearlabel.cli.picture_items import told_pictures
+        from nearlabel.cli.picture_items import picture_setting
 
         count = len(items) if rows is None else len(rows)
         if self.scale is not None or items.text or count < _FEWEST_ROWS:
             return
-        if told_pictures(items):  # for which it is known
+        if picture_setting(items):  # for which it is known
             return
         items = items if rows is None else items.rows(rows)
 

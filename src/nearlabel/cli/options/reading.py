@@ -40,7 +40,7 @@ class Reading:
     encoding: str = "utf-8"
 
     def load(
-        self, source: str, part: Part = "all", gaps_option: str | None = None, **more: Any
+        self, source: str, part: Part = "all", gaps_option: str | None = None, **further: Any
     ) -> Dataset:
         """Read a data set with these options: all its rows, or one part of its own split.
 
@@ -52,7 +52,7 @@ class Reading:
         named: dict[str, str | None] = dict.fromkeys(LabeledReading.__dataclass_fields__)
         named |= {key: f"--{key}" for key in options} | {"gaps": gaps_option}
         with steps("reading") as progress, naming(**named):
-            items = nl.datasets.load(source, progress=progress, **options, **more)
+            items = nl.datasets.load(source, progress=progress, **options, **further)
         return part_of(items, part)
 
 
@@ -101,9 +101,9 @@ class LabeledReading(LabelReading):
     text: Columns = ()
     categories: Columns = ()
 
-    def load_labeled(self, source: str, part: Part = "all", **more: Any) -> Dataset:
+    def load_labeled(self, source: str, part: Part = "all", **further: Any) -> Dataset:
         """Read a data set that must have labels."""
-        return check_labeled(self.load(source, part, **more), source)
+        return check_labeled(self.load(source, part, **further), source)
 
 
 def check_labeled(items: Dataset, source: str) -> Dataset:

@@ -54,7 +54,7 @@ class Searching:
         """The parameters of estimators that these options set."""
         return {"search": self.method() or "auto", "n_jobs": self.jobs or 1}
 
-    def told(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """What a result reports about the search that was asked for."""
         return {"search": self.search or "auto", "asked_recall": self.recall}
 
