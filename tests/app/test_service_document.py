@@ -350,7 +350,7 @@ def test_every_option_is_in_the_table():
 def test_limits_are_those_of_the_code(described):
     settings = ServiceSettings(Path("uploads"))
     schemas = described["components"]["schemas"]
-    question = schemas["Question"]["properties"]
+    question = schemas["ItemQuery"]["properties"]
     text = question["text"]["anyOf"][0]["maxLength"]
     vector = question["vector"]["anyOf"][0]["maxItems"]
     tags = schemas["TagChange"]["properties"]["tags"]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nearlabel as nl
-from nearlabel.distributed.growing_lists import Lists
+from nearlabel.distributed.growing_lists import GrowingLists
 from nearlabel.distributed.vector_blocks import write_array
 
 
@@ -103,7 +103,7 @@ def test_work_lost_to_a_late_call_is_repeated(client, items, folder_of, tmp_path
 
 def test_lists_are_replaced_atomically(tmp_path):
     path = tmp_path / "lists"
-    lists = Lists(np.ones(3, bool), np.zeros((2, 1), np.int32), np.ones((2, 1)))
+    lists = GrowingLists(np.ones(3, bool), np.zeros((2, 1), np.int32), np.ones((2, 1)))
     write_array(path, lists.seen, lists.rows, lists.distances)
     before = path.read_bytes()
     with pytest.raises(ValueError, match="Object arrays cannot be saved"):

@@ -41,44 +41,46 @@ def described(served: Served, item: Item) -> models.Described:
 
 def suggestions(served: Served, query: Query, top: int) -> list[models.Suggested]:
     """The most probable tags of the query, with the neighbors that voted."""
-    found = served.collection.suggest(query.question, query.top or top)
-    items = served.collection.items_of([voter.id for one in found for voter in one.voters])
+    suggested = served.collection.suggest(query.question, query.top or top)
+    items = served.collection.items_of(
+        [voter.id for suggestion in suggested for voter in suggestion.voters]
+    )
     return [
         models.Suggested(
-            tag=one.tag,
-            probability=one.probability,
+            tag=suggestion.tag,
+            probability=suggestion.probability,
             voters=[
-                models.Voter(**_near(served, items[by.id], by.distance), part=by.part)
-                for by in one.voters
+                models.VotingItem(**_near(served, items[by.id], by.distance), part=by.part)
+                for by in suggestion.voters
                 if by.id in items
             ],
         )
-        for one in found
+        for suggestion in suggested
     ]
 
 
 def groups(served: Served, query: Query, top: int, per_tag: int) -> list[models.Group]:
     """For each of the most probable tags, the nearest items that have it."""
-    found = served.collection.retrieve(query.question, query.top or top, per_tag)
-    items = served.collection.items_of([id for group in found for id, _ in group.items])
+    groups = served.collection.retrieve(query.question, query.top or top, per_tag)
+    items = served.collection.items_of([id for group in groups for id, _ in group.items])
     return [
         models.Group(
             tag=group.tag,
             probability=group.probability,
             items=_named(served, items, group.items),
         )
-        for group in found
+        for group in groups
     ]
 
 
 def similar(served: Served, query: Query, n: int) -> list[models.NamedItem]:
     """The nearest items."""
-    found = served.collection.similar(query.question, n)
-    return _named(served, served.collection.items_of([id for id, _ in found]), found)
+    neighbors = served.collection.similar(query.question, n)
+    return _named(served, served.collection.items_of([id for id, _ in neighbors]), neighbors)
 
 
 def asked(query: Query) -> dict[str, Any]:
-    """The query, as the fields of `models.Asked`."""
+    """The query, as the fields of `models.QueriedItem`."""
     if query.item is None:
         return {"id": None, "name": query.name, "tags": None, "no": None}
     return {"id": query.item.id, "name": query.name, "tags": query.item.yes, "no": query.item.no}
@@ -88,44 +90,44 @@ def questions(
     served: Served, n: int, strategy: str, tag: str | None, without: Iterable[int]
 ) -> list[models.Asking]:
     """Questions to a person."""
-    found = served.collection.questions(n, strategy, tag=tag, without=without)
-    items = served.collection.items_of([one.item for one in found])
+    questions = served.collection.questions(n, strategy, tag=tag, without=without)
+    items = served.collection.items_of([question.item for question in questions])
     return [
         models.Asking(
-            item=described(served, items[one.item]),
-            why=one.why,
+            item=described(served, items[question.item]),
+            why=question.why,
             suggestions=[
                 models.Suggested(tag=each.tag, probability=each.probability, voters=[])
-                for each in one.suggestions
+                for each in question.suggestions
             ],
         )
-        for one in found
-        if one.item in items
+        for question in questions
+        if question.item in items
     ]
 
 
-def change_of(change: Change, said: str) -> models.Changed:
+def change_of(change: Change, sentence: str) -> models.Changed:
     """A change, and a description of what it did."""
-    fields = {**change._asdict(), "said": said}
+    fields = {**change._asdict(), "said": sentence}
     return models.Changed(**{name: fields[name] for name in models.Changed.model_fields})
 
 
 def changes(served: Served, limit: int) -> list[models.Changed]:
     """The last changes."""
     with served.collection.snapshot(learned=False):
-        found = served.collection.changes(limit)
-        said = served.collection.said_changes(found)
-    return [change_of(one, said[one.number]) for one in found]
+        changes = served.collection.changes(limit)
+        sentences = served.collection.said_changes(changes)
+    return [change_of(change, sentences[change.number]) for change in changes]
 
 
 def done(served: Served, change: Change | None, ids: Iterable[int]) -> models.ChangeDone:
     """The result of a change."""
     items = served.collection.items_of(sorted({*ids})[:_ITEMS_TOLD])
-    told = [described(served, item) for item in items.values()]
+    described_items = [described(served, item) for item in items.values()]
     if change is None:
-        return models.ChangeDone(change=None, items=told)
-    said = served.collection.said_changes([change])[change.number]
-    return models.ChangeDone(change=change_of(change, said), items=told)
+        return models.ChangeDone(change=None, items=described_items)
+    sentence = served.collection.said_changes([change])[change.number]
+    return models.ChangeDone(change=change_of(change, sentence), items=described_items)
 
 
 def decisions_of(ids: Iterable[int], change: models.TagChange) -> Decided:
@@ -147,12 +149,12 @@ def decisions_of(ids: Iterable[int], change: models.TagChange) -> Decided:
 def answered(answers: Iterable[models.Answer]) -> Decided:
     """The decisions in the answers to questions."""
     return [
-        (one.id, tag, is_yes, by)
-        for one in answers
+        (answer.id, tag, is_yes, by)
+        for answer in answers
         for tags, is_yes, by in (
-            (one.no, False, "person"),
-            (one.accepted, True, "suggestion"),
-            (one.tags, True, "person"),
+            (answer.no, False, "person"),
+            (answer.accepted, True, "suggestion"),
+            (answer.tags, True, "person"),
         )
         for tag in tags
     ]
@@ -163,20 +165,20 @@ def tag_page(
 ) -> tuple[list[TagCount], int]:
     """One page of the tags whose names contain a text, and their total number."""
     wanted = q.casefold()
-    found = [one for one in served.totals().tags if wanted in one.name.casefold()]
+    tags = [tag for tag in served.totals().tags if wanted in tag.name.casefold()]
     if sort == "count":
-        found.sort(key=lambda one: (-one.yes, one.name.casefold()))
+        tags.sort(key=lambda tag: (-tag.yes, tag.name.casefold()))
     else:
-        found.sort(key=lambda one: (one.name.casefold(), one.name))
+        tags.sort(key=lambda tag: (tag.name.casefold(), tag.name))
     if wanted:  # names that start with it are usually meant
-        found.sort(key=lambda one: not one.name.casefold().startswith(wanted))
-    return found[offset : offset + limit], len(found)
+        tags.sort(key=lambda tag: not tag.name.casefold().startswith(wanted))
+    return tags[offset : offset + limit], len(tags)
 
 
 def settled(served: Served) -> models.Settled:
     """The state of the collection, and how it learns."""
     settings, counts = served.collection.settings, served.totals().counts
-    kept = ("items", "tagged", "untagged", "missing", "tags")
+    shown = ("items", "tagged", "untagged", "missing", "tags")
     return models.Settled(
         kind=cast("Any", settings.kind),
         features=str(settings.features.get("name", "")),
@@ -184,7 +186,7 @@ def settled(served: Served) -> models.Settled:
         n_neighbors=int(settings.method.get("n_neighbors", 10)),
         metric=str(settings.method.get("metric", "euclidean")),
         width=settings.width,
-        **{name: counts[name] for name in kept},
+        **{name: counts[name] for name in shown},
     )
 
 
@@ -201,10 +203,10 @@ def _near(served: Served, item: Item, distance: float) -> dict[str, Any]:
 
 
 def _named(
-    served: Served, items: Mapping[int, Item], found: Iterable[tuple[int, float]]
+    served: Served, items: Mapping[int, Item], neighbors: Iterable[tuple[int, float]]
 ) -> list[models.NamedItem]:
     return [
         models.NamedItem(**_near(served, items[id], distance))
-        for id, distance in found
+        for id, distance in neighbors
         if id in items
     ]

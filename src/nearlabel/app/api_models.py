@@ -28,7 +28,7 @@ class _Taken(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Question(_Taken):
+class ItemQuery(_Taken):
     """A query: an item of the collection, a vector, or a text."""
 
     id: Id | None = None
@@ -139,7 +139,7 @@ class ItemPage(BaseModel):
     next: int | None = Field(description="the `after` of the next page; null at the end")
 
 
-class Added(BaseModel):
+class AddedItem(BaseModel):
     """An item that was added, or that existed already."""
 
     id: int
@@ -156,7 +156,7 @@ class NamedItem(BaseModel):
     thumbnail: str | None
 
 
-class Voter(NamedItem):
+class VotingItem(NamedItem):
     """A neighbor that has the tag."""
 
     part: float = Field(description="how much lower the probability would be without it")
@@ -167,10 +167,10 @@ class Suggested(BaseModel):
 
     tag: str
     probability: float
-    voters: list[Voter]
+    voters: list[VotingItem]
 
 
-class Asked(BaseModel):
+class QueriedItem(BaseModel):
     """The query."""
 
     id: int | None = Field(description="null if it is not in the collection")
@@ -179,7 +179,7 @@ class Asked(BaseModel):
     no: list[str] | None
 
 
-class Suggestions(Asked):
+class Suggestions(QueriedItem):
     """The most probable tags, best first."""
 
     suggestions: list[Suggested]
@@ -193,13 +193,13 @@ class Group(BaseModel):
     items: list[NamedItem]
 
 
-class Groups(Asked):
+class Groups(QueriedItem):
     """For each of the most probable tags, the nearest items that have it."""
 
     groups: list[Group]
 
 
-class Similar(Asked):
+class Similar(QueriedItem):
     """The nearest items, regardless of their tags."""
 
     items: list[NamedItem]

@@ -39,8 +39,8 @@ Body = Annotated[Posted, Depends(posted)]
 
 def served_by(request: Request) -> Served:
     """What the application serves."""
-    found: Served = request.app.state.served
-    return found
+    served: Served = request.app.state.served
+    return served
 
 
 Service = Annotated[Served, Depends(served_by)]
@@ -71,7 +71,7 @@ def change_settings(served: Service, change: models.MethodChange) -> models.Sett
 
 
 @router.post(
-    "/tag", tags=["suggestions"], openapi_extra=body_of("Question"), responses=documented(404, 415)
+    "/tag", tags=["suggestions"], openapi_extra=body_of("ItemQuery"), responses=documented(404, 415)
 )
 async def tag(served: Service, body: Body, top: Few = 10) -> models.Suggestions:
     """Suggest tags for an item of the collection, or for a picture, a text or a vector.
@@ -80,8 +80,8 @@ async def tag(served: Service, body: Body, top: Few = 10) -> models.Suggestions:
     """
 
     def answer(query: Asked) -> models.Suggestions:
-        found = answers.suggestions(served, query, top)
-        return models.Suggestions(**answers.asked(query), suggestions=found)
+        suggestions = answers.suggestions(served, query, top)
+        return models.Suggestions(**answers.asked(query), suggestions=suggestions)
 
     return await answered(served, body, answer)
 
@@ -89,15 +89,15 @@ async def tag(served: Service, body: Body, top: Few = 10) -> models.Suggestions:
 @router.post(
     "/retrieve",
     tags=["suggestions"],
-    openapi_extra=body_of("Question"),
+    openapi_extra=body_of("ItemQuery"),
     responses=documented(404, 415),
 )
 async def retrieve(served: Service, body: Body, top: Few = 5, per_tag: Few = 8) -> models.Groups:
     """Find the nearest items for each of the most probable tags."""
 
     def answer(query: Asked) -> models.Groups:
-        found = answers.groups(served, query, top, per_tag)
-        return models.Groups(**answers.asked(query), groups=found)
+        groups = answers.groups(served, query, top, per_tag)
+        return models.Groups(**answers.asked(query), groups=groups)
 
     return await answered(served, body, answer)
 
@@ -105,15 +105,15 @@ async def retrieve(served: Service, body: Body, top: Few = 5, per_tag: Few = 8) 
 @router.post(
     "/similar",
     tags=["suggestions"],
-    openapi_extra=body_of("Question"),
+    openapi_extra=body_of("ItemQuery"),
     responses=documented(404, 415),
 )
 async def similar(served: Service, body: Body, top: Few = 12) -> models.Similar:
     """Find the nearest items, regardless of their tags."""
 
     def answer(query: Asked) -> models.Similar:
-        found = answers.similar(served, query, query.top or top)
-        return models.Similar(**answers.asked(query), items=found)
+        neighbors = answers.similar(served, query, query.top or top)
+        return models.Similar(**answers.asked(query), items=neighbors)
 
     return await answered(served, body, answer)
 
@@ -128,8 +128,8 @@ def questions(
 ) -> models.Questions:
     """Choose items that a person should be asked about next."""
     with served.answering():
-        found = answers.questions(served, limit, strategy, tag, without)
-    return models.Questions(questions=found)
+        questions = answers.questions(served, limit, strategy, tag, without)
+    return models.Questions(questions=questions)
 
 
 # Items.
@@ -146,9 +146,9 @@ def items(
 ) -> models.ItemPage:
     """List items, ordered by id."""
     with served.collection.snapshot(learned=False):
-        found = served.collection.items(tag, state, after, limit + 1, name=name)
-    page = [answers.described(served, item) for item in found[:limit]]
-    return models.ItemPage(items=page, next=page[-1].id if len(found) > limit else None)
+        items = served.collection.items(tag, state, after, limit + 1, name=name)
+    page = [answers.described(served, item) for item in items[:limit]]
+    return models.ItemPage(items=page, next=page[-1].id if len(items) > limit else None)
 
 
 @router.post(
@@ -157,37 +157,37 @@ def items(
     status_code=201,
     openapi_extra=body_of("NewContent"),
     responses={
-        200: {"model": models.Added, "description": "The item existed already."},
+        200: {"model": models.AddedItem, "description": "The item existed already."},
         **documented(404, 415, 507),
     },
 )
-async def add_item(served: Service, body: Body, response: Response) -> models.Added:
+async def add_item(served: Service, body: Body, response: Response) -> models.AddedItem:
     """Add a picture, a text or a vector, optionally with tags.
 
     Content that the collection already has is not added again: the existing item gets the tags.
     """
 
-    def work() -> models.Added:
+    def work() -> models.AddedItem:
         new = None if body.json is None else models.NewContent.model_validate_json(body.json)
         tags = tag_names(body.tags if new is None else new.tags)  # before anything is stored
         with served.writing() as collection:
             _refuse_readonly(served)
             group = collection.new_group()
             if new is None:
-                kept = keep_file(served, body.content, body.name, group)
+                stored = keep_file(served, body.content, body.name, group)
             elif served.kind == "vectors" and new.vector is not None and new.text is None:
-                kept = keep_vector(served, vector_of(served, new.vector), new.name, group)
+                stored = keep_vector(served, vector_of(served, new.vector), new.name, group)
             elif served.kind == "texts" and new.text is not None and new.vector is None:
-                kept = keep_file(served, text_content(new.text), new.name, group)
+                stored = keep_file(served, text_content(new.text), new.name, group)
             else:
                 wanted = {"pictures": "a picture as a file", "texts": "text", "vectors": "vector"}
                 raise Refusal(
                     422, f"this collection holds {served.kind}: send {wanted[served.kind]}"
                 )
             if tags:
-                collection.tag(kept.id, tags, group=group)
-        item = answers.described(served, served.collection.item(kept.id))
-        return models.Added(id=kept.id, is_new=kept.is_new, item=item)
+                collection.tag(stored.id, tags, group=group)
+        item = answers.described(served, served.collection.item(stored.id))
+        return models.AddedItem(id=stored.id, is_new=stored.is_new, item=item)
 
     added = await run_in_threadpool(work)
     response.status_code = 201 if added.is_new else 200
@@ -250,8 +250,8 @@ def tags(
     limit: Few = 100,
 ) -> models.TagPage:
     """List the tags, with the number of items that have them."""
-    found, total = answers.tag_page(served, q, sort, offset, limit)
-    counted = [models.Counted(**one._asdict()) for one in found]
+    page, total = answers.tag_page(served, q, sort, offset, limit)
+    counted = [models.Counted(**tag._asdict()) for tag in page]
     return models.TagPage(tags=counted, total=total)
 
 
@@ -291,13 +291,13 @@ def undo(served: Service, wanted: models.Undoing | None = None) -> models.Undone
     with served.writing() as collection:
         _refuse_readonly(served)
         run = collection.next_undo()
-        said = collection.said_run(run) if run else "nothing can be undone"
-        if wanted is not None and wanted.change not in {one.number for one in run[:1]}:
-            raise Refusal(409, f"there is a later change by now ({said})", "changed_since")
+        sentence = collection.said_run(run) if run else "nothing can be undone"
+        if wanted is not None and wanted.change not in {change.number for change in run[:1]}:
+            raise Refusal(409, f"there is a later change by now ({sentence})", "changed_since")
         with removing_uploads(served, run):
             undone = collection.undo()
     # Of a run, the last change is returned; its description covers the whole run.
-    return models.Undone(undone=undone and answers.change_of(undone, said))
+    return models.Undone(undone=undone and answers.change_of(undone, sentence))
 
 
 def _decided(served: Served, decisions: answers.Decided) -> models.ChangeDone:

@@ -11,7 +11,7 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
-from nearlabel.app.api_models import Question
+from nearlabel.app.api_models import ItemQuery
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
 from nearlabel.app.uploads import check_content, shown_as, text_content
@@ -92,14 +92,14 @@ async def posted(request: Request) -> Posted:
         async with request.form(
             max_files=1, max_fields=_MOST_FIELDS, max_part_size=_MOST_FIELD
         ) as form:
-            given = [one for name in _FILES for one in form.getlist(name)]
-            files = [one for one in given if isinstance(one, UploadFile)]
+            given = [value for name in _FILES for value in form.getlist(name)]
+            files = [value for value in given if isinstance(value, UploadFile)]
             if not files:
                 raise Refusal(422, "file: a form must have exactly one file")
             unknown = {*form} - {*_FILES, "tags"}
             if unknown:
                 raise Refusal(422, "a form may only have the fields file and tags")
-            tags = tuple(str(one) for one in form.getlist("tags"))
+            tags = tuple(str(tag) for tag in form.getlist("tags"))
             return Posted(None, await files[0].read(), files[0].filename or "", tags)
     if kind.startswith("image/") or kind in ("application/octet-stream", "text/plain"):
         return Posted(None, await request.body())
@@ -110,7 +110,7 @@ def query_of(served: Served, body: Posted) -> Query:
     """The query of a request."""
     if body.json is None:
         return query_of_file(served, body.content, body.name)
-    asked = Question.model_validate_json(body.json)
+    asked = ItemQuery.model_validate_json(body.json)
     given = [name for name in ("id", "vector", "text") if getattr(asked, name) is not None]
     if len(given) != 1:
         raise Refusal(422, "exactly one of id, vector and text is required")

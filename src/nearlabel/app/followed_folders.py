@@ -47,10 +47,10 @@ class FollowedFolders:
             watch = self._watches.setdefault(root, FolderWatch(root))
             try:
                 if watch.has_news(collection, STILL_WRITTEN):
-                    found = watch.look(collection, STILL_WRITTEN, self._go_on)
-                    done = f"{found.new} new, {found.changed} changed, {found.gone} gone"
+                    report = watch.look(collection, STILL_WRITTEN, self._go_on)
+                    done = f"{report.new} new, {report.changed} changed, {report.gone} gone"
                     _log.info("folder scanned: %s", done, extra={"path": root})
-                    for name, why in found.skipped:
+                    for name, why in report.skipped:
                         _log.warning("a file was skipped: it %s", why, extra={"path": name})
                 self._missing.discard(root)
             except (OSError, ValueError) as error:  # a disk that is not mounted may come back

@@ -57,10 +57,10 @@ class Guard:
         async def send_guarded(message: Message) -> None:
             nonlocal is_begun
             if message["type"] == "http.response.start":
-                is_begun, found = True, MutableHeaders(scope=message)
+                is_begun, headers = True, MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
-                    found.setdefault(name, value)
-                found.setdefault("cache-control", "private, no-cache")
+                    headers.setdefault(name, value)
+                headers.setdefault("cache-control", "private, no-cache")
             await send(message)
 
         answer = self._refused(scope, headers)

@@ -20,7 +20,7 @@ def is_logged_in(headers: Mapping[str, str], token: str) -> bool:
         return is_token(given.strip(), token)
     # Parsed by hand: a single malformed cookie, as of another service on this machine, would make
     # the standard library ignore all of them.
-    cookies = (one.strip().partition("=") for one in headers.get("cookie", "").split(";"))
+    cookies = (cookie.strip().partition("=") for cookie in headers.get("cookie", "").split(";"))
     ours = cookie_name(headers)
     cookie = next((value for name, _, value in cookies if name == ours), "")
     end, _, _ = cookie.partition(".")

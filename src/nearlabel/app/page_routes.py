@@ -60,12 +60,12 @@ def grid(
     """The items of the collection."""
     collection = served.collection
     with collection.snapshot(learned=False):
-        found, missing = [], ""
+        page, missing = [], ""
         try:
-            found = collection.items(tag or None, state, after, ITEMS_A_PAGE + 1, name=name or None)
+            page = collection.items(tag or None, state, after, ITEMS_A_PAGE + 1, name=name or None)
         except ValueError as error:  # no such tag
             missing = reason_of(error)
-        items = [answers.described(served, item) for item in found[:ITEMS_A_PAGE]]
+        items = [answers.described(served, item) for item in page[:ITEMS_A_PAGE]]
         is_filtered = bool(tag or name or state != "all") and not missing
         total = len(collection.ids(tag or None, state, name=name or None)) if is_filtered else None
         return _page(
@@ -73,7 +73,7 @@ def grid(
             "grid.html",
             total=total,
             items=items,
-            following=items[-1].id if len(found) > ITEMS_A_PAGE else None,
+            following=items[-1].id if len(page) > ITEMS_A_PAGE else None,
             after=after,
             tag=tag,
             name=name,
@@ -119,14 +119,14 @@ def review(
 ) -> HTMLResponse:
     """Questions about items without tags, or about one tag."""
     with served.answering():
-        found, missing = [], ""
+        questions, missing = [], ""
         try:
             n = TILES_AT_ONCE if tag else ROWS_AT_ONCE
-            found = answers.questions(served, n, strategy, tag or None, without)
-            for one in found:  # unlikely tags need not be rejected
-                one.suggestions = [
+            questions = answers.questions(served, n, strategy, tag or None, without)
+            for question in questions:  # unlikely tags need not be rejected
+                question.suggestions = [
                     each
-                    for place, each in enumerate(one.suggestions)
+                    for place, each in enumerate(question.suggestions)
                     if place < _FEWEST_ASKED or each.probability >= _LEAST_ASKED
                 ]
         except ValueError as error:
@@ -134,7 +134,7 @@ def review(
         return _page(
             served,
             "review.html",
-            questions=found,
+            questions=questions,
             strategy=strategy,
             tag=tag,
             threshold=threshold,
@@ -152,11 +152,11 @@ def tag_list(
 ) -> HTMLResponse:
     """The vocabulary."""
     with served.collection.snapshot(learned=False):
-        found, total = answers.tag_page(served, q, sort, offset, TAGS_A_PAGE)
+        tags, total = answers.tag_page(served, q, sort, offset, TAGS_A_PAGE)
         return _page(
             served,
             "tags.html",
-            tags=found,
+            tags=tags,
             total=total,
             q=q,
             sort=sort,
@@ -169,9 +169,9 @@ def tag_list(
 def change_list(served: Service, limit: Few = 50) -> HTMLResponse:
     """The changes, latest first."""
     with served.collection.snapshot(learned=False):
-        found = answers.changes(served, limit)
-        following = {one.number for one in served.collection.next_undo()}
-        return _page(served, "changes.html", changes=found, following=following, limit=limit)
+        changes = answers.changes(served, limit)
+        following = {change.number for change in served.collection.next_undo()}
+        return _page(served, "changes.html", changes=changes, following=following, limit=limit)
 
 
 @router.get("/settings")
@@ -232,15 +232,15 @@ def login(
 def _answer_page(served: Served, query: Asked) -> HTMLResponse:
     """The page of a query."""
     has = set() if query.item is None else {*query.item.yes}
-    found = answers.suggestions(served, query, _SUGGESTED + len(has))
+    suggestions = answers.suggestions(served, query, _SUGGESTED + len(has))
     return _page(
         served,
         "item.html",
         item=None if query.item is None else answers.described(served, query.item),
         name=query.name,
         beside=(None, None) if query.item is None else served.collection.ids_beside(query.item.id),
-        suggestions=[one for one in found if one.tag not in has][:_SUGGESTED],
-        known={one.tag: one.probability for one in found if one.tag in has},
+        suggestions=[each for each in suggestions if each.tag not in has][:_SUGGESTED],
+        known={each.tag: each.probability for each in suggestions if each.tag in has},
         text=_text(served, query),
     )
 
@@ -276,13 +276,13 @@ def _picture(served: Served, id: int, request: Request, size: int) -> Response:
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     try:
-        made = served.thumbnail(id, size)
+        jpeg = served.thumbnail(id, size)
     except FileNotFoundError:
         try:
-            made = served.thumbnail(id, _THUMBNAIL)  # possibly cached
+            jpeg = served.thumbnail(id, _THUMBNAIL)  # possibly cached
         except FileNotFoundError:
             raise Refusal(404, "the file of this item is missing") from None
-    return Response(made, media_type="image/jpeg", headers=headers)
+    return Response(jpeg, media_type="image/jpeg", headers=headers)
 
 
 def _page(served: Served, template: str, **values: Any) -> HTMLResponse:
@@ -295,7 +295,7 @@ def _page(served: Served, template: str, **values: Any) -> HTMLResponse:
         counts=served.totals().counts,
         undo=served.collection.said_run(run) if run else None,
         undo_number=run[0].number if run else None,
-        undo_is_large=sum(one.items for one in run) > _UNDO_UNASKED,
+        undo_is_large=sum(change.items for change in run) > _UNDO_UNASKED,
         readonly=served.collection.readonly,
         view=template.removesuffix(".html"),
         most_bytes=served.settings.most_bytes,

@@ -56,13 +56,13 @@ class PlainLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
         at = f"{datetime.fromtimestamp(record.created):%H:%M:%S}"
-        said = record.getMessage()
+        message = record.getMessage()
         if hasattr(record, "status"):
             path = json.dumps(record.__dict__["path"])[1:-1]
             values = record.__dict__
-            said = f"{values['method']} {path} {values['status']} {values['ms']:.0f} ms"
+            message = f"{values['method']} {path} {values['status']} {values['ms']:.0f} ms"
         error = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return f"{at} {said}{error}"
+        return f"{at} {message}{error}"
 
 
 def set_up_logs(form: str) -> None:

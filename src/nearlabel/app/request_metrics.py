@@ -24,17 +24,26 @@ class RequestMetrics:
     def __init__(self, served: Served) -> None:
         self._served = served
         self._registry = CollectorRegistry()
-        kept: Any = {"registry": self._registry}
+        registered: Any = {"registry": self._registry}
         self.requests = Counter(
-            "nearlabel_requests_total", "Requests answered.", ("method", "route", "status"), **kept
+            "nearlabel_requests_total",
+            "Requests answered.",
+            ("method", "route", "status"),
+            **registered,
         )
         self.seconds = Histogram(
-            "nearlabel_request_seconds", "Time to answer.", ("route",), buckets=_SECONDS, **kept
+            "nearlabel_request_seconds",
+            "Time to answer.",
+            ("route",),
+            buckets=_SECONDS,
+            **registered,
         )
-        self.under_way = Gauge("nearlabel_requests_under_way", "Requests being answered.", **kept)
-        self._items = Gauge("nearlabel_items", "Items in the collection.", ("state",), **kept)
-        self._tags = Gauge("nearlabel_tags", "Tags in the collection.", **kept)
-        self._changes = Gauge("nearlabel_changes", "Number of the last change.", **kept)
+        self.under_way = Gauge(
+            "nearlabel_requests_under_way", "Requests being answered.", **registered
+        )
+        self._items = Gauge("nearlabel_items", "Items in the collection.", ("state",), **registered)
+        self._tags = Gauge("nearlabel_tags", "Tags in the collection.", **registered)
+        self._changes = Gauge("nearlabel_changes", "Number of the last change.", **registered)
         ProcessCollector(registry=self._registry)
 
     def response(self) -> Response:

@@ -92,16 +92,16 @@ def refusal_of(error: Exception) -> Refusal:
     if isinstance(error, HTTPException):
         return Refusal(error.status_code, headers=dict(error.headers or {}) or None)
     if isinstance(error, RequestValidationError | ValidationError):
-        return Refusal(422, _said_values(error))
+        return Refusal(422, _wrong_values(error))
     if isinstance(error, UnreadablePicture):
-        said = f"the picture {error.reason}"
-        return Refusal(413 if "pixels" in error.reason else 415, one_line(said))
+        message = f"the picture {error.reason}"
+        return Refusal(413 if "pixels" in error.reason else 415, one_line(message))
     if isinstance(error, CollectionError):
-        said = "the collection " + str(error).removeprefix(f"{error.path} ")
+        message = "the collection " + str(error).removeprefix(f"{error.path} ")
         for kind, status in ((NotInCollectionError, 404), (TagTakenError, 409)):
             if isinstance(error, kind):
-                return Refusal(status, said)
-        if "readonly=True" in said:
+                return Refusal(status, message)
+        if "readonly=True" in message:
             return Refusal(403, "the collection is served read-only", "readonly")
     elif isinstance(error, ArgumentError | ArgumentTypeError):
         return Refusal(422, one_line(str(error)))
@@ -112,15 +112,15 @@ def refusal_of(error: Exception) -> Refusal:
     return Refusal(500)
 
 
-def _said_values(error: RequestValidationError | ValidationError) -> str:
+def _wrong_values(error: RequestValidationError | ValidationError) -> str:
     """Which values are wrong, and what is accepted."""
-    found = error.errors()
-    said = [
-        f"{'.'.join(str(one) for one in each['loc'] if one != 'body') or 'body'}: {each['msg']}"
-        for each in found[:_LISTED]
-    ]
-    more = f"; and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-    return one_line("; ".join(said) + more)
+    errors = error.errors()
+    messages = []
+    for problem in errors[:_LISTED]:
+        place = ".".join(str(part) for part in problem["loc"] if part != "body")
+        messages.append(f"{place or 'body'}: {problem['msg']}")
+    rest = f"; and {len(errors) - _LISTED} more" if len(errors) > _LISTED else ""
+    return one_line("; ".join(messages) + rest)
 
 
 def error_response(refusal: Refusal) -> JSONResponse:
@@ -146,14 +146,14 @@ def install_error_answers(app: FastAPI, page: Callable[[Refusal], Response]) -> 
             refusal = refusal_of(error)
             if refusal.status_code < 500:
                 return page(refusal)
-        found = answer_to(error, path)
+        response = answer_to(error, path)
         if (
-            found.status_code == 405
+            response.status_code == 405
         ):  # the framework lists the methods of only one of several routes
             path = getattr(request.scope.get("route"), "path", "")
             if methods := app.openapi()["paths"].get(path):
-                found.headers["Allow"] = ", ".join(methods).upper()
-        return found
+                response.headers["Allow"] = ", ".join(methods).upper()
+        return response
 
     kinds = (HTTPException, RequestValidationError, ValueError, TypeError, OSError, MemoryError)
     for kind in kinds:

@@ -105,12 +105,12 @@ class _Server(uvicorn.Server):
             yield  # only the main thread receives signals
             return
         kinds = (signal.SIGINT, signal.SIGTERM)
-        before = {one: signal.signal(one, self.handle_exit) for one in kinds}
+        before = {kind: signal.signal(kind, self.handle_exit) for kind in kinds}
         try:
             yield
         finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
+            for kind, handler in before.items():
+                signal.signal(kind, handler)
 
 
 def _protocol(seconds: float) -> type[H11Protocol]:

@@ -90,7 +90,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
             routes=app.routes,
         )
         _, bodies = models_json_schema(
-            [(api_models.Question, "validation"), (api_models.NewContent, "validation")],
+            [(api_models.ItemQuery, "validation"), (api_models.NewContent, "validation")],
             ref_template="#/components/schemas/{model}",
         )
         described["components"]["schemas"] |= bodies["$defs"]

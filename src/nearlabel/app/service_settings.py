@@ -104,7 +104,7 @@ def token_of(path: str | None) -> str | None:
             ) from None
         with file.open(encoding="utf-8") as opened:
             return opened.read(_MOST_TOKEN + 2).strip()
-    with os.fdopen(descriptor, "w", encoding="utf-8") as made:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as created:
         token = secrets.token_urlsafe(32)
-        made.write(token + "\n")
+        created.write(token + "\n")
     return token

@@ -41,7 +41,7 @@ _DECODED_ELSEWHERE = ("HEIC", "RAW")  # in a separate process, with its own limi
 _LONGEST_NAME = 200
 
 
-class Kept(NamedTuple):
+class StoredItem(NamedTuple):
     """An uploaded item, and whether it is new."""
 
     id: int
@@ -60,30 +60,30 @@ def check_content(served: Served, content: bytes) -> str:
         if "\0" in text or not text.strip():
             raise Refusal(415, "the file is not text, or is empty")
         return ".txt"
-    found = format_of(content[:HEAD])
-    if found is None:
+    kind = format_of(content[:HEAD])
+    if kind is None:
         what = "is empty" if not content else "is not a picture in a known format"
         raise Refusal(415, f"the file {what}")
-    if found not in _DECODED_ELSEWHERE:
-        width, height = _size(content, found)
+    if kind not in _DECODED_ELSEWHERE:
+        width, height = _size(content, kind)
         if width * height > served.settings.most_pixels:
             most = served.settings.most_pixels
             raise Refusal(
                 413, f"the picture has {width:,} x {height:,} pixels; at most {most:,} are allowed"
             )
-    return _SUFFIXES[found]
+    return _SUFFIXES[kind]
 
 
-def _size(content: bytes, found: str) -> tuple[int, int]:
+def _size(content: bytes, kind: str) -> tuple[int, int]:
     """Width and height of a picture, from its header only."""
     with no_warnings_of_pillow():
         try:
-            with opened(io.BytesIO(content), found) as image:
+            with opened(io.BytesIO(content), kind) as image:
                 return image.size
         except ImportError as error:
             raise UnreadablePicture("", f"cannot be read: {error}") from None
         except Exception as error:  # Pillow raises errors of any kind for a damaged file
-            raise UnreadablePicture("", f"is a damaged {found}") from error
+            raise UnreadablePicture("", f"is a damaged {kind}") from error
 
 
 def text_content(text: str) -> bytes:
@@ -94,14 +94,14 @@ def text_content(text: str) -> bytes:
         raise Refusal(422, "text contains an unpaired surrogate") from None
 
 
-def keep_file(served: Served, content: bytes, name: str, group: int) -> Kept:
+def keep_file(served: Served, content: bytes, name: str, group: int) -> StoredItem:
     """Add the content of a file to the collection, unless it exists."""
     suffix = check_content(served, content)
     digest = hashlib.sha256(content).digest()
     collection = served.collection
     known = collection.known_contents([digest]).get(digest)
     if known is not None and not collection.item(known).is_missing:
-        return Kept(known, is_new=False)
+        return StoredItem(known, is_new=False)
     vector = None if known is not None else served.vector_of(content)
     folder = served.settings.uploads
     folder.mkdir(parents=True, exist_ok=True)
@@ -115,17 +115,17 @@ def keep_file(served: Served, content: bytes, name: str, group: int) -> Kept:
     shown = shown_as(name) or f"{digest.hex()[:12]}{suffix}"
     text = content.decode("utf-8-sig")[:TEXT_KEPT] if served.kind == "texts" else None
     (id,) = collection.add([NewItem(digest, vector, (state,), shown, text)], group=group)
-    return Kept(id, is_new=known is None)
+    return StoredItem(id, is_new=known is None)
 
 
-def keep_vector(served: Served, vector: Array, name: str, group: int) -> Kept:
+def keep_vector(served: Served, vector: Array, name: str, group: int) -> StoredItem:
     """Add a vector to the collection, unless it exists under this name."""
     digest = vector_content(name, vector)
     known = served.collection.known_contents([digest]).get(digest)
     if known is not None:
-        return Kept(known, is_new=False)
+        return StoredItem(known, is_new=False)
     (id,) = served.collection.add([NewItem(digest, vector, name=name)], group=group)
-    return Kept(id, is_new=True)
+    return StoredItem(id, is_new=True)
 
 
 def remove_upload(served: Served, item: Item) -> None:
@@ -148,7 +148,7 @@ def removing_uploads(served: Served, run: Sequence[Change]) -> Iterator[None]:
     left = {file.path for file in collection.files(folder)}
     gone = [file for file in before if file.path not in left]
     known = collection.known_contents(_digests(gone))
-    _remove_files(served, gone, {one.hex() for one in _digests(gone) if one not in known})
+    _remove_files(served, gone, {digest.hex() for digest in _digests(gone) if digest not in known})
 
 
 def _digests(files: Iterable[FileState]) -> list[bytes]:

@@ -17,8 +17,8 @@ def visible(name: str) -> str:
     Joiners and the like are kept in other names: emojis and some scripts need them.
     """
     if name and not any(map(_has_ink, name)):
-        more = "…" if len(name) > _MOST else ""
-        return "".join(map(_code_point, name[:_MOST])) + more
+        ellipsis = "…" if len(name) > _MOST else ""
+        return "".join(map(_code_point, name[:_MOST])) + ellipsis
     return "".join(map(_unless_control, name))
 
 

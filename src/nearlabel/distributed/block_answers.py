@@ -59,7 +59,7 @@ def rank(
     top = check_integer(top, "top", low=1)
     with _answering(model, X, client, folder) as run:
         parts = run(rank_block, (top,), progress)
-    labels, scores = (np.concatenate(some) for some in zip(*parts, strict=True))
+    labels, scores = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return RankedLabels(labels, scores, _last(model).label_names_)
 
 
@@ -119,23 +119,23 @@ def evaluate(
     return MetricSums.joined(parts).values()
 
 
-class _Run:
+class _BlockCalls:
     """Calls a function for each block of queries."""
 
     def __init__(self, place: Workspace, blocks: VectorBlocks, path: str) -> None:
         self.place, self.n, self._blocks, self._path = place, len(blocks), blocks, path
 
     def __call__(
-        self, function: Callable[..., Any], more: tuple[Any, ...], progress: Progress | None
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], progress: Progress | None
     ) -> list[Any]:
         blocks = self._blocks.blocks
-        calls = [(self._path, self._blocks.of([i]), *more) for i in range(len(blocks))]
+        calls = [(self._path, self._blocks.of([i]), *arguments) for i in range(len(blocks))]
         sizes = [block.rows for block in blocks]
         return run_calls(self.place.client, function, calls, sizes=sizes, progress=progress)
 
 
 @contextmanager
-def _answering(model: Any, X: Any, client: Any, folder: Any) -> Iterator[_Run]:
+def _answering(model: Any, X: Any, client: Any, folder: Any) -> Iterator[_BlockCalls]:
     with working(client, folder) as place:
         # A pipeline may replace missing values; what it does not accept, it refuses by itself.
         blocks = place.vectors(X, finite=not hasattr(model, "steps"))
@@ -144,7 +144,7 @@ def _answering(model: Any, X: Any, client: Any, folder: Any) -> Iterator[_Run]:
         path = place.part("model", secrets.token_hex(16)) / "answering.model"
         try:
             save(model, path)
-            yield _Run(place, blocks, str(path))
+            yield _BlockCalls(place, blocks, str(path))
         finally:
             path.unlink(missing_ok=True)
             with suppress(OSError):  # NFS keeps a file that is still mapped under another name

@@ -85,7 +85,7 @@ class BlockGraph:
         shape = len(self), self.k
         check_dense_size("the graph", shape, 16, "indices and distances, which are Dask arrays")
         parts = [(block.indices, block.distances) for block in self.blocks()]
-        indices, distances = (np.concatenate(some) for some in zip(*parts, strict=True))
+        indices, distances = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return NeighborGraph.unchecked(indices, distances, self.n_base, self.recall)
 
     def _array(self, which: int) -> Any:
@@ -93,22 +93,22 @@ class BlockGraph:
         parts = []
         for pair, size in zip(self.files, self.sizes, strict=True):
             kind = np.load(pair[which], mmap_mode="r").dtype
-            read = dask.delayed(read_kept)(pair[which], Kept(self.temporary))
+            read = dask.delayed(read_graph_file)(pair[which], KeptFolder(self.temporary))
             parts.append(arrays.from_delayed(read, (size, self.k), kind))
         return arrays.concatenate(parts)
 
 
-class Kept:
+class KeptFolder:
     """Keeps the temporary folder of a graph while a Dask array reads from it."""
 
     def __init__(self, folder: Any = None) -> None:
         self._folder = folder
 
     def __reduce__(self) -> Any:  # the workers need only its files
-        return Kept, ()
+        return KeptFolder, ()
 
 
-def read_kept(path: str, _: Kept) -> Array:
+def read_graph_file(path: str, _: KeptFolder) -> Array:
     """Read a file of a graph; runs on workers."""
     return np.asarray(np.load(path))
 
@@ -214,9 +214,9 @@ def graph_of(
                 graph = _compared(place, blocks, k, queries, metric, target, progress)
             else:
                 graph = _listed(place, blocks, k, queries, metric, lists, target, progress)
-            told = {**asdict(graph), "files": None}  # the folder may be moved
+            record = {**asdict(graph), "files": None}  # the folder may be moved
             with replacing(stored) as file:
-                file.write(json.dumps(told).encode())
+                file.write(json.dumps(record).encode())
     elif progress is not None:
         n = len(blocks if queries is None else queries)
         progress(n, n)
@@ -254,8 +254,8 @@ def _listed(
 
     def exact(rows: Array, planned: int) -> NeighborGraph:
         sample = place.vectors(blocks[rows])
-        found = graph_of(place, blocks, planned + 1, sample, metric, "exact", None)
-        return found.load().without(rows)
+        graph = graph_of(place, blocks, planned + 1, sample, metric, "exact", None)
+        return graph.load().without(rows)
 
     search = ListSearch(place, blocks, metric, lists, exact)
     if queries is None:
@@ -281,14 +281,14 @@ def _compared(
     lists = [str(target / f"lists-{number:06}") for number in range(len(asking))]
     files = files_of(target, len(asking))
     n = sum(block.rows for block in asking)
-    told = progress
+    remaining = progress
     for _ in range(_MOST_ROUNDS):
         known = np.array([seen_blocks(path, len(base)) for path in lists])
         if queries is None:
-            _compare_all(place, blocks, lists, known, how, told)
+            _compare_all(place, blocks, lists, known, how, remaining)
         else:
-            _ask_all(place, blocks, queries, lists, known, how, told)
-        told = None  # progress does not restart
+            _ask_all(place, blocks, queries, lists, known, how, remaining)
+        remaining = None  # progress does not restart
         calls = [(path, *pair) for path, pair in zip(lists, files, strict=True)]
         if all(run_calls(place.client, finish, calls)):
             break

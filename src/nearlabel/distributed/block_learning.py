@@ -119,12 +119,12 @@ class ClusterRows:
         k, how = min(model.n_neighbors_, n - 1), (model.metric, model.search)
         graph, counted = no_neighbors(0, n), None
         if rows is None:
-            found = graph_of(place, blocks, k, None, *how, searching)
+            stored = graph_of(place, blocks, k, None, *how, searching)
             if model.by_blocks is None:
-                graph = found.load()
+                graph = stored.load()
             else:
-                graph = no_neighbors(0, n, found.recall)
-                counted = _counted(place, found, self._labels, model.by_blocks, learning)
+                graph = no_neighbors(0, n, stored.recall)
+                counted = _counted(place, stored, self._labels, model.by_blocks, learning)
         elif len(rows):
             queries = place.vectors(np.asarray(model._items.store.take(rows)))
             graph = graph_of(place, blocks, k + 1, queries, *how, searching).load().without(rows)
@@ -166,11 +166,11 @@ def count_block(
     parts: list[Any] = []
     step = max(1, _NEIGHBORS_AT_ONCE // k)
     for first in range(0, m, step):
-        some = np.asarray(near[first : first + step])
-        own = np.arange(start + first, start + first + len(some))
-        used, place = np.unique(np.concatenate([own, some.ravel()]), return_inverse=True)
-        rows, places = place[: len(own)], place[len(own) :].reshape(some.shape)
-        graph = NeighborGraph.unchecked(places, np.empty(some.shape), len(used))
+        batch = np.asarray(near[first : first + step])
+        own = np.arange(start + first, start + first + len(batch))
+        used, place = np.unique(np.concatenate([own, batch.ravel()]), return_inverse=True)
+        rows, places = place[: len(own)], place[len(own) :].reshape(batch.shape)
+        graph = NeighborGraph.unchecked(places, np.empty(batch.shape), len(used))
         parts.append(counts.counted(graph, rows, labels.of(used)))
         if len(parts) == _PARTS_AT_ONCE:
             parts = [counts.joined(parts)]

@@ -45,7 +45,7 @@ class Side:
 
 
 @dataclass
-class Lists:
+class GrowingLists:
     """The nearest rows of each row of a block, padded with -1 at infinite distance."""
 
     seen: Array  # (n_blocks,): base blocks that its rows were compared with
@@ -53,7 +53,7 @@ class Lists:
     distances: Floats  # (m, k)
 
     @classmethod
-    def read(cls, path: str, m: int, how: Comparing) -> Lists:
+    def read(cls, path: str, m: int, how: Comparing) -> GrowingLists:
         """The lists in a file, or empty lists if there is no file yet."""
         if Path(path).exists():
             return cls(*read_arrays(path, 3))
@@ -74,7 +74,7 @@ def seen_blocks(path: str, n_blocks: int) -> Array:
 def compare_within(side: Side, block: VectorBlocks, how: Comparing) -> None:
     """Compare the rows of a block with each other; runs on workers."""
     assert side.lists is not None
-    lists = Lists.read(side.lists, block.blocks[0].rows, how)
+    lists = GrowingLists.read(side.lists, block.blocks[0].rows, how)
     if lists.seen[side.number]:
         return
     rows = block.read()
@@ -86,20 +86,20 @@ def compare_within(side: Side, block: VectorBlocks, how: Comparing) -> None:
     write_array(side.lists, lists.seen, lists.rows, lists.distances)
 
 
-def compare_between(sides: Sequence[Side], both: VectorBlocks, how: Comparing) -> None:
+def compare_between(sides: Sequence[Side], pair: VectorBlocks, how: Comparing) -> None:
     """Compare the rows of two blocks, with one product for both directions; runs on workers."""
-    first, second = both.blocks
-    lists: list[Lists | None] = []
-    for side, other, block in zip(sides, reversed(sides), both.blocks, strict=True):
-        found = None if side.lists is None else Lists.read(side.lists, block.rows, how)
-        lists.append(None if found is None or found.seen[other.number] else found)
+    first, second = pair.blocks
+    lists: list[GrowingLists | None] = []
+    for side, other, block in zip(sides, reversed(sides), pair.blocks, strict=True):
+        grown = None if side.lists is None else GrowingLists.read(side.lists, block.rows, how)
+        lists.append(None if grown is None or grown.seen[other.number] else grown)
     if lists == [None, None]:
         return
     limits = [
         np.full(block.rows, -1.0) if own is None else own.distances[:, -1]
-        for own, block in zip(lists, both.blocks, strict=True)
+        for own, block in zip(lists, pair.blocks, strict=True)
     ]
-    rows = both.read()
+    rows = pair.read()
     k = min(how.k, len(rows) - 1)
     places, distances = neighbors_between(rows, first.rows, how.metric, k, np.concatenate(limits))
     del rows
@@ -120,9 +120,9 @@ def finish(lists: str, indices: str, distances: str) -> bool:
 
     Runs on workers.
     """
-    found = Lists(*read_arrays(lists, 3))
-    if not found.seen.all():  # a late call has replaced them
+    grown = GrowingLists(*read_arrays(lists, 3))
+    if not grown.seen.all():  # a late call has replaced them
         return False
-    write_array(indices, found.rows)
-    write_array(distances, found.distances)
+    write_array(indices, grown.rows)
+    write_array(distances, grown.distances)
     return True

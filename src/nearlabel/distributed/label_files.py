@@ -77,18 +77,19 @@ def _from_folder(folder: Path) -> Csr:
     parts: list[Csr] = []
     width = None
     for path in files:
-        for start, some in read(path):
-            if some.ndim != 2:
-                raise ValueError(f"y: {path} must contain a 0/1 matrix; got shape {some.shape}")
-            if width not in (None, some.shape[1]):
+        for start, labels in read(path):
+            if labels.ndim != 2:
+                raise ValueError(f"y: {path} must contain a 0/1 matrix; got shape {labels.shape}")
+            if width not in (None, labels.shape[1]):
                 raise ValueError(
-                    f"y: {path} has {some.shape[1]} columns, but the blocks before it have {width}"
+                    f"y: {path} has {labels.shape[1]} columns, but the blocks before it have "
+                    f"{width}"
                 )
-            width = some.shape[1]
-            if not some.shape[0]:
+            width = labels.shape[1]
+            if not labels.shape[0]:
                 continue
             try:
-                parts.append(label_matrix(some, "y"))
+                parts.append(label_matrix(labels, "y"))
             except ValueError as error:
                 where = f"{path}, from row {start}" if start else path
                 raise ValueError(f"y: {where}: {error}") from None

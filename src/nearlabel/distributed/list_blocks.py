@@ -81,15 +81,15 @@ def _make_lists(
         ]
         return np.concatenate(run_calls(place.client, homes_of_block, calls))
 
-    made = divide(blocks, metric, lists.random_state, 1, homes)
-    write_array(folder / "order.npy", made.order)
+    divided = divide(blocks, metric, lists.random_state, 1, homes)
+    write_array(folder / "order.npy", divided.order)
     kind, n = np.dtype(float_kind(blocks)), len(blocks)
     make_file(folder / "rows.part", blocks.shape, kind)
     paths = str(folder / "order.npy"), str(folder / "rows.part")
     runs = [(start, min(start + _ROWS_A_CALL, n)) for start in range(0, n, _ROWS_A_CALL)]
     run_calls(place.client, put_in_order, [(blocks, *paths, *ends) for ends in runs])
     (folder / "rows.part").replace(folder / "rows.npy")
-    tree = {"centers": made.centers, "order": made.order, "starts": made.starts}
+    tree = {"centers": divided.centers, "order": divided.order, "starts": divided.starts}
     write_tree(folder / "lists.tree", {**tree, "bounds": _bounds(place, blocks, metric)})
 
 
@@ -113,8 +113,8 @@ def _ends(place: Workspace, blocks: VectorBlocks) -> tuple[Floats, Floats, Float
     path = place.part("ends", data_mark(blocks)) / "ends.npy"
     if not path.exists():
         calls = [(blocks.of([i]),) for i in range(len(blocks.blocks))]
-        found = run_calls(place.client, ends_of_block, calls)
-        lows, highs, sums = (np.array(part) for part in zip(*found, strict=True))
+        ends = run_calls(place.client, ends_of_block, calls)
+        lows, highs, sums = (np.array(part) for part in zip(*ends, strict=True))
         write_array(path, lows.min(axis=0), highs.max(axis=0), sums.sum(axis=0))
     low, high, total = read_arrays(path, 3)
     return low, high, total

@@ -75,8 +75,8 @@ class ListSearch:
             (str(self._folder), self._metric, queries.of([i]), k, plan.probes, *pair)
             for i, pair in enumerate(files)
         ]
-        told = Stages(progress, len(queries)).next(len(queries))
-        run_calls(self._place.client, answer_block, calls, progress=told)
+        stage = Stages(progress, len(queries)).next(len(queries))
+        run_calls(self._place.client, answer_block, calls, progress=stage)
         return files, plan.recall
 
     def among(self, k: int, target: Path, progress: Progress | None) -> tuple[Files, Recall | None]:
@@ -86,21 +86,21 @@ class ListSearch:
         probes, through = among_rows(listed, plan, wanted, 1)
         probes = probes.at_least(listed.least_probes(k + 1))
         stages = Stages(progress, n)
-        told = [stages.next(n // 2), stages.next(n // 4)]
+        steps = [stages.next(n // 2), stages.next(n // 4)]
         files, blocks = files_of(target, len(self._blocks.blocks)), self._blocks.blocks
         _remove_searches(target)  # of a run that was killed
         try:
             while True:
-                found = self._search_all(k, probes, through, target, told)
-                near = np.load(found / "near-distances.npy", mmap_mode="r")[plan.measured.rows]
+                search = self._search_all(k, probes, through, target, steps)
+                near = np.load(search / "near-distances.npy", mmap_mode="r")[plan.measured.rows]
                 recall = recall_of(near, plan.measured.exact.head(k))
                 if recall.value >= wanted or probes.most == len(listed.lists):
                     break
                 probes = probes.more(len(listed.lists))
-                told = [None, None]  # progress does not restart
+                steps = [None, None]  # progress does not restart
                 _remove_searches(target)
             calls = [
-                (str(self._folder / "order.npy"), str(found), block.start, block.stop, *pair)
+                (str(self._folder / "order.npy"), str(search), block.start, block.stop, *pair)
                 for block, pair in zip(blocks, files, strict=True)
             ]
             run_calls(self._place.client, take_block, calls, progress=stages.next(n // 4))
@@ -109,7 +109,7 @@ class ListSearch:
         return files, recall
 
     def _search_all(
-        self, k: int, probes: Probes, through: int, graph: Path, told: list[Progress | None]
+        self, k: int, probes: Probes, through: int, graph: Path, steps: list[Progress | None]
     ) -> Path:
         """Search for all rows, then among neighbors of neighbors; write the results by place.
 
@@ -123,11 +123,11 @@ class ListSearch:
             make_file(target / f"{name}-distances.npy", (n, k), np.float32)
         how = str(self._folder), self._metric, str(target), k
         parts = runs(listed.lists.sizes, _ROWS_A_CALL)
-        searches = [(*how, some.start, some.stop, probes) for some in parts]
-        run_calls(self._place.client, search_lists, searches, progress=told[0])
+        searches = [(*how, run.start, run.stop, probes) for run in parts]
+        run_calls(self._place.client, search_lists, searches, progress=steps[0])
         ends = [(start, min(start + _ROWS_A_CALL, n)) for start in range(0, n, _ROWS_A_CALL)]
-        calls = [(*how, *some, min(through, k)) for some in ends]
-        run_calls(self._place.client, look_at_neighbors, calls, progress=told[1])
+        calls = [(*how, *rows, min(through, k)) for rows in ends]
+        run_calls(self._place.client, look_at_neighbors, calls, progress=steps[1])
         return target
 
 
@@ -148,10 +148,10 @@ def search_lists(
 ) -> None:
     """Find the neighbors of the rows of some lists; runs on workers."""
     listed = listed_rows(folder, metric)
-    found = listed.near_rows_of(slice(first, last), k, probes)
+    near = listed.near_rows_of(slice(first, last), k, probes)
     start = int(listed.lists.starts[first])
-    write_rows(f"{target}/found-indices.npy", start, found.indices)
-    write_rows(f"{target}/found-distances.npy", start, found.distances)
+    write_rows(f"{target}/found-indices.npy", start, near.indices)
+    write_rows(f"{target}/found-distances.npy", start, near.distances)
 
 
 def look_at_neighbors(
@@ -159,10 +159,10 @@ def look_at_neighbors(
 ) -> None:
     """Search the neighbors of the neighbors of some rows, by place; runs on workers."""
     listed = listed_rows(folder, metric)
-    found = [
+    stored = [
         np.load(f"{target}/found-{name}.npy", mmap_mode="r") for name in ("indices", "distances")
     ]
-    graph = NeighborGraph.unchecked(np.asarray(found[0]), np.asarray(found[1]), len(listed))
+    graph = NeighborGraph.unchecked(np.asarray(stored[0]), np.asarray(stored[1]), len(listed))
     own = graph.indices[start:stop]
     between = np.unique(own[:, :through])
     seen = np.unique(np.concatenate([own.ravel(), graph.indices[between].ravel()]))
@@ -193,6 +193,6 @@ def answer_block(
     distances: str,
 ) -> None:
     """Find the neighbors of a block of queries; runs on workers."""
-    found = listed_rows(folder, metric).answer(block.read(), k, QueryPlan(probes, None), 1, None)
-    write_array(indices, found.indices)
-    write_array(distances, found.distances)
+    answer = listed_rows(folder, metric).answer(block.read(), k, QueryPlan(probes, None), 1, None)
+    write_array(indices, answer.indices)
+    write_array(distances, answer.distances)

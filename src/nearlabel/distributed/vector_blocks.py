@@ -55,8 +55,8 @@ class VectorBlocks:
         result = np.empty((len(numbers), self.width), self.dtype)
         for which in np.unique(home):
             mapped = np.load(self.blocks[which].path, mmap_mode="r")
-            some = np.flatnonzero(home == which)
-            result[some] = mapped[numbers[some] - starts[which]]
+            inside = np.flatnonzero(home == which)
+            result[inside] = mapped[numbers[inside] - starts[which]]
         return result
 
     def of(self, numbers: Sequence[int]) -> VectorBlocks:
@@ -84,22 +84,21 @@ def blocks_in(files: Sequence[Path], name: str) -> VectorBlocks:
     """The rows of ``.npy`` files, in the order given; only their headers are read."""
     blocks, width, types, start = [], None, [], 0
     for path in files:
-        found = mapped_file(path, name)
-        if found.ndim != 2 or found.dtype.kind not in "biuf":
+        rows = mapped_file(path, name)
+        if rows.ndim != 2 or rows.dtype.kind not in "biuf":
             raise ValueError(
                 f"{name}: {path} must contain a matrix of numbers; "
-                f"got {found.dtype} of shape {found.shape}"
+                f"got {rows.dtype} of shape {rows.shape}"
             )
-        if width not in (None, found.shape[1]):
+        if width not in (None, rows.shape[1]):
             raise ValueError(
-                f"{name}: {path} has {found.shape[1]} columns, but the blocks before it have "
-                f"{width}"
+                f"{name}: {path} has {rows.shape[1]} columns, but the blocks before it have {width}"
             )
-        width = found.shape[1]
-        if len(found):
-            blocks.append(Block(str(path), start, len(found)))
-            types.append(found.dtype)
-            start += len(found)
+        width = rows.shape[1]
+        if len(rows):
+            blocks.append(Block(str(path), start, len(rows)))
+            types.append(rows.dtype)
+            start += len(rows)
     if not blocks or not width:
         raise ValueError(_nothing(name, files, start))
     return VectorBlocks(tuple(blocks), width, np.result_type(*types))
@@ -168,11 +167,11 @@ def files_in(folder: Path, name: str) -> tuple[list[Path], str]:
     if not folder.is_dir():
         raise FileNotFoundError(f"{name}: no such folder: {folder}")
     files = [path for path in folder.iterdir() if not path.name.startswith(".")]
-    found = {path.suffix for path in files} & {".npy", ".npz", ".parquet"}
-    if len(found) != 1:
-        kinds = f"files of several types, {', '.join(sorted(found))}" if found else "no blocks"
+    endings = {path.suffix for path in files} & {".npy", ".npz", ".parquet"}
+    if len(endings) != 1:
+        kinds = f"files of several types, {', '.join(sorted(endings))}" if endings else "no blocks"
         raise ValueError(f"{name}: {folder} contains {kinds}; expected .npy or .parquet files")
-    ending = found.pop()
+    ending = endings.pop()
     return sorted((path for path in files if path.suffix == ending), key=_by_numbers), ending
 
 

@@ -98,17 +98,17 @@ def check_workers(client: Any, folder: Path) -> None:
         raise ClusterError(f"the cluster at {client.scheduler.address} has no workers")
     # A function of the standard library: nearlabel may be missing on a worker.
     asked = pkgutil.resolve_name, "nearlabel:__version__"
-    found = client.run(*asked, on_error="return")
-    versions = {f"worker {worker}": told for worker, told in found.items()}
+    answers = client.run(*asked, on_error="return")
+    versions = {f"worker {worker}": answer for worker, answer in answers.items()}
     try:  # the scheduler unpickles the calls, too
         versions["the scheduler"] = client.run_on_scheduler(*asked)
     except ImportError as error:
         versions["the scheduler"] = error
-    for who, told in versions.items():
-        if isinstance(told, ImportError):
-            raise ClusterError(f"{who} cannot import nearlabel: {told}")
-        if told != __version__:
-            raise ClusterError(f"{who} has nearlabel {told}, but this process has {__version__}")
+    for who, version in versions.items():
+        if isinstance(version, ImportError):
+            raise ClusterError(f"{who} cannot import nearlabel: {version}")
+        if version != __version__:
+            raise ClusterError(f"{who} has nearlabel {version}, but this process has {__version__}")
     for worker, problem in client.run(_problem_with, str(folder)).items():
         if problem is not None:
             raise ClusterError(

@@ -224,8 +224,8 @@ def file_mark(path: Path) -> list[Any]:
 
     The time of modification is not enough: archives set it, often to the same for all versions.
     """
-    found = path.stat()
-    return [str(path), found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+    about = path.stat()
+    return [str(path), about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
 
 
 def array_mark(rows: Array) -> list[Any]:
