@@ -35,7 +35,7 @@ from nearlabel.collection.indexing import plan_index, run_index
 from nearlabel.collection.item_features import item_features
 from nearlabel.collection.learning_methods import METHODS
 from nearlabel.collection.records import vector_content
-from nearlabel.collection.thumbnails import _KEPT_SIZE
+from nearlabel.collection.thumbnails import THUMBNAIL_SIZE
 from nearlabel.features.photo_decoder import _SECONDS
 
 ROOT = Path(__file__).parents[2]
@@ -394,7 +394,7 @@ def test_limits_are_those_of_the_code(described):
         ("Who can reach it", f"at least {SHORTEST_TOKEN} characters"),
         ("Who can reach it", f"`{TOKEN_VARIABLE}`"),
         ("Who can reach it", f"a cookie for {logins.SECONDS // 86400} days"),
-        ("What never happens", f"Thumbnails ({_KEPT_SIZE} pixels)"),
+        ("What never happens", f"Thumbnails ({THUMBNAIL_SIZE} pixels)"),
         ("What never happens", f"previews ({page_routes._PREVIEW:,} pixels)"),
         ("Stopping and backups", f"have {server._LAST_SECONDS} seconds to finish"),
         ("Tags, changes and settings", f"more than {page_routes._UNDO_UNASKED} items asks"),

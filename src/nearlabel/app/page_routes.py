@@ -23,6 +23,7 @@ from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
 from nearlabel.app.visible_names import visible
 from nearlabel.collection.learning_methods import METHODS
+from nearlabel.collection.thumbnails import THUMBNAIL_SIZE
 
 ITEMS_A_PAGE = 120
 TAGS_A_PAGE = 200
@@ -33,7 +34,7 @@ NO_IN_A_ROW = 8  # answers of No after which the rest is unlikely to have the ta
 _SUGGESTED, _GROUPS, _PER_GROUP, _SIMILAR = 10, 5, 8, 12
 _UNDO_UNASKED = 50  # largest number of items undone without confirmation
 _TEXT_SHOWN = 20_000  # characters
-_THUMBNAIL, _PREVIEW = 256, 1280  # pixels of the longer side
+_PREVIEW = 1280  # pixels of the longer side
 _KEPT = {"cache-control": "private, max-age=31536000, immutable"}
 
 router = APIRouter(default_response_class=HTMLResponse)
@@ -184,7 +185,7 @@ def settings_page(served: Service) -> HTMLResponse:
 @router.get("/thumbnails/{id}")
 def thumbnail(served: Service, id: ItemId, request: Request) -> Response:
     """The thumbnail of an item."""
-    return _picture(served, id, request, _THUMBNAIL)
+    return _picture(served, id, request, THUMBNAIL_SIZE)
 
 
 @router.get("/previews/{id}")
@@ -279,7 +280,7 @@ def _picture(served: Served, id: int, request: Request, size: int) -> Response:
         jpeg = served.thumbnail(id, size)
     except FileNotFoundError:
         try:
-            jpeg = served.thumbnail(id, _THUMBNAIL)  # possibly cached
+            jpeg = served.thumbnail(id, THUMBNAIL_SIZE)  # possibly cached
         except FileNotFoundError:
             raise Refusal(404, "the file of this item is missing") from None
     return Response(jpeg, media_type="image/jpeg", headers=headers)

@@ -33,19 +33,16 @@ from nearlabel.collection.stored_vectors import StoredVectors
 from nearlabel.common.file_locks import try_lock
 from nearlabel.common.files import sync_folder
 
-_TRIES = 5
-_AT_ONCE = 2**22  # bytes, and items
-
 
 def back_up(database: Database, target: Path) -> None:
     """Copy a collection into a new or empty folder."""
     with new_folder(target) as part:
-        for last_try in (*(False,) * (_TRIES - 1), True):
+        for tries_left in (4, 3, 2, 1, 0):
             try:
                 _copy(database, part)
                 break
             except (FileNotFoundError, CollectionError):  # compacted, or items forgotten, meanwhile
-                if last_try:
+                if not tries_left:
                     raise
                 for path in part.iterdir():
                     if path.name != LOCK:
@@ -112,7 +109,7 @@ def _copy_file(source: Path, target: Path, end: int | None = None) -> None:
     with FileIO(source, "r", opener=opened_plainly) as old, FileIO(target, "x") as new:
         left = os.fstat(old.fileno()).st_size if end is None else end
         while left:
-            content = old.read(min(left, _AT_ONCE))
+            content = old.read(min(left, 2**22))
             if not content:
                 raise CollectionError("is truncated", source)
             left -= len(content)

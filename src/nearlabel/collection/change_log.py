@@ -21,8 +21,8 @@ from nearlabel.collection.records import Change
 
 Row = tuple[Any, ...]
 MOST = 2**63 - 1  # the largest integer of a column
+LISTED = "(SELECT value FROM json_each(?))"  # of a JSON list as the parameter
 _LATEST = 253402300799999  # milliseconds: the end of the year 9999
-_UNDOABLE = "kind NOT IN ('undo', 'forget', 'vectors') AND NOT is_undone"
 
 
 class What(IntEnum):
@@ -116,7 +116,7 @@ class ChangeLog:
         if remove_tags:
             tags = sorted({key[1] for what, key in self._noted if what == What.DECISION})
             used = "SELECT 1 FROM decisions WHERE tag = tags.id"
-            unused = f"SELECT id FROM tags WHERE id IN {_LISTED} AND NOT EXISTS ({used})"
+            unused = f"SELECT id FROM tags WHERE id IN {LISTED} AND NOT EXISTS ({used})"
             without_decisions = self.connection.execute(unused, (json.dumps(tags),)).fetchall()
             self.write(What.TAG, dict.fromkeys(without_decisions))
         items = sorted(self.touched())
@@ -131,7 +131,7 @@ class ChangeLog:
     def _n_carriers(self) -> int:
         """How many items have decisions on the logged tags."""
         tags = json.dumps([key[0] for what, key in self._noted if what == What.TAG])
-        select = f"SELECT count(DISTINCT item) FROM decisions WHERE tag IN {_LISTED}"
+        select = f"SELECT count(DISTINCT item) FROM decisions WHERE tag IN {LISTED}"
         return int(self.connection.execute(select, (tags,)).fetchone()[0])
 
     def touched(self) -> set[int]:
@@ -159,7 +159,7 @@ class ChangeLog:
         """Number the items that have become training examples or have a new vector."""
         decided = "EXISTS (SELECT 1 FROM decisions WHERE item = items.id)"
         examples = self.connection.execute(
-            f"SELECT id, learned, {decided} FROM items WHERE id IN {_LISTED} ORDER BY id",
+            f"SELECT id, learned, {decided} FROM items WHERE id IN {LISTED} ORDER BY id",
             (json.dumps(items),),
         ).fetchall()
         last = _following(self.connection, "SELECT learned FROM state") - 1
@@ -175,15 +175,12 @@ class ChangeLog:
         self.connection.execute("UPDATE state SET learned = ?", (last,))
 
 
-_LISTED = "(SELECT value FROM json_each(?))"
-
-
 def stored_rows(connection: sqlite3.Connection, what: What, keys: Iterable[Row]) -> dict[Row, Row]:
     """Those rows with these keys that exist."""
     table = _TABLES[what]
     wanted = set(keys)
     names = ", ".join((*table.keys, *table.columns))
-    select = f"SELECT {names} FROM {table.name} WHERE {table.keys[0]} IN {_LISTED}"
+    select = f"SELECT {names} FROM {table.name} WHERE {table.keys[0]} IN {LISTED}"
     listed = json.dumps(sorted({key[0] for key in wanted}))
     many = len(table.keys)
     cursor = connection.execute(select, (listed,))
@@ -201,7 +198,7 @@ def undo(connection: sqlite3.Connection) -> Change | None:
             for what, rows in before.items():
                 log.write(what, rows)
             connection.execute("DELETE FROM differences WHERE change = ?", (number,))
-        update = f"UPDATE changes SET is_undone = 1 WHERE id IN {_LISTED}"
+        update = f"UPDATE changes SET is_undone = 1 WHERE id IN {LISTED}"
         connection.execute(update, (json.dumps(numbers),))
         if log.has_effect:  # otherwise everything it changed has since been forgotten
             log.settle(remove_tags=False)
@@ -228,9 +225,9 @@ def remove_unneeded_tags(connection: sqlite3.Connection, *, in_log: bool = False
     again = "SELECT tag FROM differences WHERE what = ? AND before IS NOT NULL"
     tags -= {tag for (tag,) in connection.execute(again, (int(What.DECISION),))}
     gone = json.dumps(sorted(tags))
-    of_tags = f"DELETE FROM differences WHERE what = {int(What.TAG)} AND key IN {_LISTED}"
+    of_tags = f"DELETE FROM differences WHERE what = {int(What.TAG)} AND key IN {LISTED}"
     connection.execute(of_tags, (gone,))
-    connection.execute(f"DELETE FROM tags WHERE id IN {_LISTED}", (gone,))
+    connection.execute(f"DELETE FROM tags WHERE id IN {LISTED}", (gone,))
 
 
 def last_run(connection: sqlite3.Connection) -> list[Change]:
@@ -247,7 +244,10 @@ def next_undo(connection: sqlite3.Connection) -> list[Change]:
 
 def _runs(connection: sqlite3.Connection) -> Generator[list[Change]]:
     """All changes that can be undone, grouped by run, latest first."""
-    select = f"SELECT {_COLUMNS} FROM changes WHERE {_UNDOABLE} ORDER BY id DESC"
+    select = (
+        f"SELECT {_COLUMNS} FROM changes WHERE kind NOT IN ('undo', 'forget', 'vectors') "
+        "AND NOT is_undone ORDER BY id DESC"
+    )
     run: list[Change] = []
     with closing(connection.execute(select)) as cursor:
         for change in map(_change, cursor):

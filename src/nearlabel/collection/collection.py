@@ -16,7 +16,7 @@ import numpy as np
 
 from nearlabel.collection import change_log, file_changes, item_tables, tag_changes
 from nearlabel.collection.backups import back_up, new_folder
-from nearlabel.collection.change_log import ChangeLog
+from nearlabel.collection.change_log import MOST, ChangeLog
 from nearlabel.collection.database import create_database
 from nearlabel.collection.erasure import forget_items, remove_thumbnails
 from nearlabel.collection.folder_checks import (
@@ -42,7 +42,7 @@ from nearlabel.collection.similar_items import SimilarItems
 from nearlabel.collection.store_checks import CollectionCheck, store_differences
 from nearlabel.collection.tag_effects import said_effects, said_run
 from nearlabel.collection.tag_names import tag_name, tag_names
-from nearlabel.collection.thumbnails import source_of, thumbnail
+from nearlabel.collection.thumbnails import THUMBNAIL_SIZE, source_of, thumbnail
 from nearlabel.common.validation import (
     ArgumentError,
     ArgumentTypeError,
@@ -51,7 +51,6 @@ from nearlabel.common.validation import (
 )
 
 AUTHORS = ("person", "suggestion")
-_MOST = 2**63 - 1
 
 
 class Collection:
@@ -254,9 +253,9 @@ class Collection:
     ) -> list[int]:
         """The ids of the items that `items` would return."""
         check_choice(state, "state", tuple(item_tables.STATES))
-        after = check_integer(after, "after", low=0, high=_MOST)
+        after = check_integer(after, "after", low=0, high=MOST)
         if limit is not None:
-            limit = check_integer(limit, "limit", low=0, high=_MOST)
+            limit = check_integer(limit, "limit", low=0, high=MOST)
         if name is not None and not isinstance(name, str):
             raise ArgumentTypeError(f"name must be a string; got {name!r}", "name")
         with self._database.reading() as connection:
@@ -309,7 +308,7 @@ class Collection:
         with self._database.reading() as connection:
             return item_tables.read_files(connection, _root(root))
 
-    def thumbnail(self, id: int, size: int = 256) -> bytes:
+    def thumbnail(self, id: int, size: int = THUMBNAIL_SIZE) -> bytes:
         """A thumbnail of an item, created on first use and cached.
 
         Parameters
@@ -955,7 +954,7 @@ def _query(query: Any) -> Any:
 
 
 def _id(value: Any) -> int:
-    return check_integer(value, "id", low=1, high=_MOST)
+    return check_integer(value, "id", low=1, high=MOST)
 
 
 def _ids(values: Any, *, are_unique: bool = True) -> list[int]:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from html import escape
 from unicodedata import category
 
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-_TEXT_SHOWN = 200  # characters of an item that has no picture
 _STYLE = """
 :root { color-scheme: light dark; --text: #1c1c1e; --soft: #65656b; --page: #f6f6f4;
   --card: #ffffff; --line: #dcdcd8; --bar: #3a7bd5; --yes: #1f7a3d; }
@@ -105,7 +103,8 @@ def contact_sheet(title: str, about: str, items: Iterable[AnsweredItem]) -> str:
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{_plain(title)}</title>
 <style>{_STYLE}</style>
@@ -155,7 +154,7 @@ def _tile(tile: Tile) -> str:
 def _picture(tile: Tile) -> str:
     """The picture of an item, or its first words, or a grey box."""
     if tile.picture is None:
-        words = " ".join(tile.text.split())[:_TEXT_SHOWN]
+        words = " ".join(tile.text.split())[:200]
         return f'<div class="picture words">{_name(words)}</div>'
     content = base64.b64encode(tile.picture).decode()
     return f'<img class="picture" alt="{_plain(tile.name)}" src="data:image/jpeg;base64,{content}">'

@@ -21,7 +21,6 @@ from nearlabel.collection.folder_checks import DATABASE, CollectionError
 
 _APPLICATION = 0x4E4C636F  # "NLco", shown by `file`
 _PATIENCE = 30  # seconds to wait for another process that reads or copies
-_MOST_BYTES = 2**28  # per value
 _OLDEST = (3, 38, 0)
 
 # A collection of version n has run the first n of these. None is ever edited: schema changes are
@@ -286,7 +285,7 @@ class Database:
             where, _PATIENCE, isolation_level=None, check_same_thread=False, uri=True
         )
         try:
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2**28)
             for name, value in (
                 ("trusted_schema", "OFF"),
                 ("cell_size_check", "ON"),

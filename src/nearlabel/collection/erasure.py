@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from nearlabel.collection.change_log import ChangeLog, What, remove_unneeded_tags, unpacked
+from nearlabel.collection.change_log import LISTED, ChangeLog, What, remove_unneeded_tags, unpacked
 from nearlabel.collection.folder_checks import THUMBNAILS
-from nearlabel.collection.item_tables import LISTED
 
 _CONTENT = 0  # position in the row of an item
 _ITEM_OF_FILE = 4  # position in the row of a file

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nearlabel.collection.change_log import MOST, ChangeLog, Row, What, next_id, stored_rows
-from nearlabel.collection.item_tables import LISTED, path_bytes, select_in
+from nearlabel.collection.change_log import LISTED, MOST, ChangeLog, Row, What, next_id, stored_rows
+from nearlabel.collection.item_tables import path_bytes, select_in
 from nearlabel.collection.records import FileState, NewItem
 from nearlabel.collection.stored_vectors import StoredVectors
 from nearlabel.collection.tag_changes import refuse_unknown

@@ -82,6 +82,11 @@ def index_files(folder: Path) -> Iterator[tuple[int, Path]]:
     return _numbered(folder, _INDEX)
 
 
+def is_index(path: Path) -> bool:
+    """Whether a file has the name of an index file."""
+    return _INDEX.fullmatch(path.name) is not None
+
+
 def part_files(folder: Path) -> Iterator[Path]:
     """Files that a process did not finish writing."""
     return (path for path in folder.iterdir() if _PART.fullmatch(path.name))

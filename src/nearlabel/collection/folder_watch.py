@@ -11,7 +11,6 @@ from nearlabel.collection.indexing import IndexPlan, IndexReport, plan_index, ru
 from nearlabel.collection.item_features import ItemFeatures, item_features
 from nearlabel.common.progress import Progress
 
-_DOUBT = 10**9  # nanoseconds by which clocks may differ
 STILL_WRITTEN = 10**9
 """Nanoseconds after which a watched file is considered complete."""
 
@@ -56,7 +55,7 @@ class FolderWatch:
 
     def _note(self, plan: IndexPlan, begin: int, patience_ns: int) -> None:
         """Record which files exist, except those that may have been too recent to be read."""
-        youngest = begin - patience_ns - _DOUBT
+        youngest = begin - patience_ns - 10**9  # clocks may differ by a second
         self._seen = {
             path: stamp
             for path, stamp in plan.scan.files.items()

@@ -34,8 +34,6 @@ from nearlabel.features.picture_files import Skipping, in_parallel
 from nearlabel.features.picture_formats import FileKind
 
 _FILES_AT_ONCE = 32
-_BYTES_AT_ONCE = 2**26
-_UNMOUNTED = "if its disk is not mounted, mount it; nothing was changed"
 TEXT_KEPT = 300  # characters of a text kept for display
 
 
@@ -169,10 +167,9 @@ def plan_index(
     }
     scan = scan_folder(root, kind, stamps, inside)
     if stamps and not inside and not any(Path(root).iterdir()):
-        known_files = f"1 file of it was indexed; {_UNMOUNTED}"
-        if len(stamps) > 1:
-            known_files = f"{len(stamps):,} files of it were indexed; {_UNMOUNTED}"
-        raise FileNotFoundError(errno.ENOENT, f"is empty, but {known_files}", root)
+        indexed = "1 file of it was" if len(stamps) == 1 else f"{len(stamps):,} files of it were"
+        why = f"is empty, but {indexed} indexed; if its disk is not mounted, mount it; "
+        raise FileNotFoundError(errno.ENOENT, f"{why}nothing was changed", root)
     passed, now = passed_over or {}, time.time_ns()
     waiting = {
         path
@@ -408,7 +405,7 @@ class _Run:
         for place, file in in_parallel(reading, read):
             batch.append(file)
             size += len(file.read.content)
-            if len(batch) == _FILES_AT_ONCE or size >= _BYTES_AT_ONCE:
+            if len(batch) == _FILES_AT_ONCE or size >= 2**26:
                 yield batch
                 self._tell(before + place + 1)
                 batch, size = [], 0

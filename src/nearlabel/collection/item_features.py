@@ -26,10 +26,6 @@ from nearlabel.features.picture_formats import PICTURES, FileKind
 from nearlabel.features.texts import TEXTS, text_of
 
 _AUTO, _MOMENTS, _WORDS, _GIVEN = "auto", "moments", "words", "given"
-_WORD_COLUMNS = 2**20
-_MOST_COLUMNS = 2**31 - 1
-_MIDDLE = 50.0  # of lightness, from 0 to 100; grey has no other color
-_SPREADS = 2.0  # deviations count twice: they are about half as large as means
 
 
 class ItemFeatures(NamedTuple):
@@ -82,7 +78,7 @@ def chosen_features(
         return {"name": _GIVEN}
     if kind == "texts":
         if name in (_AUTO, _WORDS):
-            return {"name": _WORDS, "columns": _WORD_COLUMNS}
+            return {"name": _WORDS, "columns": 2**20}
         return transformers.TextEmbedding(name).fit(None).network_.settings()
     if name == _MOMENTS:
         return {"name": _MOMENTS}
@@ -148,8 +144,8 @@ class _Moments:
 
     def __call__(self, sources: Iterable[Any]) -> Array:
         bands = self._moments.transform(sources).reshape(-1, 3, 2, self._moments.grid**2)
-        bands[:, 0, 0] -= _MIDDLE
-        bands[:, :, 1] *= _SPREADS
+        bands[:, 0, 0] -= 50  # the middle of lightness; grey has no other color
+        bands[:, :, 1] *= 2  # deviations are about half as large as means
         return (bands / 100).reshape(len(bands), -1).astype(np.float32)
 
 
@@ -163,7 +159,7 @@ class _Words:
     def __init__(self, columns: int, n_jobs: int | None) -> None:
         from sklearn.feature_extraction.text import HashingVectorizer
 
-        columns = check_integer(columns, "columns", low=1, high=_MOST_COLUMNS)
+        columns = check_integer(columns, "columns", low=1, high=2**31 - 1)
         self._n_jobs = n_jobs
         self._counts = HashingVectorizer(
             n_features=columns, alternate_sign=False, norm=None, stop_words="english"

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from nearlabel.collection.change_log import moment
+from nearlabel.collection.change_log import LISTED, moment
 from nearlabel.collection.folder_checks import CollectionError, NotInCollectionError
 from nearlabel.collection.records import Decision, FileState, Item, TagCount
 from nearlabel.common.messages import did_you_mean, shown, some
 
-LISTED = "(SELECT value FROM json_each(?))"
 STATES = {
     "all": "",
     "tagged": " AND EXISTS (SELECT 1 FROM decisions WHERE item = items.id AND is_yes)",
@@ -23,7 +22,6 @@ STATES = {
     "missing": " AND NOT EXISTS (SELECT 1 FROM files WHERE item = items.id AND NOT is_missing)",
 }
 _ID, _NAME = "id:", "name:"  # prefixes that force one reading
-_AT_ONCE = 900  # values per statement
 _MOST_NAMES = 20_000  # searched for a name similar to a misspelled one
 
 
@@ -41,9 +39,9 @@ def select_in(
     connection: sqlite3.Connection, select: str, values: Iterable[Any], *first: Any
 ) -> list[Any]:
     """The rows of ``select IN (values)``, for any number of values."""
-    listed, rows = list(values), []
-    for start in range(0, len(listed), _AT_ONCE):
-        part = listed[start : start + _AT_ONCE]
+    listed, rows, step = list(values), [], 900  # SQLite limits the parameters of a statement
+    for start in range(0, len(listed), step):
+        part = listed[start : start + step]
         marks = ", ".join("?" * len(part))
         rows += connection.execute(f"{select} IN ({marks})", (*first, *part)).fetchall()
     return rows

@@ -16,12 +16,9 @@ from nearlabel.collection.change_log import last_change, touched_after
 from nearlabel.collection.database import Database
 from nearlabel.collection.folder_checks import CollectionError, index_files, index_path, remove
 from nearlabel.collection.learned_rows import LearnedRows
-from nearlabel.collection.learner import Learner
+from nearlabel.collection.learner import FEWEST_UNSAVED, Learner
 from nearlabel.collection.records import Settings
 from nearlabel.common.files import FileError
-
-_TRIES = 3  # attempts to load a file that another process may replace
-_UNSAVED = 500  # changed items that justify a new file on closing
 
 
 class LearnedAnswers:
@@ -52,11 +49,11 @@ class LearnedAnswers:
         if held is not None:
             yield held
             return
-        for last_try in (*(False,) * (_TRIES - 1), True):
+        for tries_left in (2, 1, 0):
             with ExitStack() as read:
                 with self._lock:  # the learner must not advance beyond the state read
                     connection = read.enter_context(self._database.reading())
-                    if self._is_replaced(connection) and not last_try:
+                    if self._is_replaced(connection) and tries_left:
                         continue  # another process replaced the file; read the newer state
                     self._held.learner = self._current(connection).as_it_is()
                 try:
@@ -73,7 +70,7 @@ class LearnedAnswers:
         if not closing:
             return False
         with self._database.reading() as connection:
-            return len(touched_after(connection, _stored(connection)[0] or 0)) >= _UNSAVED
+            return len(touched_after(connection, _stored(connection)[0] or 0)) >= FEWEST_UNSAVED
 
     def save(self, *, tidy: bool = True) -> bool:
         """Write the model to a file, and remove the previous one.

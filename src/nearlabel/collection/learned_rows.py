@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from nearlabel.collection.change_log import LISTED
 from nearlabel.collection.database import Database
 from nearlabel.collection.folder_checks import CollectionError
-from nearlabel.collection.records import Rows
+from nearlabel.collection.records import MOST_TAGS, Rows
 from nearlabel.collection.stored_vectors import StoredVectors
-
-_MOST_LEARNED = 2**62  # row numbers in a model are smaller
-_MOST_TAGS = 2**24  # a model allocates labels up to the largest number
 
 
 class LearnedRows:
@@ -27,7 +25,7 @@ class LearnedRows:
         """The training items: some by their ids, or all; ordered by `learned`."""
         which, given = "learned IS NOT NULL", ()
         if ids is not None:
-            which += " AND id IN (SELECT value FROM json_each(?))"
+            which += f" AND id IN {LISTED}"
             given = (json.dumps([int(item) for item in ids]),)  # type: ignore[assignment]
         with self._database.reading() as connection:
             items = connection.execute(
@@ -40,10 +38,11 @@ class LearnedRows:
             ).fetchall()
         examples = np.array(items, np.int64).reshape(-1, 2)
         pairs = np.array(tags, np.int64).reshape(-1, 2)
-        if len(examples) and not 0 < examples[0, 1] <= examples[-1, 1] < _MOST_LEARNED:
+        # Row numbers in a model are smaller than 2**62.
+        if len(examples) and not 0 < examples[0, 1] <= examples[-1, 1] < 2**62:
             why = "is damaged: the order of its examples is not valid; restore a backup"
             raise CollectionError(why, self._database.folder)
-        if len(pairs) and not 0 < pairs[:, 1].min() <= pairs[:, 1].max() < _MOST_TAGS:
+        if len(pairs) and not 0 < pairs[:, 1].min() <= pairs[:, 1].max() < MOST_TAGS:
             why = "is damaged: a tag has a number out of range; restore a backup"
             raise CollectionError(why, self._database.folder)
         indptr = np.searchsorted(pairs[:, 0], examples[:, 1])

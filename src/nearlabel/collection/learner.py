@@ -14,7 +14,6 @@ search uses lists (`nearlabel.InvertedLists`), which have a copy in the order of
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as Container
 from pathlib import Path
@@ -23,9 +22,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from scipy import sparse
 
+from nearlabel.collection.folder_checks import index_path, is_index
 from nearlabel.collection.index_file import read_index, said_again, write_index
 from nearlabel.collection.learning_methods import estimator, estimator_of
-from nearlabel.collection.records import Rows, Settings
+from nearlabel.collection.records import MOST_TAGS, Rows, Settings
 from nearlabel.collection.tag_answers import State, TagGroup, TagScore, groups, suggestions
 from nearlabel.common.arrays import Array, Csr, csr_of_known
 from nearlabel.common.files import NONSENSE, FileError
@@ -42,12 +42,8 @@ from nearlabel.search.automatic import takes_lists
 
 _Answer = TypeVar("_Answer")
 
-_INDEX = re.compile(r"index-\d+\.model")
-_MOST_TAGS = 2**24  # numbers, which are never reused
-_ROWS_AT_ONCE = 2**14  # whose vectors are compared at once
-_FEWEST_UNSAVED = 512  # changed rows that are quickly learned at the next opening
-_SHARE_UNSAVED = 1 / 32  # of the rows, if that is more
-_CLOSING = 8  # on closing, this many times fewer justify a new file
+FEWEST_UNSAVED = 512
+"""Changed rows that are learned quickly at the next opening."""
 
 
 class TrainingItems(Protocol):
@@ -111,7 +107,7 @@ class Learner:
 
     def path(self, change: int) -> Path:
         """The index file of the state after a change."""
-        return self._folder / f"index-{change}.model"
+        return index_path(self._folder, change)
 
     # Following the store.
 
@@ -206,8 +202,8 @@ class Learner:
 
     def is_worth_saving(self, *, closing: bool = False) -> bool:
         """Whether so much has changed that the next opening would take long without a new file."""
-        most = max(_FEWEST_UNSAVED, int(_SHARE_UNSAVED * len(self)))
-        return self.unsaved > (most // _CLOSING if closing else most)
+        most = max(FEWEST_UNSAVED, len(self) // 32)
+        return self.unsaved > (most // 8 if closing else most)
 
     def at_rest(self) -> Learner:
         """A learner of the current state to save, whatever this one follows meanwhile."""
@@ -301,8 +297,9 @@ class Learner:
     def _other_vectors(self, ids: Array, places: Array) -> bool:
         """Whether a vector of the model differs from that of its item."""
         store = self._model._items.store
-        for start in range(0, len(ids), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
+        step = 2**14
+        for start in range(0, len(ids), step):
+            rows = slice(start, start + step)
             own, stored = store.take(places[rows]), self._source.vectors(ids[rows].tolist())
             is_same = (own != stored).nnz == 0 if sparse.issparse(own) else (own == stored).all()
             if not is_same:
@@ -341,7 +338,7 @@ class Learner:
         try:
             return answer(state, *self._asked(state, query))
         except FileError as error:
-            if error.path is None or not _INDEX.fullmatch(Path(error.path).name):
+            if error.path is None or not is_index(Path(error.path)):
                 raise
             origin = self._origin or self
             with self._lock.held():
@@ -377,8 +374,8 @@ def label_rows(rows: Any, n_columns: int, which: Array | None = None) -> Csr:
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     columns = rows.tags[np.repeat(starts - indptr[:-1], sizes) + np.arange(indptr[-1])]
     q = max(n_columns, int(columns.max(initial=0)) + 1)
-    if q > _MOST_TAGS or columns.min(initial=0) < 0:
-        raise FileError(f"is damaged: tag numbers must be from 0 to {_MOST_TAGS - 1:,}")
+    if q > MOST_TAGS or columns.min(initial=0) < 0:
+        raise FileError(f"is damaged: tag numbers must be from 0 to {MOST_TAGS - 1:,}")
     shape = len(sizes), q
     return csr_of_known(np.ones(len(columns), np.int8), columns, indptr, shape)
 

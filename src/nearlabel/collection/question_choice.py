@@ -28,11 +28,8 @@ CARRIERS = 64
 LIKELY_LOOKED_AT = 200
 """Nearest items for which the probability of the tag is computed."""
 
-_SHARE_IN_DOUBT = 0.2  # of the candidates
-_STANDS_FOR = 30  # nearest items of each that may represent it
 _CELLS_AT_ONCE = 2**22  # probabilities processed at once
 _ROWS_AT_ONCE = 4096  # vectors compared at once
-_PAIRS = 4_000_000  # candidates x learned items: under half a second
 _EVERY = 4  # one in so many mixed questions is quick to confirm
 
 
@@ -75,8 +72,11 @@ def _entropy(probabilities: Floats) -> Floats:
 
 
 def looked_at(n_learned: int) -> int:
-    """The number of candidates for questions: fewer if each is compared with many items."""
-    return int(np.clip(_PAIRS // max(n_learned, 1), LOOKED_AT // 10, LOOKED_AT))
+    """The number of candidates for questions: fewer if each is compared with many items.
+
+    Some four million pairs take under half a second.
+    """
+    return int(np.clip(4_000_000 // max(n_learned, 1), LOOKED_AT // 10, LOOKED_AT))
 
 
 def telling(X: Any, seen: Seen | None, n: int, metric: Any = "cosine") -> Array:
@@ -87,7 +87,7 @@ def telling(X: Any, seen: Seen | None, n: int, metric: Any = "cosine") -> Array:
     count = X.shape[0]
     if count < 2:
         return np.arange(min(n, count))
-    near = neighbor_graph(X, min(_STANDS_FOR, count - 1), metric=metric)
+    near = neighbor_graph(X, min(30, count - 1), metric=metric)  # which it may stand for
     itself = np.arange(count)[:, None]
     standing = np.hstack([itself, near.indices])  # who may represent each row, and how far it is
     distances = np.hstack([np.zeros((count, 1)), near.distances])
@@ -96,7 +96,7 @@ def telling(X: Any, seen: Seen | None, n: int, metric: Any = "cosine") -> Array:
     else:
         uncovered = seen.nearest.copy()
         is_open = np.zeros(count, bool)
-        in_doubt = max(n, round(_SHARE_IN_DOUBT * count))
+        in_doubt = max(n, round(0.2 * count))
         is_open[np.argsort(-seen.doubts, kind="stable")[:in_doubt]] = True
     chosen: list[int] = []
     for _ in range(min(n, int(is_open.sum()))):

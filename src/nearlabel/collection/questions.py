@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 
 STRATEGIES = ("mixed", "learn", "confident")
 
-_UNSURE = "the collection is unsure about its tags, and other items are like it"
-_FIRST = "many other items are like it"
-_SURE = "the collection is sure about its tags"
-_SUGGESTED = 10  # tags per question
-_MOST_CANDIDATES = 20_000  # candidates for one tag: takes about a second
-
 
 class Question(NamedTuple):
     """An item that its owner is asked about.
@@ -70,9 +64,12 @@ def questions(
         X = collection.vectors(ids.tolist())
         seen = None if model is None or not len(ids) else choice.seen_by(model, X)
         rows, is_quick = _chosen(X, seen, n, strategy, _metric(collection))
-        slow = _FIRST if seen is None else _UNSURE
+        slow = "many other items are like it"
+        if seen is not None:
+            slow = "the collection is unsure about its tags, and other items are like it"
+        sure = "the collection is sure about its tags"
         return [
-            Question(item, collection.suggest(item, _SUGGESTED), _SURE if quick else slow)
+            Question(item, collection.suggest(item, 10), sure if quick else slow)
             for item, quick in zip(ids[rows].tolist(), is_quick.tolist(), strict=True)
         ]
 
@@ -105,7 +102,7 @@ def _about_tag(
         }
     carriers = _sample(np.array(collection.ids(tag), np.int64), choice.CARRIERS, rng)
     open_ids = [item for item in collection.ids() if item not in decided]
-    ids = _sample(_askable(collection, open_ids, without), _MOST_CANDIDATES, rng)
+    ids = _sample(_askable(collection, open_ids, without), 20_000, rng)  # takes about a second
     if not len(carriers) or not len(ids):
         return []
     wanted = max(choice.LIKELY_LOOKED_AT, n)

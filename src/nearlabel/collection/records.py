@@ -12,6 +12,9 @@ import numpy as np
 
 from nearlabel.common.arrays import Array
 
+MOST_TAGS = 2**24
+"""Numbers of tags, which are never reused: a model allocates labels up to the largest."""
+
 _CHANGES = {  # for display, with the number of items
     "add": "added {}",
     "files": "updated the files of {}",
@@ -228,13 +231,6 @@ class TaggedItems(NamedTuple):
     tag: str
     probability: float
     items: list[tuple[int, float]]
-
-
-class StoredIndex(NamedTuple):
-    """The index file: the change after which it was written, and its digest."""
-
-    change: int
-    digest: str
 
 
 class Rows(NamedTuple):

@@ -10,7 +10,6 @@ from nearlabel.collection.folder_checks import CollectionError
 from nearlabel.collection.stored_vectors import StoredVectors
 from nearlabel.collection.tag_names import tag_name
 
-_ITEMS_AT_ONCE = 10_000
 _MOST_TOLD = 5
 
 
@@ -76,9 +75,10 @@ def _contents(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _vectors(connection: sqlite3.Connection, vectors: StoredVectors) -> Iterator[str]:
     ids = [item for (item,) in connection.execute("SELECT id FROM items ORDER BY id")]
-    for start in range(0, len(ids), _ITEMS_AT_ONCE):
+    step = 10_000
+    for start in range(0, len(ids), step):
         try:
-            vectors.read(connection, ids[start : start + _ITEMS_AT_ONCE])
+            vectors.read(connection, ids[start : start + step])
         except CollectionError as error:
             yield str(error)
             return

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.collection.change_log import What, repacked, unpacked
+from nearlabel.collection.change_log import LISTED, What, repacked, unpacked
 from nearlabel.collection.database import Database
 from nearlabel.collection.folder_checks import (
     CollectionError,
@@ -25,8 +25,6 @@ from nearlabel.collection.folder_checks import (
 from nearlabel.collection.vector_file import HEAD_SIZE, Form, VectorFile, form_of, stacked
 from nearlabel.common.arrays import Array
 
-_AT_ONCE = 1000  # records salvaged at once
-_MANY = 10_000  # above this, reading all items is faster than one by one
 _VECTOR = 3  # position of the vector in a logged item
 
 
@@ -93,9 +91,9 @@ class StoredVectors:
         form = self.form(connection) or Form(0, False)
         wanted = np.asarray(ids, np.int64)
         select = "SELECT id, vector FROM items"
-        if len(wanted) < _MANY:
+        if len(wanted) < 10_000:  # for more, reading all items is faster
             cursor = connection.execute(
-                f"{select} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+                f"{select} WHERE id IN {LISTED} ORDER BY id",
                 (json.dumps(wanted.tolist()),),
             )
         else:
@@ -207,8 +205,8 @@ class StoredVectors:
             path = vectors_path(self.folder, number)
             copy = VectorFile.create(vectors_path(self.folder, number + 1), form)
             moved: list[int] = []
-            for start in range(0, len(places), _AT_ONCE):
-                batch = places[start : start + _AT_ONCE]
+            for start in range(0, len(places), 1000):
+                batch = places[start : start + 1000]
                 rows = _whole_rows(path, form, end, batch)
                 lost.update(item for (_, item), row in zip(batch, rows, strict=True) if row is None)
                 empty = (
@@ -224,7 +222,7 @@ class StoredVectors:
                 (number + 1, copy.end),
             )
             # so that the files are read again
-            again = "UPDATE files SET mtime_ns = 0 WHERE item IN (SELECT value FROM json_each(?))"
+            again = f"UPDATE files SET mtime_ns = 0 WHERE item IN {LISTED}"
             connection.execute(again, (json.dumps(sorted(lost)),))
         self.close()
         self._file, self.damage = (number + 1, copy), None

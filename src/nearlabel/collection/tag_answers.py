@@ -14,8 +14,6 @@ from nearlabel.methods.answers import chances
 from nearlabel.methods.explanations import explained, other_voters
 from nearlabel.methods.retrieval import label_groups
 
-_SPARE = 16  # labels considered at first beyond those asked for
-
 
 class TagScore(NamedTuple):
     """A tag by its number, its probability, and the neighbors that have it, nearest first."""
@@ -108,7 +106,7 @@ class _Chosen:
     def columns(self, scores: LabelScores) -> Array:
         """Their columns, best first, shape (1, c); ties in the order of the columns."""
         self.probabilities = chances(self._model, scores)[0]
-        r, q = self._top + _SPARE, scores.shape[1]
+        r, q = self._top + 16, scores.shape[1]  # some labels are not shown
         while True:
             best = scores.top(r)[0]
             columns: Array = best[self._is_told[best]]

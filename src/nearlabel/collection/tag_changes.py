@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from nearlabel.collection.change_log import ChangeLog, Row, What, next_id
+from nearlabel.collection.change_log import LISTED, ChangeLog, Row, What, next_id
 from nearlabel.collection.folder_checks import NotInCollectionError, TagTakenError
-from nearlabel.collection.item_tables import LISTED, known_tag, tag_numbers
+from nearlabel.collection.item_tables import known_tag, tag_numbers
 from nearlabel.collection.tag_names import LEVELS
 from nearlabel.common.messages import shown
 

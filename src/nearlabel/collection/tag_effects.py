@@ -17,7 +17,6 @@ from nearlabel.collection.records import Change, said_changes
 _MOST_ROWS = 20_000  # of the log that are read at most
 _MOST_ITEMS = 1_000  # of a change described tag by tag: every page view shows the last one
 _MOST_TAGS = 3  # that are named individually
-_DECIDING = ("tag", "reject", "clear", "set_tags", "decide")
 _OF_TAGS = ("rename_tag", "merge_tags", "delete_tag")
 _WORDS = {  # by the decisions before and after
     (None, True): "added to",
@@ -44,7 +43,7 @@ def said_effects(connection: sqlite3.Connection, changes: Sequence[Change]) -> d
     detailed = [
         change
         for change in changes
-        if change.kind in (*_DECIDING, *_OF_TAGS)
+        if change.kind in ("tag", "reject", "clear", "set_tags", "decide", *_OF_TAGS)
         and not change.is_undone
         and change.items <= _MOST_ITEMS
     ]

@@ -18,18 +18,15 @@ from nearlabel.common.validation import check_integer
 from nearlabel.features.picture_formats import MOST_BYTES
 from nearlabel.features.pictures import UnreadablePicture, regular_file, upright_rgb
 
-_KEPT_SIZE = 256  # pixels of the longer side
-_MOST_SIZE = 4096
-_MOST_KEPT = 2**20  # bytes: thumbnails are far smaller
-_QUALITY = 85
-_BEGIN, _END = b"\xff\xd8\xff", b"\xff\xd9"
+THUMBNAIL_SIZE = 256
+"""Pixels of the longer side of the thumbnails that are stored."""
 
 
 def thumbnail(
     folder: Path,
     content: bytes,
     files: Iterable[Path],
-    size: int = _KEPT_SIZE,
+    size: int = THUMBNAIL_SIZE,
     *,
     readonly: bool = False,
 ) -> bytes:
@@ -54,20 +51,20 @@ def thumbnail(
         If none of the files has that content any more.
     UnreadablePicture
     """
-    size = check_integer(size, "size", low=1, high=_MOST_SIZE)
+    size = check_integer(size, "size", low=1, high=4096)
     path = thumbnail_path(folder, content)
     cached = _cached(path)
     if cached is None:
         source = source_of(content, files)
-        reduced = _reduced(source, max(size, _KEPT_SIZE))
-        cached = reduced if size <= _KEPT_SIZE else _reduced(reduced, _KEPT_SIZE)
+        reduced = _reduced(source, max(size, THUMBNAIL_SIZE))
+        cached = reduced if size <= THUMBNAIL_SIZE else _reduced(reduced, THUMBNAIL_SIZE)
         if not readonly:
             _keep(path, cached)
-        if size > _KEPT_SIZE:
+        if size > THUMBNAIL_SIZE:
             return reduced
-    elif size > _KEPT_SIZE:
+    elif size > THUMBNAIL_SIZE:
         return _reduced(source_of(content, files), size)
-    return cached if size == _KEPT_SIZE else _reduced(cached, size)
+    return cached if size == THUMBNAIL_SIZE else _reduced(cached, size)
 
 
 def source_of(content: bytes, files: Iterable[Path]) -> bytes:
@@ -86,7 +83,7 @@ def _reduced(source: bytes, size: int) -> bytes:
     image.thumbnail((size, size))
     image.info.clear()
     file = io.BytesIO()
-    image.save(file, "JPEG", quality=_QUALITY)
+    image.save(file, "JPEG", quality=85)
     return file.getvalue()
 
 
@@ -96,10 +93,10 @@ def _cached(path: Path) -> bytes | None:
         return None
     try:
         with open(path, "rb", opener=opened_plainly) as file:
-            data = file.read(_MOST_KEPT)
+            data = file.read(2**20)  # thumbnails are far smaller
     except OSError:
         return None
-    return data if data.startswith(_BEGIN) and data.endswith(_END) else None
+    return data if data.startswith(b"\xff\xd8\xff") and data.endswith(b"\xff\xd9") else None
 
 
 def _keep(path: Path, thumbnail: bytes) -> None:

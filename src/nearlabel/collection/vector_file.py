@@ -33,10 +33,8 @@ _MARK = b"\x89nlvectors\r\n\x1a\n"
 _HEAD = struct.Struct("<14sHIQ")  # magic, version, 1 if rows are sparse, width
 _RECORD = struct.Struct("<qII")  # item, bytes of the numbers, checksum
 _HEADS = np.dtype([("item", "<i8"), ("length", "<u4"), ("sum", "<u4")])  # of many records
-_ITEM = 8  # bytes of an item's id
 HEAD_SIZE, _SUM = 64, 16
 _NUMBERS_AT_ONCE = 2**22
-_MOST_COLUMNS = 2**31 - 1
 
 
 class Form(NamedTuple):
@@ -300,7 +298,7 @@ class VectorFile:
         heads = np.frombuffer(np.ascontiguousarray(records[:, : _RECORD.size]), _HEADS)
         stride, content = records.shape[1], records.reshape(-1).data
         sums = [
-            crc32(content[at + _RECORD.size : at + stride], crc32(content[at : at + _ITEM]))
+            crc32(content[at + _RECORD.size : at + stride], crc32(content[at : at + 8]))  # the item
             for at in range(0, records.size, stride)
         ]
         are_right = (heads["item"] == ids) & (heads["length"] == stride - _RECORD.size)
@@ -337,7 +335,7 @@ class VectorFile:
             )
         if hashlib.sha256(head[:-_SUM]).digest()[:_SUM] != head[-_SUM:]:
             raise self._damaged("the checksum of its header does not match")
-        if (width, bool(is_sparse)) != self.form or not 0 < width <= _MOST_COLUMNS:
+        if (width, bool(is_sparse)) != self.form or not 0 < width <= 2**31 - 1:
             raise self._damaged("the form of its vectors differs from the settings")
         size = self._file.seek(0, os.SEEK_END)
         if not HEAD_SIZE <= self.end <= size:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-_MARK = 0x1C
 _CHARACTER_SET, _KEYWORDS = (1, 90), (2, 25)
-_UTF_8 = b"\x1b%G"
 _RESOURCE, _IPTC = b"8BIM", 0x0404
-_MOST = 10_000  # keywords
 
 
 def iptc_keywords(content: bytes) -> tuple[str, ...]:
@@ -22,15 +19,15 @@ def iptc_keywords(content: bytes) -> tuple[str, ...]:
     values: list[bytes] = []
     for data_set, value in _data_sets(content):
         if data_set == _CHARACTER_SET:
-            is_utf_8 = value == _UTF_8
-        elif data_set == _KEYWORDS and len(values) < _MOST:
+            is_utf_8 = value == b"\x1b%G"  # the escape sequence of UTF-8
+        elif data_set == _KEYWORDS and len(values) < 10_000:
             values.append(value)
     return tuple(text for value in values if (text := _text(value, is_utf_8)))
 
 
 def _data_sets(content: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
     at = 0
-    while at + 5 <= len(content) and content[at] == _MARK:
+    while at + 5 <= len(content) and content[at] == 0x1C:  # the mark of a record
         _, record, number, size = struct.unpack_from(">BBBH", content, at)
         at += 5
         if size & 0x8000:  # the size takes this many bytes

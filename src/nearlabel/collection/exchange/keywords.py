@@ -14,9 +14,6 @@ from dataclasses import dataclass
 
 from nearlabel.collection.tag_names import LEVELS
 
-_PROGRAMS = ("darktable", "_Digikam_Internal_Tags_")  # first levels of the tools' own tags
-_FULL = range(61, 65)  # lengths in bytes at which IPTC's limit of 64 may have truncated
-
 
 def keyword_tag(text: object, separator: str = LEVELS) -> str:
     """A keyword as a tag name; empty if nothing is left of it.
@@ -56,7 +53,7 @@ def slashed(tag: str) -> str:
 
 def of_a_program(tag: str) -> bool:
     """Whether a photo tool set a tag by itself, such as ``darktable|exported``."""
-    return tag.split(LEVELS, 1)[0] in _PROGRAMS
+    return tag.split(LEVELS, 1)[0] in ("darktable", "_Digikam_Internal_Tags_")
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,8 @@ class Keywords:
         for keyword in self.iptc:
             tag = keyword_tag(keyword)
             place = bisect_left(whole, slashed(tag))  # of the first possible match
-            is_full = len(keyword.encode(errors="replace")) in _FULL
+            # IPTC truncates at 64 bytes, and before a character that does not fit.
+            is_full = 61 <= len(keyword.encode(errors="replace")) <= 64
             is_cut = is_full and any(
                 other.startswith(slashed(tag)) for other in whole[place : place + 1]
             )

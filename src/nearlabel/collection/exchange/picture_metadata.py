@@ -25,7 +25,6 @@ _TIFF_XMP, _TIFF_IPTC, _TIFF_PHOTOSHOP = 700, 33723, 34377
 _TIFF_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 6: 1, 7: 1}  # bytes per value, by type
 _PNG_XMP, _PNG_IPTC = b"XML:com.adobe.xmp", b"Raw profile type iptc"
 _MOST_BLOCKS, _MOST_PARTS = 100, 10_000  # keyword blocks, and blocks in all
-_MOST_FILLERS = 1000  # bytes before a segment
 
 Blocks = Iterator[tuple[str, bytes]]  # "xmp", "iptc" or "photoshop", and the content
 
@@ -77,7 +76,7 @@ def _jpeg(file: BinaryIO) -> Blocks:
     file.seek(2)
     for _ in range(_MOST_PARTS):
         mark = _exactly(file, 1)
-        for _ in range(_MOST_FILLERS):
+        for _ in range(1000):  # bytes that may fill the gap before a segment
             if mark != b"\xff":
                 break
             mark = _exactly(file, 1)

@@ -22,7 +22,6 @@ from nearlabel.common.files import replacing
 
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f"*/:<>?\\|%]')  # on any system
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
-_PIECE = 2**20
 
 
 def folder_of(tag: str) -> Path:
@@ -69,7 +68,7 @@ def _digest(path: str) -> bytes | None:
     digest = hashlib.sha256()
     try:
         with open(path, "rb") as file:  # noqa: PTH123
-            while piece := file.read(_PIECE):
+            while piece := file.read(2**20):
                 digest.update(piece)
     except OSError:
         return None

@@ -22,7 +22,6 @@ from nearlabel.datasets.text_lines import TextFile
 
 SEPARATOR = ";"
 _FILE, _TAGS, _NOT = "file", "tags", "not"
-_DIGEST = 32  # bytes
 
 
 class TaggedFile(NamedTuple):
@@ -112,7 +111,7 @@ def _of_object(file: TextFile, line: str) -> TaggedFile:
             content = bytes.fromhex(digest)
         except (TypeError, ValueError):
             content = b""
-        if len(content) != _DIGEST:
+        if len(content) != 32:  # bytes of a sha256
             raise file.error(f"sha256: 64 hexadecimal digits expected; got {shown(str(digest))}")
     if not (isinstance(name, str) and name.strip()) and (content is None or name is not None):
         raise file.error(f"file: file name expected; got {shown(str(name))}")

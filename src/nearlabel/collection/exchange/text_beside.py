@@ -13,7 +13,6 @@ from nearlabel.common.tag_texts import separated_tags, tag_separator
 from nearlabel.datasets.text_lines import DataError, TextFile
 
 _SUFFIX = ".txt"
-_MOST_BYTES = 2**20
 _SEPARATORS = (";", ",")  # | is between the levels of a tag
 
 
@@ -35,7 +34,7 @@ def read_text_tags(path: str | os.PathLike[str]) -> list[str]:
     ------
     DataError
     """
-    if Path(path).stat().st_size > _MOST_BYTES:
+    if Path(path).stat().st_size > 2**20:
         raise DataError(str(path), None, "this is too large for a list of tags")
     with TextFile(path) as file:
         lines = [line.strip() for line in file.lines() if line.strip()]
