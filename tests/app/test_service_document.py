@@ -31,9 +31,9 @@ from nearlabel.app.uploads import _SUFFIXES
 from nearlabel.cli import run
 from nearlabel.cli.app import app as command_line
 from nearlabel.collection import Collection, NewItem
+from nearlabel.collection.choices import METHODS
 from nearlabel.collection.indexing import plan_index, run_index
 from nearlabel.collection.item_features import item_features
-from nearlabel.collection.learning_methods import METHODS
 from nearlabel.collection.records import vector_content
 from nearlabel.collection.thumbnails import THUMBNAIL_SIZE
 from nearlabel.features.photo_decoder import _SECONDS

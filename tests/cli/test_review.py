@@ -274,7 +274,7 @@ def test_in_a_terminal(path):
 
 
 def test_every_strategy_is_offered():
-    from nearlabel.collection.questions import STRATEGIES
+    from nearlabel.collection.choices import STRATEGIES
 
     assert review_verb.Strategy.__args__ == STRATEGIES
 

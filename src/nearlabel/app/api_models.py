@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from nearlabel.collection.choices import Author, Kind, Method
+
 MOST_ID = 2**63 - 1
 Number = Annotated[int, Field(ge=1, le=MOST_ID, description="the id of an item")]
 Id = Annotated[Number, Field(strict=True)]  # JSON has numbers
@@ -17,9 +19,6 @@ Tag = Annotated[
 ]
 Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 Tags = Annotated[list[Tag], Field(max_length=1000)]
-Author = Literal["person", "suggestion"]
-State = Literal["all", "tagged", "untagged", "undecided", "missing"]
-Strategy = Literal["mixed", "learn", "confident"]
 
 
 class _Taken(BaseModel):
@@ -113,7 +112,7 @@ class Undoing(_Taken):
 class MethodChange(_Taken):
     """How the collection learns."""
 
-    method: Literal["MLkNN", "BRkNN", "MallowskNN", "MLCWkNN"]
+    method: Method
     n_neighbors: Annotated[int, Field(ge=1, le=1000, strict=True)]
 
 
@@ -274,7 +273,7 @@ class Health(BaseModel):
 class Settled(BaseModel):
     """The state of the collection, and how it learns."""
 
-    kind: Literal["pictures", "texts", "vectors"]
+    kind: Kind
     features: str
     method: str
     n_neighbors: int

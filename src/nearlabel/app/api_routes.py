@@ -28,6 +28,7 @@ from nearlabel.app.uploads import (
     removing_uploads,
     text_content,
 )
+from nearlabel.collection.choices import State, Strategy
 from nearlabel.collection.tag_names import tag_names
 
 router = APIRouter(prefix="/api", responses=documented())
@@ -122,7 +123,7 @@ async def similar(served: Service, body: Body, top: Few = 12) -> models.Similar:
 def questions(
     served: Service,
     limit: Annotated[int, Query(ge=1, le=100)] = 5,
-    strategy: models.Strategy = "mixed",
+    strategy: Strategy = "mixed",
     tag: models.Tag | None = None,
     without: Annotated[list[models.Number], Query(max_length=1000)] = [],  # noqa: B006
 ) -> models.Questions:
@@ -140,7 +141,7 @@ def items(
     served: Service,
     tag: Annotated[models.Tag | None, Query(description="only items that have this tag")] = None,
     name: Annotated[str | None, Query(max_length=1000)] = None,
-    state: models.State = "all",
+    state: State = "all",
     after: Annotated[int, Query(ge=0, le=models.MOST_ID)] = 0,
     limit: Few = 100,
 ) -> models.ItemPage:

@@ -11,7 +11,6 @@ from nearlabel.app.served import Served
 from nearlabel.collection.folder_watch import STILL_WRITTEN, FolderWatch
 
 _EVERY = 5.0  # minimum seconds between two scans
-_REST = 10  # the pause is at least this many times the duration of a scan
 _log = logging.getLogger("nearlabel.service")
 
 
@@ -74,4 +73,4 @@ class FollowedFolders:
             except Exception:
                 _log.exception("folders are no longer followed")
                 return
-            pause = max(self._every, _REST * (time.monotonic() - begin))
+            pause = max(self._every, 10 * (time.monotonic() - begin))  # a tenth of the time

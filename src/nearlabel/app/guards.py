@@ -22,8 +22,6 @@ from nearlabel.app.logins import is_logged_in
 from nearlabel.app.responses import Refusal, answer_to, error_response
 from nearlabel.app.service_settings import ServiceSettings, is_loopback
 
-OPEN = ("/login", "/static/", "/api/health")
-"""Prefixes of addresses that need no token."""
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
@@ -36,7 +34,6 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-_SAFE = ("GET", "HEAD", "OPTIONS")
 _SLOWEST = 50_000  # minimum bytes per second of a large request
 
 
@@ -81,7 +78,7 @@ class Guard:
             check_host(headers, settings)
             check_site(scope["method"], headers)
             check_size(headers, settings.most_bytes)
-            if settings.token is None or path.startswith(OPEN):
+            if settings.token is None or path.startswith(("/login", "/static/", "/api/health")):
                 return None
             if is_logged_in(headers, settings.token):
                 return None
@@ -137,7 +134,7 @@ def check_site(method: str, headers: Mapping[str, str]) -> None:
     """Refuse requests from pages of other sites, except following a link to here."""
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     is_foreign = site in ("cross-site", "same-site")
-    if method in _SAFE:
+    if method in ("GET", "HEAD", "OPTIONS"):
         if is_foreign and headers.get("sec-fetch-mode") != "navigate":
             raise Refusal(403, "other sites may not read this", "origin_refused")
         return

@@ -22,20 +22,16 @@ from nearlabel.app.logins import SECONDS, cookie_name, cookie_of, is_token
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
 from nearlabel.app.visible_names import visible
-from nearlabel.collection.learning_methods import METHODS
+from nearlabel.collection.choices import METHODS, State, Strategy
 from nearlabel.collection.thumbnails import THUMBNAIL_SIZE
 
 ITEMS_A_PAGE = 120
-TAGS_A_PAGE = 200
-ROWS_AT_ONCE = 6  # questions in a queue
-TILES_AT_ONCE = 24  # questions about one tag
 _FEWEST_ASKED, _LEAST_ASKED = 3, 0.1  # suggestions, and the minimum probability of further ones
 NO_IN_A_ROW = 8  # answers of No after which the rest is unlikely to have the tag
 _SUGGESTED, _GROUPS, _PER_GROUP, _SIMILAR = 10, 5, 8, 12
 _UNDO_UNASKED = 50  # largest number of items undone without confirmation
 _TEXT_SHOWN = 20_000  # characters
 _PREVIEW = 1280  # pixels of the longer side
-_KEPT = {"cache-control": "private, max-age=31536000, immutable"}
 
 router = APIRouter(default_response_class=HTMLResponse)
 _templates = Environment(
@@ -55,7 +51,7 @@ def grid(
     served: Service,
     tag: Tag = "",
     name: Annotated[str, Query(max_length=1000)] = "",
-    state: models.State = "all",
+    state: State = "all",
     after: Annotated[int, Query(ge=0, le=models.MOST_ID)] = 0,
 ) -> HTMLResponse:
     """The items of the collection."""
@@ -113,7 +109,7 @@ async def near_file(served: Service, body: Body) -> HTMLResponse:
 @router.get("/review")
 def review(
     served: Service,
-    strategy: models.Strategy = "mixed",
+    strategy: Strategy = "mixed",
     tag: Tag = "",
     threshold: Annotated[float, Query(ge=0, le=1)] = 0.5,
     without: Annotated[list[int], Query(max_length=1000)] = [],  # noqa: B006
@@ -122,7 +118,7 @@ def review(
     with served.answering():
         questions, missing = [], ""
         try:
-            n = TILES_AT_ONCE if tag else ROWS_AT_ONCE
+            n = 24 if tag else 6  # tiles of one tag, or rows with several tags each
             questions = answers.questions(served, n, strategy, tag or None, without)
             for question in questions:  # unlikely tags need not be rejected
                 question.suggestions = [
@@ -153,7 +149,8 @@ def tag_list(
 ) -> HTMLResponse:
     """The vocabulary."""
     with served.collection.snapshot(learned=False):
-        tags, total = answers.tag_page(served, q, sort, offset, TAGS_A_PAGE)
+        size = 200
+        tags, total = answers.tag_page(served, q, sort, offset, size)
         return _page(
             served,
             "tags.html",
@@ -162,7 +159,7 @@ def tag_list(
             q=q,
             sort=sort,
             offset=offset,
-            size=TAGS_A_PAGE,
+            size=size,
         )
 
 
@@ -273,7 +270,7 @@ def _picture(served: Served, id: int, request: Request, size: int) -> Response:
     tag = f'"{item.content.hex()[:32]}-{size}"'
     headers = {"etag": tag}
     if request.url.query and item.content.hex().startswith(request.url.query):
-        headers |= _KEPT
+        headers |= {"cache-control": "private, max-age=31536000, immutable"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     try:

@@ -14,7 +14,6 @@ from typing import Any
 from starlette.types import Scope
 
 _FIELDS = ("method", "path", "status", "bytes", "ms", "client")
-_LONGEST = 500
 _log = logging.getLogger("nearlabel.requests")
 
 
@@ -25,7 +24,7 @@ def log_request(scope: Scope, status: int, size: int, seconds: float) -> None:
     client = scope.get("client")
     values = (
         scope["method"][:20],
-        scope["path"][:_LONGEST],
+        scope["path"][:500],
         status,
         size,
         round(1000 * seconds, 1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from http import HTTPMethod
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -13,9 +14,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nearlabel.app.request_logs import log_request
 from nearlabel.app.served import Served
-
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 
 
 class RequestMetrics:
@@ -35,7 +33,7 @@ class RequestMetrics:
             "nearlabel_request_seconds",
             "Time to answer.",
             ("route",),
-            buckets=_SECONDS,
+            buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
             **registered,
         )
         self.under_way = Gauge(
@@ -87,7 +85,7 @@ class Measured:
             route = getattr(scope.get("route"), "path", "none")
             if scope["path"].startswith("/static/"):
                 route = "/static"
-            method = scope["method"] if scope["method"] in _METHODS else "other"
+            method = scope["method"] if scope["method"] in HTTPMethod.__members__ else "other"
             self._metrics.requests.labels(method, route, status).inc()
             self._metrics.seconds.labels(route).observe(seconds)
             log_request(scope, status, size, seconds)

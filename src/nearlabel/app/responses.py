@@ -40,7 +40,6 @@ CODES = {
     503: ("unavailable", "The service is overloaded or out of memory."),
     507: ("disk_full", "There is no space left on the disk."),
 }
-_LISTED = 3  # wrong values listed at most
 _log = logging.getLogger("nearlabel.service")
 
 
@@ -116,10 +115,10 @@ def _wrong_values(error: RequestValidationError | ValidationError) -> str:
     """Which values are wrong, and what is accepted."""
     errors = error.errors()
     messages = []
-    for problem in errors[:_LISTED]:
+    for problem in errors[:3]:
         place = ".".join(str(part) for part in problem["loc"] if part != "body")
         messages.append(f"{place or 'body'}: {problem['msg']}")
-    rest = f"; and {len(errors) - _LISTED} more" if len(errors) > _LISTED else ""
+    rest = f"; and {len(errors) - 3} more" if len(errors) > 3 else ""
     return one_line("; ".join(messages) + rest)
 
 

@@ -27,7 +27,6 @@ from nearlabel.app.served import Served
 from nearlabel.app.service_settings import ServiceSettings
 from nearlabel.collection import Collection
 
-STATIC = Path(__file__).with_name("static")
 _ABOUT = (
     "Suggests tags for items from the tagged items nearest to them, finds items, and learns from "
     "every tag immediately. All errors have one format, with stable codes."
@@ -66,7 +65,7 @@ def create_app(collection: Collection, settings: ServiceSettings) -> FastAPI:
     app.state.served, app.state.metrics = served, metrics
     app.include_router(api_routes.router)
     app.include_router(page_routes.router, include_in_schema=False)
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static")
     app.add_api_route("/metrics", _metrics(metrics), include_in_schema=False)
     install_error_answers(app, page_routes.error_page)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]

@@ -37,8 +37,6 @@ _SUFFIXES = {
     "RAW": ".raw",
     "TIFF": ".tiff",
 }
-_DECODED_ELSEWHERE = ("HEIC", "RAW")  # in a separate process, with its own limits
-_LONGEST_NAME = 200
 
 
 class StoredItem(NamedTuple):
@@ -64,7 +62,7 @@ def check_content(served: Served, content: bytes) -> str:
     if kind is None:
         what = "is empty" if not content else "is not a picture in a known format"
         raise Refusal(415, f"the file {what}")
-    if kind not in _DECODED_ELSEWHERE:
+    if kind not in ("HEIC", "RAW"):  # decoded in a process of their own, with limits
         width, height = _size(content, kind)
         if width * height > served.settings.most_pixels:
             most = served.settings.most_pixels
@@ -169,4 +167,4 @@ def _remove_files(served: Served, files: Iterable[FileState], contents: Containe
 def shown_as(name: str) -> str:
     """A client's name for a file, for display: the last part of a path, printable only."""
     last = name.replace("\\", "/").rpartition("/")[2]
-    return "".join(mark if mark.isprintable() else "?" for mark in last)[-_LONGEST_NAME:].strip()
+    return "".join(mark if mark.isprintable() else "?" for mark in last)[-200:].strip()

@@ -6,9 +6,8 @@ import unicodedata
 
 # They reverse the direction of what follows, so that a name can pose as another one.
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and symbols that are blank
 _INVISIBLE = ("Cc", "Cf", "Cn", "Co", "Mn", "Zl", "Zp", "Zs")
-_MOST = 3  # characters shown of a name without any visible one
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and symbols that are blank
 
 
 def visible(name: str) -> str:
@@ -17,8 +16,8 @@ def visible(name: str) -> str:
     Joiners and the like are kept in other names: emojis and some scripts need them.
     """
     if name and not any(map(_has_ink, name)):
-        ellipsis = "…" if len(name) > _MOST else ""
-        return "".join(map(_code_point, name[:_MOST])) + ellipsis
+        points = [_code_point(mark) for mark in name]
+        return "".join([*points[:3], "…"] if len(points) > 3 else points)
     return "".join(map(_unless_control, name))
 
 

@@ -28,13 +28,12 @@ if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
 
 _ROWS_AT_ONCE = 4096
-_MOST_COLUMNS = 10_000  # whose names are kept
 
 
 def vector_features(items: Dataset) -> dict[str, Any]:
     """The settings of a collection of vectors, with the column names of its first table."""
     names = items.feature_names
-    known = {} if names is None or len(names) > _MOST_COLUMNS else {"columns": names.tolist()}
+    known = {} if names is None or len(names) > 10_000 else {"columns": names.tolist()}
     return {"name": "given", **known}
 
 

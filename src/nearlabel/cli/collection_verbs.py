@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -18,13 +18,10 @@ from nearlabel.cli.open_collections import (
 from nearlabel.cli.options import Count, Json, algorithm_names
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, printable, say, say_folded, say_json, say_table
-from nearlabel.cli.tag import State
+from nearlabel.collection.choices import Method, State
 
 if TYPE_CHECKING:
     from nearlabel.collection import Change, Collection, Item
-
-_TAGS_SHOWN = 20
-_Learner = Literal["MLkNN", "BRkNN", "MallowskNN", "MLCWkNN"]
 
 
 def collection(
@@ -86,7 +83,7 @@ def collection(
         say_folded(f"undo would take back: {_run_text(run)}")
     if tags:
         frequent = sorted(tags, key=lambda tag: (-tag.yes, tag.name))
-        shown = frequent if every else frequent[:_TAGS_SHOWN]
+        shown = frequent if every else frequent[:20]
         say()
         say_table(("tag", "items", "not"), [(tag.name, tag.yes, tag.no) for tag in shown])
         if len(shown) < len(tags):
@@ -296,7 +293,7 @@ def merge(
 
 def method(
     collection: str,
-    name: Annotated[_Learner, Parameter(converter=algorithm_names)] | None = None,
+    name: Annotated[Method, Parameter(converter=algorithm_names)] | None = None,
     /,
     *,
     k: Count | None = None,

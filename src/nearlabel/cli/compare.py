@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
     from nearlabel.experiments import Part, SplitResult
 
-_METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
-_WITHOUT_NEIGHBORS = {"k": None, "distance": None, "thresholds": False}
-_FEW_METRICS = ("average_precision", "ranking_loss", "micro_f1")  # with ±, beside others
-
 
 def compare(
     data: DataOrPictures,
@@ -122,7 +118,9 @@ def compare(
     from nearlabel.metrics import scorer
     from nearlabel.metrics.conventions import has_metric
 
-    of_all = _FEW_METRICS if beside.others else _METRICS
+    of_all = ["hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision"]
+    if beside.others:
+        of_all = ["average_precision", "ranking_loss", "micro_f1"]  # fewer, as ± needs room
     usual = [name for name in of_all if has_metric(measuring.convention, name)]
     wanted = list(measuring.metric or usual)
     by = (measuring.metric or ("average_precision" if beside.others else "ranking_loss",))[0]
@@ -158,9 +156,8 @@ def compare(
     records = records_of(measured, wanted, tuned=tune)
     for record in (*results, *records):
         if record["algorithm"] not in METHODS:
-            record.update(
-                {name: value for name, value in _WITHOUT_NEIGHBORS.items() if name in how}
-            )
+            without = {"k": None, "distance": None, "thresholds": False}
+            record.update({name: value for name, value in without.items() if name in how})
     ours = [*names, *beside.names[:1]]
     if figure is not None:
         draw_results(results, wanted[0], ours, figure, f"{setting['dataset']}, {kind}")

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from nearlabel.collection.exchange.tag_tables import TaggedFile
     from nearlabel.collection.indexing import IndexReport
 
-_REST = 10  # times the duration of a look: the shortest pause until the next one
 _COUNTS = {
     "new": "new",
     "changed": "changed",
@@ -125,7 +124,7 @@ def index(
             return
         tagged = None
         write(flush=True)
-        time.sleep(max(every, _REST * watched.seconds))
+        time.sleep(max(every, 10 * watched.seconds))  # looking takes a tenth of the time
         report = watched.look_again()
 
 

@@ -20,8 +20,6 @@ from nearlabel.cli.output import counted, file_size, printable, say, say_folded,
 if TYPE_CHECKING:
     from nearlabel.common.arrays import Array, Csr
 
-_UNVERIFIED = 1  # the exit code if something differs
-_LABELS_SHOWN = 20
 # What a method learns in fit and keeps when items are forgotten.
 _STAYS = {"LAMLkNN": "the centers", "PositivekNN": "the rate and the cut"}
 
@@ -264,14 +262,14 @@ def say_verification(verified: Any) -> None:
 
 def verification_code(verified: Any) -> int | None:
     """The exit code of a command that has verified a model."""
-    return None if verified else _UNVERIFIED
+    return None if verified else 1
 
 
 def _say_rest(record: dict[str, Any], opened: OpenModel) -> None:
     """Print which labels are new, where the changes are, and what --compact would do."""
     path, written, new = record["model"], record["written"], record["new_labels"]
     if new:
-        shown = [printable(name) for name in new[:_LABELS_SHOWN]]
+        shown = [printable(name) for name in new[:20]]
         shown += [f"…and {len(new) - len(shown):,} more"] if len(new) > len(shown) else []
         say_folded(f"{'new label' if len(new) == 1 else 'new labels'}: {', '.join(shown)}")
     if written is None:

@@ -19,8 +19,6 @@ _PATIENCE = 1.0  # seconds before progress is shown
 _LINES, _TABLES = (".jsonl", ".ndjson"), (".csv", ".tsv")
 WIDTH = 80  # of text, unless a terminal has another one
 _GAP = 3  # between two columns of a table
-_SHORTEST_NAME = 16  # of a row, if names are shortened
-_NARROWEST_NAME = 8  # of a row, if names are wrapped
 _NUMBER = re.compile(r"[*≈<]?[-+]?[0-9][0-9.,]*")  # perhaps after the mark of the best
 
 
@@ -132,7 +130,7 @@ def say_table(
         _, *others = _widths(lines)
         room = most - sum(_GAP + wide for wide in others)
         for line in lines:
-            line[0].truncate(max(room, _SHORTEST_NAME), overflow="ellipsis")
+            line[0].truncate(max(room, 16), overflow="ellipsis")
     widths = _widths(lines)
     for block in column_blocks(widths, most, _GAP) if numbers else [range(len(columns))]:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
@@ -147,7 +145,7 @@ def say_table(
             table.add_row(*(line[place] for place in block))
         if numbers:
             room = most - sum(_GAP + widths[place] for place in block[1:])
-            table.columns[0].width = min(widths[0], max(room, _NARROWEST_NAME))
+            table.columns[0].width = min(widths[0], max(room, 8))
         console = Console(width=10_000 if numbers else most)
         with console.capture() as printed:
             console.print(table)

@@ -21,8 +21,6 @@ from nearlabel.datasets.picture_sets import is_picture_set
 if TYPE_CHECKING:
     from nearlabel.features import PictureVectors
 
-_STEPS = ("GridMoments", "PictureEmbedding")
-
 
 @dataclass(frozen=True, eq=False)
 class PictureItems(Dataset):
@@ -137,4 +135,5 @@ def _encodable(name: str) -> str:
 
 def picture_step(steps: Sequence[Any]) -> Any:
     """The first of the transformers of a model, if it takes pictures; else None."""
-    return next((step for step in steps[:1] if type(step).__name__ in _STEPS), None)
+    first = steps[0] if steps else None
+    return first if type(first).__name__ in ("GridMoments", "PictureEmbedding") else None

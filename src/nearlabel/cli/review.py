@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nearlabel.cli.open_collections import item_record, open_collection
 from nearlabel.cli.options import Count, Json
 from nearlabel.cli.output import counted, printable, say, say_json
 from nearlabel.cli.terminal_keys import END, ENTER, Keys, single_keys
+from nearlabel.collection.choices import Strategy
 
 if TYPE_CHECKING:
     from nearlabel.cli.review_screen import Screen, ShownQuestion
     from nearlabel.collection import Collection, Question
 
-Strategy = Literal["mixed", "learn", "confident"]
 
-_AHEAD = 5  # questions that are chosen together
-_LISTED = 10  # questions in JSON, unless another number is given
 _NO_IN_A_ROW = 8  # answers after which the rest is too unlikely to have a tag
 
 
@@ -61,7 +59,7 @@ def review(
         raise ValueError("review needs a terminal to read keys; --json lists the questions instead")
     with open_collection(collection, readonly=json) as store:
         if json:
-            questions = store.questions(limit or _LISTED, strategy, tag=tag)
+            questions = store.questions(limit or 10, strategy, tag=tag)
             records = [_question_record(store, question) for question in questions]
             say_json({"collection": collection, "tag": tag, "questions": records})
             return
@@ -116,7 +114,7 @@ class _Review:
                 return
             if not self._next:
                 self._next = self._store.questions(
-                    _AHEAD, self._strategy, tag=self._tag, without=self._skipped
+                    5, self._strategy, tag=self._tag, without=self._skipped
                 )
             if not self._next:
                 self._end = self._nothing_left()

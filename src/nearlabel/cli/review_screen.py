@@ -21,11 +21,7 @@ from nearlabel.cli.output import printable
 if TYPE_CHECKING:
     from nearlabel.collection import Collection, Item, Question
 
-_PROBABLE = 0.5  # tags at least so probable are marked at first
-_LEAST = 0.05  # probability of a tag that is worth showing
-_MOST_TAGS = 9  # as there are digits
 _PICTURE = 48, 14  # columns and lines, at most
-_TEXT = 400  # characters of a text
 _COLORS = ("256", "truecolor")
 _KEYS = {
     "Enter": "accept",
@@ -51,8 +47,8 @@ class Screen:
         item = self._store.item(question.item)
         suggestions = question.suggestions
         if tag is None:
-            suggestions = self._store.suggest(question.item, _MOST_TAGS)
-            worth = [suggestion for suggestion in suggestions if suggestion.probability >= _LEAST]
+            suggestions = self._store.suggest(question.item, 9)  # as there are digits
+            worth = [suggestion for suggestion in suggestions if suggestion.probability >= 0.05]
             suggestions = worth or suggestions[:1]
         probabilities = {suggestion.tag: suggestion.probability for suggestion in suggestions}
         picture = self._picture(item)
@@ -92,9 +88,7 @@ class ShownQuestion:
         self._item, self._question, self._probabilities = item, question, probabilities
         self._is_about_one, self._picture, self._answered = tag is not None, picture, answered
         self.tags = list(probabilities)
-        self.marked = [
-            name for name, p in probabilities.items() if p >= _PROBABLE or self._is_about_one
-        ]
+        self.marked = [name for name, p in probabilities.items() if p >= 0.5 or self._is_about_one]
         self._note = ""
         self._result: Text | None = None
         options: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
@@ -158,7 +152,7 @@ class ShownQuestion:
         if self._picture is not None:
             parts.append(self._picture)
         if item.text:
-            parts.append(Text(printable(item.text[:_TEXT]), style="italic"))
+            parts.append(Text(printable(item.text[:400]), style="italic"))
         others = [name for name in item.yes if name not in self.tags]
         if others:
             parts.append(Text(f"   has: {printable(', '.join(others))}"))

@@ -13,8 +13,6 @@ from nearlabel.cli.open_collections import open_collection
 from nearlabel.cli.options import Switch, Whole
 from nearlabel.cli.output import printable, say, say_folded, write
 
-_MIB = 2**20
-
 
 def serve(
     collection: str,
@@ -91,7 +89,7 @@ def serve(
         host=host,
         names=frozenset(name.lower() for name in allow_host),
         token=token_of(token_file),
-        most_bytes=max_upload * _MIB,
+        most_bytes=max_upload * 2**20,
         follows_folders=watch,
     )
     with open_collection(collection, readonly=readonly) as store:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -19,12 +19,11 @@ from nearlabel.cli.open_collections import (
 )
 from nearlabel.cli.options import Count, Json, Switch, Texts, Whole
 from nearlabel.cli.output import counted, printable, say, say_folded, say_json, say_table, steps
+from nearlabel.collection.choices import State
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection, Item, Suggestion
 
-State = Literal["all", "tagged", "untagged", "undecided", "missing"]
-_VOTERS_SHOWN = 3
 _ITEMS_SHOWN = 10
 
 
@@ -249,9 +248,7 @@ def _suggest(
 def _voters(store: Collection, suggestion: Suggestion) -> str:
     """The nearest of the neighbors that voted for a tag."""
     voters = suggestion.voters
-    names = [
-        f"{store.item(by.id).shown_name} at {by.distance:.3f}" for by in voters[:_VOTERS_SHOWN]
-    ]
+    names = [f"{store.item(by.id).shown_name} at {by.distance:.3f}" for by in voters[:3]]
     left = len(voters) - len(names)
     return ", ".join(names) + (f" and {left} more" if left else "") or "none"
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 ENTER, ESCAPE, END = "\n", "\x1b", ""  # END: the input is over
-_REST = 0.05  # seconds in which the rest of an arrow key or the like arrives
 
 
 class Keys(Protocol):
@@ -77,7 +76,7 @@ class _TerminalKeys:
     def _skip_rest(self) -> None:
         import select
 
-        while select.select([self._terminal], [], [], _REST)[0]:
+        while select.select([self._terminal], [], [], 0.05)[0]:
             if not self._read(32):
                 return
 

@@ -17,6 +17,7 @@ import numpy as np
 from nearlabel.collection import change_log, file_changes, item_tables, tag_changes
 from nearlabel.collection.backups import back_up, new_folder
 from nearlabel.collection.change_log import MOST, ChangeLog
+from nearlabel.collection.choices import AUTHORS, KINDS
 from nearlabel.collection.database import create_database
 from nearlabel.collection.erasure import forget_items, remove_thumbnails
 from nearlabel.collection.folder_checks import (
@@ -26,7 +27,7 @@ from nearlabel.collection.folder_checks import (
     thumbnail_path,
 )
 from nearlabel.collection.learning_methods import DEFAULT_METHOD, estimator
-from nearlabel.collection.opened_folder import KINDS, OpenedFolder
+from nearlabel.collection.opened_folder import OpenedFolder
 from nearlabel.collection.questions import Question, questions
 from nearlabel.collection.records import (
     Change,
@@ -49,8 +50,6 @@ from nearlabel.common.validation import (
     check_choice,
     check_integer,
 )
-
-AUTHORS = ("person", "suggestion")
 
 
 class Collection:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nearlabel.collection.choices import METHODS
 from nearlabel.common.validation import check_choice
 from nearlabel.methods.registry import method
 
-METHODS = ("MLkNN", "BRkNN", "MallowskNN", "MLCWkNN")
-"""Methods whose answers depend on the content only, not on the history of changes."""
 DEFAULT_METHOD = {"name": "MLkNN", "n_neighbors": 10, "metric": "cosine"}
 
 _ROWS_A_NEIGHBOR = 15  # where there are few rows

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from weakref import WeakSet
 
 from nearlabel.collection.change_log import ChangeLog
+from nearlabel.collection.choices import KINDS
 from nearlabel.collection.database import Database
 from nearlabel.collection.erasure import remove_thumbnails
 from nearlabel.collection.folder_checks import (
@@ -30,8 +31,6 @@ from nearlabel.collection.records import Change, Settings
 from nearlabel.collection.stored_vectors import StoredVectors
 from nearlabel.common.file_locks import try_lock
 from nearlabel.common.validation import check_integer
-
-KINDS = ("pictures", "texts", "vectors")
 
 
 class OpenedFolder:

@@ -9,6 +9,7 @@ import numpy as np
 
 from nearlabel.collection import question_choice as choice
 from nearlabel.collection.change_log import last_change
+from nearlabel.collection.choices import STRATEGIES
 from nearlabel.collection.item_tables import known_tag
 from nearlabel.collection.learning_methods import estimator
 from nearlabel.collection.records import Suggestion
@@ -18,8 +19,6 @@ from nearlabel.common.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
     from nearlabel.collection.collection import Collection
-
-STRATEGIES = ("mixed", "learn", "confident")
 
 
 class Question(NamedTuple):

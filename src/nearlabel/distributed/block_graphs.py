@@ -32,8 +32,6 @@ from nearlabel.distributed.workspaces import Workspace, alone_in, data_mark, wor
 from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.search import InvertedLists, check_metric, check_search, is_precomputed
 
-_MOST_ROUNDS = 3  # of calls that are repeated because a late one replaced their results
-
 
 @dataclass(frozen=True)
 class BlockGraph:
@@ -282,7 +280,7 @@ def _compared(
     files = files_of(target, len(asking))
     n = sum(block.rows for block in asking)
     remaining = progress
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(3):  # a late call may replace what another has written
         known = np.array([seen_blocks(path, len(base)) for path in lists])
         if queries is None:
             _compare_all(place, blocks, lists, known, how, remaining)

@@ -24,7 +24,6 @@ from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.training_sources import Neighborhood
 from nearlabel.search import InvertedLists, check_search
 
-_NEIGHBORS_AT_ONCE = 2**19  # neighbors with labels that are read together
 _PARTS_AT_ONCE = 8  # partial counts joined by one call, in a tree
 
 
@@ -164,7 +163,7 @@ def count_block(
     m, k = near.shape
     counts = kind(labels.totals(), n, k)
     parts: list[Any] = []
-    step = max(1, _NEIGHBORS_AT_ONCE // k)
+    step = max(1, 2**19 // k)
     for first in range(0, m, step):
         batch = np.asarray(near[first : first + step])
         own = np.arange(start + first, start + first + len(batch))

@@ -33,8 +33,8 @@ from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.packed_bounds import DenseBounds, is_ordinary
 from nearlabel.search.exact.row_arithmetic import float_kind
 
-_ROWS_A_CALL = 2**15  # put in the order of the lists by one call
-_ROWS_TRIED = 2**12  # sample that decides whether bounds need one center per list
+ROWS_A_CALL = 2**15
+"""Rows that one call to a worker searches or puts in order."""
 
 
 def lists_for(
@@ -86,7 +86,7 @@ def _make_lists(
     kind, n = np.dtype(float_kind(blocks)), len(blocks)
     make_file(folder / "rows.part", blocks.shape, kind)
     paths = str(folder / "order.npy"), str(folder / "rows.part")
-    runs = [(start, min(start + _ROWS_A_CALL, n)) for start in range(0, n, _ROWS_A_CALL)]
+    runs = [(start, min(start + ROWS_A_CALL, n)) for start in range(0, n, ROWS_A_CALL)]
     run_calls(place.client, put_in_order, [(blocks, *paths, *ends) for ends in runs])
     (folder / "rows.part").replace(folder / "rows.npy")
     tree = {"centers": divided.centers, "order": divided.order, "starts": divided.starts}
@@ -102,7 +102,7 @@ def _bounds(place: Workspace, blocks: VectorBlocks, metric: str) -> dict[str, An
         reach = float(np.maximum(high - center, center - low).max())
     if not is_ordinary(reach):
         return None
-    sample = np.random.default_rng(0).permutation(len(blocks))[:_ROWS_TRIED]
+    sample = np.random.default_rng(0).permutation(len(blocks))[: 2**12]
     tried = blocks[np.sort(sample)].astype(float_kind(blocks), copy=False)
     vague = DenseBounds(metric, center, reach).are_vague(core_rows(tried, metric))
     return {"center": center, "reach": reach, "by_list": vague}

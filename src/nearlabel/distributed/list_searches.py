@@ -12,6 +12,7 @@ import numpy as np
 from nearlabel.common.arrays import Array, runs
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.distributed.list_blocks import (
+    ROWS_A_CALL,
     keep_plan,
     listed_rows,
     lists_folder,
@@ -30,7 +31,6 @@ from nearlabel.search.approximate.probing import QueryPlan
 from nearlabel.search.approximate.recall import recall_of
 from nearlabel.search.approximate.stored_lists import plan_trees
 
-_ROWS_A_CALL = 2**15
 Files = tuple[tuple[str, str], ...]
 # Finds the exact neighbors of rows given by number.
 ExactNeighbors = Callable[[Array, int], NeighborGraph]
@@ -122,10 +122,10 @@ class ListSearch:
             make_file(target / f"{name}-indices.npy", (n, k), np.int32)
             make_file(target / f"{name}-distances.npy", (n, k), np.float32)
         how = str(self._folder), self._metric, str(target), k
-        parts = runs(listed.lists.sizes, _ROWS_A_CALL)
+        parts = runs(listed.lists.sizes, ROWS_A_CALL)
         searches = [(*how, run.start, run.stop, probes) for run in parts]
         run_calls(self._place.client, search_lists, searches, progress=steps[0])
-        ends = [(start, min(start + _ROWS_A_CALL, n)) for start in range(0, n, _ROWS_A_CALL)]
+        ends = [(start, min(start + ROWS_A_CALL, n)) for start in range(0, n, ROWS_A_CALL)]
         calls = [(*how, *rows, min(through, k)) for rows in ends]
         run_calls(self._place.client, look_at_neighbors, calls, progress=steps[1])
         return target

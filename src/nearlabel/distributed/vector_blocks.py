@@ -14,8 +14,6 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.files import replacing
 from nearlabel.common.validation import all_finite
 
-_BYTES_AT_ONCE = 2**24  # of a block that is checked
-
 
 @dataclass(frozen=True)
 class Block:
@@ -213,7 +211,7 @@ def check_finite(rows: Array, name: str, where: str) -> None:
 def check_block(path: str, name: str) -> None:
     """Check that the rows of a file are finite, a few at a time; runs on workers."""
     mapped = mapped_file(Path(path), name)
-    step = max(1, _BYTES_AT_ONCE // max(1, mapped.shape[1] * mapped.itemsize))
+    step = max(1, 2**24 // max(1, mapped.shape[1] * mapped.itemsize))
     for start in range(0, len(mapped), step):
         check_finite(np.asarray(mapped[start : start + step]), name, path)
 

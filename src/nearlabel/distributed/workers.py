@@ -17,7 +17,6 @@ from nearlabel import __version__
 from nearlabel.common.extras import extra_module
 from nearlabel.common.progress import Progress
 
-_IN_SIGHT = 2048  # waiting calls that are checked for free blocks
 _PATIENCE = 10  # seconds that a scheduler has to answer
 _MOST_DEATHS = 4  # how often a call may fail because its worker died
 
@@ -166,7 +165,7 @@ def run_calls(
             # Some calls wait on the workers, so that none is idle. If all workers are restarting,
             # one call waits for them.
             free = max(2 * sum(client.nthreads().values()), 1) - len(running)
-            for number in list(islice(waiting, _IN_SIGHT)):
+            for number in list(islice(waiting, 2048)):
                 if free <= 0:
                     break
                 if busy.isdisjoint(uses[number]):

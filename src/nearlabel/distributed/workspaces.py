@@ -42,8 +42,6 @@ from nearlabel.distributed.workers import (
     run_calls,
 )
 
-_BLOCKS_A_WORKER = 4  # for an array in memory, which has no blocks
-_BLOCK_BYTES = 2**26  # maximum size of such a block
 _ROWS_AT_ONCE = 2**13  # copied together
 
 
@@ -140,8 +138,8 @@ class Workspace:
     def _divided(self, rows: Array, name: str) -> VectorBlocks:
         """An array in memory, split into blocks by this process."""
         bytes_a_row = max(1, rows.shape[1] * rows.itemsize)
-        even = -(-len(rows) // (_BLOCKS_A_WORKER * self.threads))
-        size = max(1, min(even, _BLOCK_BYTES // bytes_a_row))
+        even = -(-len(rows) // (4 * self.threads))
+        size = max(1, min(even, 2**26 // bytes_a_row))
         target = self.part("vectors", array_mark(rows), size)
         paths = []
         for start in range(0, len(rows), size):
