@@ -59,8 +59,8 @@ def by_means_of_others(X: Any, Y: Any, new: Any, seed: int) -> Scores:
     """Neighbors by predictions that leave a row out completely, also of the labels' means."""
     ridge = LabelRidge("linear", random_state=seed).fit(X, Y)
     scales = label_scales(ridge.form_.mean, 0.5)
-    left_out, fresh = ridge.left_out_scores().dense(slice(None)), ridge.scores(new)
-    return by_vectors(left_out * scales, Y, fresh.dense(slice(None)) * scales, seed)
+    left_out, fresh = ridge.left_out_scores().toarray(), ridge.scores(new)
+    return by_vectors(left_out * scales, Y, fresh.toarray() * scales, seed)
 
 
 def by_regression(X: Any, Y: Any, new: Any, seed: int) -> Scores:
@@ -74,7 +74,7 @@ def by_fixed_regression(X: Any, Y: Any, new: Any, seed: int) -> Scores:
 
 def _scores_of(ridge: LabelRidge, new: Any) -> Scores:
     found = ridge.left_out_scores(), ridge.scores(new)
-    left_out, fresh = (DenseScores(one.dense(slice(None))) for one in found)
+    left_out, fresh = (DenseScores(one.toarray()) for one in found)
     return left_out, fresh
 
 

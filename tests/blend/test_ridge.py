@@ -10,16 +10,12 @@ from scipy import sparse
 from strategies import label_matrices, vectors
 from threadpoolctl import threadpool_limits
 
-from nearlabel.blend import ridge_scores, spectra
+from nearlabel.blend import axes, rows
 from nearlabel.blend.closed_form import ClosedForm
-from nearlabel.blend.kernel_features import LinearFeatures
 from nearlabel.blend.penalties import best_penalty, squared_errors
 from nearlabel.blend.ridge import ALPHAS, LabelRidge
-from nearlabel.blend.streamed_kernel import KernelLeverage
 from nearlabel.common.arrays import canonical_csr
 from nearlabel.metrics import average_precision
-
-EVERY = slice(None)
 
 
 def made(n=40, d=6, q=5, seed=0):
@@ -28,6 +24,13 @@ def made(n=40, d=6, q=5, seed=0):
     W = rng.normal(size=(d, q))
     Y = (X @ W + rng.normal(size=(n, q)) > 0.7).astype(np.int8)
     return X, canonical_csr(Y)
+
+
+def nystroem(landmarks, X):
+    """Features whose products are those of kernels projected on the landmarks."""
+    values, vectors = np.linalg.eigh(landmarks.kernel(landmarks.rows))
+    known = values > 1e-9 * values[-1]
+    return landmarks.kernel(X) @ (vectors[:, known] / np.sqrt(values[known]))
 
 
 def literal_weights(Z, Y, penalty):
@@ -62,26 +65,22 @@ def test_scores_are_those_of_literal_refits(data, X, kernel, alpha, form, kept):
     Y = data.draw(label_matrices(len(X)))
     with pytest.MonkeyPatch.context() as patch:
         if not kept:  # as with very many rows
-            patch.setattr("nearlabel.blend.closed_form._KEPT_CELLS", 0)
-            patch.setattr("nearlabel.blend.streamed_kernel._CELLS_OF_A_RUN", 1)
+            patch.setattr("nearlabel.blend.closed_form._STORED_CELLS", 0)
         ridge = LabelRidge(kernel, alpha).fit(form(X), canonical_csr(Y))
-    Z = ridge.features_.of(form(X))
-    Z = Z.toarray() if sparse.issparse(Z) else Z
-    values = ridge.form_.spectrum.values
+    Z = X if kernel == "linear" else nystroem(ridge.form_.projection.landmarks, form(X))
+    values = ridge.form_.values
     penalty = alpha * values.mean() if len(values) else 1.0
     scores = ridge.left_out_scores()
-    left_out = scores.dense(EVERY)
+    left_out = scores.toarray()
     np.testing.assert_allclose(left_out, literal_left_out(Z, Y, penalty), atol=1e-8)
     z, y, W = literal_weights(Z, Y, penalty)
     plain = ridge.scores(form(X))
-    np.testing.assert_allclose(plain.dense(EVERY), (Z - z) @ W + y, atol=1e-8)
+    np.testing.assert_allclose(plain.toarray(), (Z - z) @ W + y, atol=1e-8)
     row, label = (part.ravel() for part in np.indices(Y.shape)[:, ::-1])
-    for some, dense in ((scores, left_out), (plain, plain.dense(EVERY))):
+    for some, dense in ((scores, left_out), (plain, plain.toarray())):
         np.testing.assert_allclose(some.at(row, label), dense[row, label], atol=1e-12)
     exact = np.mean((left_out - Y) ** 2)
     rows = np.arange(len(X))
-    kept_without_rows = ridge.weights().left_out_scores(form(X), rows, canonical_csr(Y))
-    np.testing.assert_allclose(kept_without_rows.dense(EVERY), left_out, atol=1e-8)
     (error,) = squared_errors(ridge.form_, [alpha], rows, canonical_csr(Y))
     assert error == pytest.approx(exact, abs=1e-10)
 
@@ -90,38 +89,33 @@ def test_scores_are_those_of_literal_refits(data, X, kernel, alpha, form, kept):
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_as_many_truncated_axes_as_there_are_give_the_same(shape, form, monkeypatch):
     X, Y = made(*shape)
-    whole = LabelRidge("linear", 0.1).fit(form(X), Y).left_out_scores().dense(EVERY)
-    monkeypatch.setattr(spectra, "_WIDEST", 5)
-    monkeypatch.setattr(spectra, "_CELLS_AT_ONCE", 1)
+    whole = LabelRidge("linear", 0.1).fit(form(X), Y).left_out_scores().toarray()
+    monkeypatch.setattr(axes, "_WIDEST", 5)
+    monkeypatch.setattr(rows, "CELLS_AT_ONCE", 1)
+    monkeypatch.setattr(axes, "_ROWS_AT_ONCE", 7)
     again = LabelRidge("linear", 0.1).fit(form(X), Y)
-    np.testing.assert_allclose(again.left_out_scores().dense(EVERY), whole, atol=1e-8)
-    monkeypatch.setattr(spectra, "_TRUNCATED_RANK", 4)
+    np.testing.assert_allclose(again.left_out_scores().toarray(), whole, atol=1e-8)
+    monkeypatch.setattr(axes, "_TRUNCATED_RANK", 4)
     few = LabelRidge("linear", 0.1).fit(form(X), Y)
     leading = np.linalg.svd(X - X.mean(axis=0))[1][:4] ** 2
-    np.testing.assert_allclose(few.form_.spectrum.values, leading, rtol=1e-6)
-    Z = (X - X.mean(axis=0)) @ few.form_.spectrum.vectors
+    np.testing.assert_allclose(few.form_.values, leading, rtol=1e-6)
+    Z = (X - X.mean(axis=0)) @ few.form_.projection.weights
     wanted = literal_left_out(Z, Y.toarray(), 0.1 * leading.mean())
-    np.testing.assert_allclose(few.left_out_scores().dense(EVERY), wanted, atol=1e-6)
+    np.testing.assert_allclose(few.left_out_scores().toarray(), wanted, atol=1e-6)
 
 
-@pytest.mark.parametrize("rank", [0, 3, 5])
-def test_leverages_by_a_triangle_are_those_of_all_axes(rank):
-    rng = np.random.default_rng(0)
-    axes, mean, shrinkage = rng.normal(size=(5, rank)), rng.normal(size=rank), rng.random(rank)
-    kernel = rng.random((7, 5))
-    wanted = (kernel @ axes - mean) ** 2 @ shrinkage
-    found = KernelLeverage.of(axes, mean, shrinkage).of_rows(kernel.copy())
-    np.testing.assert_allclose(found, wanted, atol=1e-13)
+def left_out(X, Y, alpha):
+    return LabelRidge("linear", alpha).fit(X, Y).left_out_scores().toarray()
 
 
 def test_the_penalty_has_the_best_left_out_scores():
     X, Y = made(80)
-    form = ClosedForm(X, Y, LinearFeatures(X.shape[1]), 0)
-    values = [average_precision(Y, form.left_out_scores(a).dense(EVERY)) for a in ALPHAS]
+    form = ClosedForm(X, Y, None, 0)
+    values = [average_precision(Y, left_out(X, Y, alpha)) for alpha in ALPHAS]
     choice = best_penalty(form, ALPHAS, 0)
     assert choice == (ALPHAS[np.argmax(values)], "average_precision", max(values))
-    one = ClosedForm(X, Y[:, :1], LinearFeatures(X.shape[1]), 0)  # nothing to rank
-    errors = [np.mean((one.left_out_scores(a).dense(EVERY) - one.Y) ** 2) for a in ALPHAS]
+    one = ClosedForm(X, Y[:, :1], None, 0)  # nothing to rank
+    errors = [np.mean((left_out(X, one.Y, alpha) - one.Y) ** 2) for alpha in ALPHAS]
     choice = best_penalty(one, ALPHAS, 0)
     assert choice.criterion == "squared_error"
     assert choice.alpha == ALPHAS[np.argmin(errors)]
@@ -143,15 +137,15 @@ def test_blocks_types_and_threads_change_nothing(monkeypatch):
     X, Y = made(300, 8, 12)
     X = X.astype(np.float32)
     whole = {kernel: LabelRidge(kernel).fit(X, Y) for kernel in ("linear", "rbf")}
-    monkeypatch.setattr(spectra, "_CELLS_AT_ONCE", 1)
-    monkeypatch.setattr(ridge_scores, "_CELLS_AT_ONCE", 50)
-    monkeypatch.setattr("nearlabel.blend.closed_form._KEPT_CELLS", 0)
+    monkeypatch.setattr(rows, "CELLS_AT_ONCE", 1)
+    monkeypatch.setattr(axes, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("nearlabel.blend.closed_form._STORED_CELLS", 0)
     row, label = np.array([5, 299, 5, 0]), np.array([11, 0, 3, 3])
     for kernel, ridge in whole.items():
-        scores = ridge.left_out_scores().dense(EVERY)
+        scores = ridge.left_out_scores().toarray()
         with threadpool_limits(2):
             other = LabelRidge(kernel).fit(X.astype(np.float64), Y)
-        np.testing.assert_allclose(other.left_out_scores().dense(EVERY), scores, atol=1e-10)
+        np.testing.assert_allclose(other.left_out_scores().toarray(), scores, atol=1e-10)
         at = other.left_out_scores().at(row, label)
         np.testing.assert_allclose(at, scores[row, label], atol=1e-10)
 

@@ -10,14 +10,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from nearlabel.blend.decision_cuts import OBJECTIVES, Decision, learned_decision
+from nearlabel.blend.decision_cuts import OBJECTIVES, LabelDecision, learned_decision
 from nearlabel.blend.evidence import Pairs
-from nearlabel.blend.kernel_features import drawn_rows, seed_of
 from nearlabel.blend.label_space import LabelSpace
 from nearlabel.blend.learned_blend import DENSE_LABELS, TOUCHED_LABELS, LearnedBlend
 from nearlabel.blend.other_readings import OtherReading, check_others
 from nearlabel.blend.pooled_logistic import CrossFitted
 from nearlabel.blend.ridge import LabelRidge
+from nearlabel.blend.rows import drawn_rows, seed_of
 from nearlabel.blend.stored_blend import StoredBlend, StoredDecision
 from nearlabel.blend.voting_forest import MOST_ROWS, VotingForest
 from nearlabel.common.arrays import Array, Csr
@@ -263,7 +263,7 @@ class BlendedNeighbors(NeighborClassifier):
             blend.logistic = CrossFitted.fit(columns, truth, *which, q, own=parts)
         blend.missed = blend.missed_share(pairs, truth, own)
         self._blend = blend
-        self._decision: Decision = learned_decision(
+        self._decision: LabelDecision = learned_decision(
             blend.probabilities(pairs, columns, rows), own, self.objective
         )
 

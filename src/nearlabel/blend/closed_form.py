@@ -4,79 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from nearlabel.blend.kernel_features import Features, NystroemFeatures
-from nearlabel.blend.projections import Projection
+from nearlabel.blend.axes import kernel_axes, linear_axes
+from nearlabel.blend.projections import Landmarks
 from nearlabel.blend.ridge_scores import RidgeScores, RidgeWeights, Shares
-from nearlabel.blend.spectra import row_blocks, spectrum_of
-from nearlabel.blend.streamed_kernel import KernelLeverage, add_by_label, one_pass
-from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.blend.rows import row_blocks
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix
 from nearlabel.labels.counts import label_totals
 
-LABEL_CELLS = 2**26  # of an array of axes x labels: 512 MiB
-_KEPT_CELLS = 2**25  # of an array of rows x axes: 256 MiB
+_STORED_CELLS = 2**25  # of an array of rows x axes: 256 MiB
 
 
 class ClosedForm:
-    """Ridge regressions of Y on features of X; the penalty is given when scores are computed.
+    """Ridge regressions of Y on X, or on features of its kernel; scores are for any penalty.
 
     With Zc = U diag(sqrt e) Vᵀ the centered features and λ the penalty, B = Zc V and C = Bᵀ Y give
     the fitted values B (e + λ)⁻¹ C + mean(Y). Nothing is divided by sqrt e, so small e do no harm.
     The penalty is λ = alpha mean(e): the same λ whichever row is left out.
     """
 
-    def __init__(self, X: Any, Y: Csr, features: Features, random_state: int) -> None:
-        n, q = Y.shape
-        self.X, self.Y, self.features = X, Y, features
-        self.mean: Floats = label_totals(Y) / n
+    def __init__(self, X: Matrix, Y: Csr, landmarks: Landmarks | None, seed: int) -> None:
+        self.X, self.Y = X, Y
+        self.mean: Floats = label_totals(Y) / Y.shape[0]
+        axes = linear_axes(X, Y, seed) if landmarks is None else kernel_axes(X, Y, landmarks)
+        self.values, self.projection, self.cross = axes
         self._leverages: dict[float, Floats] = {}
-        self.cross: Floats
-        self._streamed: NystroemFeatures | None = None
-        if isinstance(features, NystroemFeatures) and n * features.width > _KEPT_CELLS:
-            self._streamed = features
-            self.spectrum, self.cross = one_pass(X, Y, features)
-            return
-        self.spectrum = spectrum_of(X, features, LABEL_CELLS // q, random_state)
-        cross = np.zeros((q, len(self.spectrum.values)))
-        for rows in row_blocks(n, max(X.shape[1], cross.shape[1])):
-            add_by_label(cross, Y[rows], self.coordinates(np.arange(n)[rows]))
-        self.cross = cross.T
 
     @cached_property
-    def _kept(self) -> Floats | None:
+    def _stored(self) -> Floats | None:
         """B of all training rows, if it is not too large."""
-        n, r = self.X.shape[0], len(self.spectrum.values)
-        if n * max(r, 1) > _KEPT_CELLS:
-            return None
-        kept = np.empty((n, r))
-        for rows in row_blocks(n, max(r, self.X.shape[1])):
-            kept[rows] = self._project(self.X[rows])
-        return kept
+        fits = self.X.shape[0] * len(self.values) <= _STORED_CELLS
+        return self.projection.coordinates(self.X) if fits else None
 
-    def coordinates(self, rows: Array) -> Floats:
+    def coordinates(self, rows: Array | slice) -> Floats:
         """B of some training rows, shape (m, r)."""
-        return self._project(self.X[rows]) if self._kept is None else self._kept[rows]
-
-    def _project(self, X: Any) -> Floats:
-        if not isinstance(self.features, NystroemFeatures):
-            return self.spectrum.coordinates(self.features.of(X))
-        # Whitening and rotation to the axes in one product instead of two.
-        kernel = self.features.kernel(X) @ self._whitened_axes
-        return kernel - self.spectrum.mean @ self.spectrum.vectors
-
-    @cached_property
-    def _whitened_axes(self) -> Floats:
-        assert isinstance(self.features, NystroemFeatures)
-        return self.features.whitening @ self.spectrum.vectors
+        if self._stored is None:
+            return self.projection.coordinates(self.X[rows])
+        return self._stored[rows]
 
     def shrinkage(self, alpha: float) -> Floats:
         """(e + λ)⁻¹, shape (r,)."""
-        values = self.spectrum.values
-        found: Floats = 1 / (values + alpha * values.mean()) if len(values) else np.empty(0)
-        return found
+        return 1 / (self.values + alpha * self.values.mean()) if len(self.values) else self.values
 
     def shares(self, alpha: float, B: Floats) -> Shares:
         """Leverages of training rows with coordinates B, and the factors that follow from them.
@@ -96,56 +66,29 @@ class ClosedForm:
     def left_out_products(
         self, alpha: float, loadings: Floats
     ) -> Iterator[tuple[slice, Floats, Shares]]:
-        """Runs of training rows, each with B loadings, shape (m, k), and its shares."""
+        """Blocks of training rows, each with B loadings, shape (m, k), and its shares."""
         n = self.X.shape[0]
-        found = np.empty(n)
-        if self._streamed is not None:
-            mean = self.spectrum.mean @ self.spectrum.vectors
-            leverage = KernelLeverage.of(self._whitened_axes, mean, self.shrinkage(alpha))
-            whitened, offset = self._whitened_axes @ loadings, mean @ loadings
+        leverages = np.empty(n)
         for rows in row_blocks(n, max(self.X.shape[1], len(self.cross))):
-            if self._streamed is not None:
-                kernel = self._streamed.kernel(self.X[rows])
-                product = kernel @ whitened - offset
-                shares = Shares.of(1 / n + leverage.of_rows(kernel))
-            else:
-                B = self.coordinates(np.arange(n)[rows])
-                product, shares = B @ loadings, self.shares(alpha, B)
-            found[rows] = shares.leverage
-            yield rows, product, shares
-        self._leverages = {alpha: found}
-
-    def left_out_scores(self, alpha: float) -> RidgeScores:
-        """Scores of the training rows, each left out."""
-        shares, inverse = Shares.of(self.leverages(alpha)), self.shrinkage(alpha)
-
-        def factor(some: Array) -> Floats:
-            return self.coordinates(some) * inverse * shares.of_mean[some, None]
-
-        return RidgeScores(self.Y.shape, factor, self.cross, self.mean, *shares[1:], self.Y)
+            B = self.coordinates(rows)
+            shares = self.shares(alpha, B)
+            leverages[rows] = shares.leverage
+            yield rows, B @ loadings, shares
+        self._leverages = {alpha: leverages}
 
     def left_out_rows(self, alpha: float, B: Floats, own: Csr) -> Floats:
         """Dense scores of a few training rows with coordinates B, each left out."""
-        shares, n = self.shares(alpha, B), len(B)
-        factor = B * self.shrinkage(alpha) * shares.of_mean[:, None]
-        shape = (n, len(self.mean))
-        scores = RidgeScores(shape, factor.__getitem__, self.cross, self.mean, *shares[1:], own)
-        return scores.dense(slice(None))
+        shares = self.shares(alpha, B)
+        factors = B * self.shrinkage(alpha) * shares.of_mean[:, None]
+        return RidgeScores(factors, self.cross, self.mean, *shares[1:], own).toarray()
 
     def weights(self, alpha: float) -> RidgeWeights:
         """The weights for scores of new rows: V (e + λ)⁻¹ C, as two factors if that is smaller."""
-        first: Floats = self.spectrum.vectors * self.shrinkage(alpha)
+        shrinkage, projection = self.shrinkage(alpha), self.projection
         loadings: Floats | None = self.cross
-        if self.cross.shape[1] < self.cross.shape[0]:
-            first, loadings = first @ self.cross, None
-        projection = self.projection(first, np.zeros(first.shape[1]))
+        if self.cross.shape[1] < len(self.cross):
+            projection, loadings = projection.times(shrinkage[:, None] * self.cross), None
+        else:
+            weights, offset = projection.weights * shrinkage, projection.offset * shrinkage
+            projection = projection._replace(weights=weights, offset=offset)
         return RidgeWeights(projection, loadings, self.mean, self.leverages(alpha))
-
-    def projection(self, weights: Floats, offset: Floats) -> Projection:
-        """Centered features of new rows times weights, plus an offset."""
-        kernel, mean = self.features, self.spectrum.mean
-        if not isinstance(kernel, NystroemFeatures):
-            return Projection(mean, weights, offset)
-        offset = offset - mean @ weights
-        whitened = kernel.whitening @ weights
-        return Projection(np.empty(0), whitened, offset, kernel.landmarks, kernel.gamma)

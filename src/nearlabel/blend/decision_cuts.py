@@ -19,7 +19,7 @@ _LEAST_F1 = 0.1  # of such a cut
 _LOWEST_CUT = _LEAST_F1 / 2  # the best cut is half the F1 that it reaches
 
 
-class Decision(NamedTuple):
+class LabelDecision(NamedTuple):
     """How labels are predicted from probabilities.
 
     Attributes
@@ -47,7 +47,7 @@ class Decision(NamedTuple):
         return best_labels(scores, how_many, np.zeros(scores.shape[1], np.int64))
 
 
-def learned_decision(scores: LabelScores, Y: Csr, objective: str) -> Decision:
+def learned_decision(scores: LabelScores, Y: Csr, objective: str) -> LabelDecision:
     """The best cuts for leave-one-out probabilities of rows with labels Y.
 
     For micro F1, labels get their own cuts only if these are better on held-out rows; otherwise
@@ -55,11 +55,11 @@ def learned_decision(scores: LabelScores, Y: Csr, objective: str) -> Decision:
     the shared cut.
     """
     if objective in ("hamming", "cardinality"):
-        return Decision(objective, np.array([0.5]))
+        return LabelDecision(objective, np.array([0.5]))
     one = _cut_of_all(scores, Y)
     if objective == "macro_f1" or _is_better_by_label(scores, Y):
-        return Decision(objective, _cuts_of_labels(scores, Y, one))
-    return Decision(objective, np.array([one]))
+        return LabelDecision(objective, _cuts_of_labels(scores, Y, one))
+    return LabelDecision(objective, np.array([one]))
 
 
 def _cut_of_all(scores: LabelScores, Y: Csr) -> float:

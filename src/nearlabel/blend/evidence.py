@@ -59,9 +59,8 @@ class Pairs:
         """The scores of these pairs, shape (p,)."""
         if not self.is_all:
             return scores.at(self.row, self.label)
-        if isinstance(scores, RidgeScores):
-            return scores.dense(slice(None)).ravel()
-        return scores.toarray().ravel()
+        every: Floats = scores.toarray().ravel()
+        return every
 
     def truth(self, Y: Csr) -> Array:
         """Which of them are in Y, shape (p,)."""

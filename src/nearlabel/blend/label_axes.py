@@ -13,7 +13,7 @@ import numpy as np
 
 from nearlabel.blend.closed_form import ClosedForm
 from nearlabel.blend.projections import Projection
-from nearlabel.blend.spectra import row_blocks
+from nearlabel.blend.rows import row_blocks
 from nearlabel.common.arrays import Floats
 
 _SMALLEST = 1e-12  # variance along an axis, relative to the greatest
@@ -45,16 +45,16 @@ class LabelAxes:
             self._loadings, self._of_labels = form.cross * scales, np.diag(scales)
         else:
             # The variance of the scores is diag(w) G diag(w), G = C S² Cᵀ: nothing is q x q.
-            w = np.sqrt(form.spectrum.values) * form.shrinkage(alpha)
+            w = np.sqrt(form.values) * form.shrinkage(alpha)
             gram = np.zeros((len(w), len(w)))
             for labels in row_blocks(len(scales), len(w)):
                 scaled = form.cross[:, labels] * scales[labels]
                 gram += scaled @ scaled.T
             variance, turned = np.linalg.eigh(w[:, None] * gram * w)
-            kept = np.arange(len(w))[::-1][:n_components]
-            kept = kept[variance[kept] > _SMALLEST * variance[kept[:1]]]
-            axes = w[:, None] * turned[:, kept] / np.sqrt(variance[kept])
-            axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(len(kept))] < 0, -1, 1)
+            best = np.arange(len(w))[::-1][:n_components]
+            best = best[variance[best] > _SMALLEST * variance[best[:1]]]
+            axes = w[:, None] * turned[:, best] / np.sqrt(variance[best])
+            axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(len(best))] < 0, -1, 1)
             self._loadings = gram @ axes
             self._of_labels = (scales**2)[:, None] * (form.cross.T @ axes)
         self._offset: Floats = form.mean @ self._of_labels
@@ -63,10 +63,10 @@ class LabelAxes:
     def projection(self) -> Projection:
         """The projection for coordinates of new rows."""
         form = self._form
-        weights = (form.spectrum.vectors * form.shrinkage(self._alpha)) @ self._loadings
-        return form.projection(weights, self._offset)
+        projection = form.projection.times(form.shrinkage(self._alpha)[:, None] * self._loadings)
+        return projection._replace(offset=projection.offset + self._offset)
 
-    def left_out(self, kind: Any = np.float64) -> Floats:
+    def left_out(self, kind: type[np.floating[Any]] = np.float64) -> Floats:
         """Coordinates of the training rows, each by a regression fitted to the others.
 
         The axes and the labels' means, which are only added, stay the same. The mean of all other
@@ -74,11 +74,11 @@ class LabelAxes:
         """
         form, n = self._form, self._form.X.shape[0]
         loadings = form.shrinkage(self._alpha)[:, None] * self._loadings
-        found = np.empty((n, len(self._offset)), kind)
-        for rows, some, shares in form.left_out_products(self._alpha, loadings):
-            some *= shares.of_mean[:, None]
+        coordinates = np.empty((n, len(self._offset)), kind)
+        for rows, block, shares in form.left_out_products(self._alpha, loadings):
+            block *= shares.of_mean[:, None]
             t = shares.without_mean(n)
-            some -= t[:, None] * (form.Y[rows] @ self._of_labels - self._offset)
-            some += self._offset
-            found[rows] = some
-        return found
+            block -= t[:, None] * (form.Y[rows] @ self._of_labels - self._offset)
+            block += self._offset
+            coordinates[rows] = block
+        return coordinates

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Self
@@ -11,18 +12,27 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearlabel.blend.ridge import LabelRidge
-from nearlabel.blend.space_choices import ChosenSpace, SpaceOptions, checked_ridge, float_type
-from nearlabel.blend.stored_space import filled, tree_of
-from nearlabel.common.arrays import Csr, Floats, canonical_csr
+from nearlabel.blend.joined_space import Joining, float_type, joined_space
+from nearlabel.blend.projections import Projection
+from nearlabel.blend.ridge import KERNELS, LabelRidge
+from nearlabel.blend.rows import seed_of
+from nearlabel.common.arrays import Csr, Floats, Matrix, canonical_csr
+from nearlabel.common.mapped_arrays import checked_tree
 from nearlabel.common.threads import one_blas_thread
 from nearlabel.common.validation import (
+    ArgumentError,
+    check_choice,
     check_integer,
     check_labels,
     check_n_jobs,
+    check_real,
     check_same_length,
     checked_vectors,
 )
+from nearlabel.methods.fields import stored_names
+
+METRICS = ("euclidean", "cosine")
+_CHOSEN = ("kernel", "alpha", "spread", "weight", "metric")
 
 
 class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -97,7 +107,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     >>> model = nl.make_pipeline(nl.LabelSpace(), nl.MLkNN()).fit(data.X[:150], data.Y[:150])
     >>> model.predict(data.X[150:]).shape
     (50, 6)
-    >>> sorted({one["weight"] for one in model[0].candidates_})
+    >>> sorted({candidate["weight"] for candidate in model[0].candidates_})
     [0.5, 1.0]
     """
 
@@ -105,11 +115,11 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self,
         kernel: str = "auto",
         *,
-        weight: Any = "auto",
+        weight: float | str = "auto",
         metric: str = "auto",
-        spread: Any = 0.5,
+        spread: float | str = 0.5,
         n_components: int = 128,
-        alpha: Any = "auto",
+        alpha: float | str = "auto",
         random_state: Any = 0,
         n_jobs: int | None = None,
     ) -> None:
@@ -122,7 +132,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: object, y: object) -> Self:
         """Learn the distance.
 
         Parameters
@@ -138,7 +148,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._learn(X, y)
         return self
 
-    def fit_transform(self, X: Any, y: Any) -> Any:
+    def fit_transform(self, X: object, y: object) -> Matrix:
         """Learn the distance, and return the training rows, each left out.
 
         Parameters
@@ -151,12 +161,12 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         return self.left_out_rows(X, y)[0]
 
-    def left_out_rows(self, X: Any, y: Any) -> tuple[Any, LabelRidge]:
+    def left_out_rows(self, X: object, y: object) -> tuple[Matrix, LabelRidge]:
         """The result of `fit_transform`, and the regression that it comes from."""
         X, coordinates, ridge = self._learn(X, y)
         return self._joining.rows(coordinates, X), ridge
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: object) -> Matrix:
         """Transform new rows.
 
         Parameters
@@ -181,14 +191,15 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def gamma_(self) -> float | None:
         """The width parameter of the RBF kernel exp(-gamma ||x - y||²); None for a linear one."""
         check_is_fitted(self)
-        return self._projection.gamma
+        landmarks = self._projection.landmarks
+        return None if landmarks is None else landmarks.gamma
 
     @property
     def _n_features_out(self) -> int:
         plain = self.n_features_in_ if self._joining.plain else 0
         return len(self._projection.offset) + int(plain)
 
-    def _learn(self, X: Any, y: Any) -> tuple[Any, Floats, LabelRidge]:
+    def _learn(self, X: Any, y: object) -> tuple[Matrix, Floats, LabelRidge]:
         """Fit; returns the checked rows, their left-out coordinates, and the regression."""
         options = self._options()
         n_components = check_integer(self.n_components, "n_components", low=1)
@@ -200,27 +211,69 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if X.shape[0] < 2:
             raise ValueError("X has 1 sample; at least 2 are required to leave one out")
         ridge.fit(X, Y)
-        chosen = ChosenSpace.of(ridge, X, Y, options, n_components, n_jobs)
-        self.spread_, self.weight_, self.metric_, self.candidates_ = chosen[:4]
+        space = joined_space(ridge, X, Y, options, n_components, n_jobs)
+        self.spread_, self.weight_, self.metric_ = space.candidate
+        self.candidates_ = space.scores
         self.kernel_, self.kernel_scores_ = ridge.kernel_, ridge.values_
         self.alpha_ = ridge.choice_.alpha
-        self._projection, self._joining = chosen.projection, chosen.joining
-        return X, chosen.left_out, ridge
+        self._projection, self._joining = space.projection, space.joining
+        return X, space.left_out, ridge
 
-    def _options(self) -> SpaceOptions:
-        return SpaceOptions.of(self.spread, self.weight, self.metric)
+    def _options(self) -> tuple[list[float], list[float], list[str]]:
+        """The spreads, weights and metrics that the parameters leave to choose from."""
+        spreads, weights, metrics = [0.5, 0.0], [0.5, 1.0], [*METRICS]
+        if not _is_auto(self.spread):
+            spreads = [check_real(self.spread, 'spread (or "auto")', low=0, high=2)]
+        if not _is_auto(self.weight):
+            weights = [_above_0(self.weight, "weight", 1)]
+        if not _is_auto(self.metric):
+            metrics = [check_choice(self.metric, "metric", ("auto", *METRICS))]
+        return spreads, weights, metrics
 
     def _ridge(self) -> LabelRidge:
-        return checked_ridge(self.kernel, self.alpha, self.random_state)
+        kernel = check_choice(self.kernel, "kernel", ("auto", *KERNELS))
+        alpha = "auto" if _is_auto(self.alpha) else _above_0(self.alpha, "alpha", 1e9)
+        return LabelRidge(kernel, alpha, seed_of(self.random_state))
 
-    def _tree(self) -> dict[str, Any]:
+    def _tree(self) -> dict[str, object]:
         check_is_fitted(self)
-        return tree_of(self)
+        parameters = self.get_params()
+        del parameters["n_jobs"]  # of the machine, not of the model
+        if not isinstance(self.random_state, numbers.Integral):
+            parameters["random_state"] = None
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "class": type(self).__name__,
+            "parameters": parameters,
+            "features": self.n_features_in_,
+            "feature_names": None if names is None else names.tolist(),
+            "chosen": {key: getattr(self, f"{key}_") for key in _CHOSEN},
+            "kernel_scores": self.kernel_scores_,
+            "candidates": self.candidates_,
+            "projection": self._projection.tree(),
+            "factors": [self._joining.learned, self._joining.plain],
+        }
 
     @classmethod
     def _from_tree(cls, tree: Mapping[str, Any], _: int) -> Self:
-        made: Self = filled(cls, tree)
-        return made
+        tree = checked_tree(tree)
+        space, chosen = cls(**tree["parameters"]), cls(**tree["chosen"])
+        space._options()
+        space._ridge()
+        check_integer(space.n_components, "n_components", low=1)
+        space.n_features_in_ = check_integer(tree["features"], "features", low=1)
+        names = stored_names(tree["feature_names"], space.n_features_in_)
+        if names is not None:
+            space.feature_names_in_ = names.astype(object)
+        (space.spread_,), (space.weight_,), (space.metric_,) = chosen._options()
+        ridge = chosen._ridge()
+        space.kernel_ = check_choice(ridge.kernel, "kernel", KERNELS)
+        space.alpha_ = check_real(ridge.alpha, "alpha", low=0)
+        space.kernel_scores_, space.candidates_ = tree["kernel_scores"], tree["candidates"]
+        space._projection = Projection.from_tree(tree["projection"], space.n_features_in_)
+        learned, plain = (check_real(factor, "factors", low=0) for factor in tree["factors"])
+        space._joining = Joining(learned, plain, space.metric_)
+        return space
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_joining")
@@ -234,10 +287,22 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return tags
 
 
-def _label_matrix(y: Any) -> Csr:
+def _label_matrix(y: object) -> Csr:
     """Labels as for the methods; for a 1-d y with more than two classes, one label per class."""
     column = y if getattr(y, "ndim", None) == 1 else None
     if column is not None and type_of_target(column, input_name="y") == "multiclass":
         classes, codes = np.unique(np.asarray(column), return_inverse=True)
         return canonical_csr(np.eye(len(classes), dtype=np.int8)[codes])
     return check_labels(y).matrix
+
+
+def _is_auto(value: object) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _above_0(value: Any, name: str, high: float) -> float:
+    number = check_real(value, f'{name} (or "auto")', low=0, high=high)
+    if number == 0:
+        message = f'{name} (or "auto") must be above 0 and at most {high:g}; got {value!r}'
+        raise ArgumentError(message, name)
+    return number

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nearlabel.blend.closed_form import ClosedForm
-from nearlabel.blend.kernel_features import drawn_rows
-from nearlabel.common.arrays import Csr
+from nearlabel.blend.rows import drawn_rows
+from nearlabel.common.arrays import Array, Csr
 from nearlabel.labels.scores import DenseScores
 from nearlabel.metrics.ranking import Ranking
 
@@ -18,7 +18,7 @@ _FEWEST_ROWS = 500  # with fewer, average precision would be unreliable
 _MOST_ROWS, _ROWS_OF_ERRORS = 20_000, 2_000
 
 
-class Choice(NamedTuple):
+class Penalty(NamedTuple):
     """A penalty, and the criterion by which it was chosen.
 
     Attributes
@@ -34,35 +34,30 @@ class Choice(NamedTuple):
     value: float
 
 
-def best_penalty(form: ClosedForm, alphas: Sequence[float], random_state: int) -> Choice:
+def best_penalty(form: ClosedForm, alphas: Sequence[float], seed: int) -> Penalty:
     """The penalty with the best leave-one-out scores; the first among equal ones.
 
     By average precision, or by the squared error (PRESS; Allen, 1974) if there are so many labels
     that few rows could be ranked, or if every row has no label or all of them.
     """
     n, q = form.Y.shape
+    criterion, values = "average_precision", [np.nan]
     ranked = min(n, _CELLS // q, _MOST_ROWS)
     if ranked >= min(n, _FEWEST_ROWS):
-        rows = drawn_rows(n, ranked, random_state)
+        rows = drawn_rows(n, ranked, seed)
         truth, B = form.Y[rows], form.coordinates(rows)
-        values = []
-        for alpha in alphas:
-            scores = DenseScores(form.left_out_rows(alpha, B, truth))
-            values.append(Ranking(truth, scores).average_precision())
-        if not np.isnan(values).any():
-            return _best(alphas, "average_precision", values)
-    rows = drawn_rows(n, _ROWS_OF_ERRORS, random_state)
-    errors = squared_errors(form, alphas, rows, form.Y[rows])
-    return _best(alphas, "squared_error", [-error for error in errors])
-
-
-def _best(alphas: Sequence[float], criterion: str, values: list[float]) -> Choice:
+        scores = (DenseScores(form.left_out_rows(alpha, B, truth)) for alpha in alphas)
+        values = [Ranking(truth, dense).average_precision() for dense in scores]
+    if np.isnan(values).any():
+        rows = drawn_rows(n, _ROWS_OF_ERRORS, seed)
+        criterion = "squared_error"
+        values = [-error for error in squared_errors(form, alphas, rows, form.Y[rows])]
     best = int(np.argmax(values))
-    return Choice(alphas[best], criterion, float(values[best]))
+    return Penalty(alphas[best], criterion, float(values[best]))
 
 
 def squared_errors(
-    form: ClosedForm, alphas: Sequence[float], rows: np.ndarray, truth: Csr
+    form: ClosedForm, alphas: Sequence[float], rows: Array, truth: Csr
 ) -> list[float]:
     """Mean squared leave-one-out errors over all labels, without a rows x labels matrix.
 
@@ -74,11 +69,11 @@ def squared_errors(
     lengths = np.diff(truth.indptr) - 2 * (truth @ mean) + mean @ mean
     towards = np.asarray(truth @ cross.T) - cross @ mean
     inner = cross @ cross.T
-    found = []
+    errors = []
     for alpha in alphas:
         of_mean = form.shares(alpha, B).of_mean  # by which an error grows if its row is left out
         a = B * form.shrinkage(alpha) * of_mean[:, None]
         squared = lengths * of_mean - 2 * np.einsum("ij,ij->i", a, towards)
         total = squared @ of_mean + np.vdot(inner, a.T @ a)
-        found.append(float(total) / len(rows) / len(mean))
-    return found
+        errors.append(float(total) / len(rows) / len(mean))
+    return errors

@@ -1,4 +1,4 @@
-"""Learned coordinates of new rows, from their features or a kernel."""
+"""Coordinates of rows on learned axes, from their features or their kernel with landmarks."""
 
 from __future__ import annotations
 
@@ -7,90 +7,114 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.metrics.pairwise import rbf_kernel
 
-from nearlabel.blend.kernel_features import rbf_kernel
-from nearlabel.blend.spectra import row_blocks
-from nearlabel.common.arrays import Floats
+from nearlabel.blend.rows import dense_rows, row_blocks
+from nearlabel.common.arrays import Floats, Matrix
 from nearlabel.common.files import csr_from, csr_tree
 from nearlabel.common.validation import all_finite, check_real
 from nearlabel.methods.fields import stored_array
 
 
+class Landmarks(NamedTuple):
+    """Rows whose RBF kernel exp(-gamma ||x - y||²) with others stands for these.
+
+    Attributes
+    ----------
+    rows : ndarray or csr_array of float64, shape (m, d)
+    gamma : float
+    """
+
+    rows: Matrix
+    gamma: float
+
+    def kernel(self, X: Matrix) -> Floats:
+        """The kernel of other rows, dense or sparse, shape (n, m)."""
+        X = X.astype(np.float64, copy=False)
+        if sparse.issparse(self.rows):
+            return np.asarray(rbf_kernel(X, self.rows, self.gamma))
+        # Far from the origin, differences would be lost to rounding.
+        center = self.rows.mean(axis=0)
+        X = dense_rows(X)
+        return np.asarray(rbf_kernel(X - center, self.rows - center, self.gamma))
+
+
 class Projection(NamedTuple):
-    """Learned coordinates of new rows: (x - center) weights + offset, x the row or its kernel.
+    """Coordinates (x - center) weights + offset, where x is a row or its kernel.
 
     Attributes
     ----------
     center : ndarray, shape (d,)
         Empty for a kernel.
-    weights : ndarray, shape (d, k), or (landmarks, k)
+    weights : ndarray, shape (d, k), or (m, k) for m landmarks
     offset : ndarray, shape (k,)
-    landmarks : ndarray or csr_array, shape (m, d), or None
-    gamma : float or None
+    landmarks : Landmarks or None
     """
 
     center: Floats
     weights: Floats
     offset: Floats
-    landmarks: Any = None
-    gamma: float | None = None
+    landmarks: Landmarks | None = None
 
-    def coordinates(self, X: Any) -> Floats:
-        """Learned coordinates of some rows, shape (m, k)."""
-        found = np.empty((X.shape[0], len(self.offset)))
-        for rows in row_blocks(len(found), max(len(self.weights), X.shape[1])):
-            some = X[rows].astype(np.float64, copy=False)
-            if self.gamma is not None:
-                some = _in_form_of(self.landmarks, some)
-                found[rows] = rbf_kernel(some, self.landmarks, self.gamma) @ self.weights
-            elif sparse.issparse(some):
-                found[rows] = some @ self.weights - self.center @ self.weights
+    def coordinates(self, X: Matrix) -> Floats:
+        """Coordinates of some rows, shape (n, k)."""
+        coordinates = np.empty((X.shape[0], len(self.offset)))
+        for block in row_blocks(len(coordinates), max(len(self.weights), X.shape[1])):
+            rows = X[block]
+            if self.landmarks is not None:
+                coordinates[block] = self.landmarks.kernel(rows) @ self.weights
+            elif sparse.issparse(rows):
+                coordinates[block] = rows.astype(np.float64) @ self.weights
+                coordinates[block] -= self.center @ self.weights
             else:
-                found[rows] = (some - self.center) @ self.weights
-        found += self.offset
-        return found
+                coordinates[block] = (rows.astype(np.float64) - self.center) @ self.weights
+        coordinates += self.offset
+        return coordinates
 
-    def tree(self) -> dict[str, Any]:
+    def times(self, weights: Floats) -> Projection:
+        """The projection to these coordinates times a matrix."""
+        return self._replace(weights=self.weights @ weights, offset=self.offset @ weights)
+
+    def tree(self) -> dict[str, object]:
         """The stored form."""
-        landmarks = self.landmarks
-        if sparse.issparse(landmarks):
-            landmarks = csr_tree(landmarks)
-        return {**self._asdict(), "landmarks": landmarks}
+        rows, gamma = (None, None) if self.landmarks is None else self.landmarks
+        rows = csr_tree(rows) if sparse.issparse(rows) else rows
+        return {**self._asdict(), "landmarks": rows, "gamma": gamma}
 
     @classmethod
     def from_tree(cls, tree: Mapping[str, Any], d: int) -> Projection:
         """From the stored form; a ValueError or the like if it is not valid."""
-        weights = finite_array(tree["weights"], "weights", 2)
-        offset = finite_array(tree["offset"], "offset", 1)
-        if offset.shape != weights.shape[1:]:
-            raise ValueError("its offset does not match its weights")
+        sizes, rows = {"d": d}, tree["landmarks"]
         if tree["gamma"] is None:
-            center = finite_array(tree["center"], "center", 1)
-            if center.shape != (d,) or len(weights) != d:
-                raise ValueError("its center and its weights do not match its features")
+            shapes = {"center": "d", "weights": "dk", "offset": "k"}
+            center, weights, offset = finite_arrays(tree, shapes, sizes)
             return cls(center, weights, offset)
-        landmarks = tree["landmarks"]
-        if isinstance(landmarks, Mapping):
-            landmarks = csr_from(landmarks, "landmarks")
-            finite_array(landmarks.data, "landmarks", 1)
+        if isinstance(rows, Mapping):
+            rows = csr_from(rows, "landmarks")
+            finite_arrays({"landmarks": rows.data}, {"landmarks": "c"}, {})
         else:
-            finite_array(landmarks, "landmarks", 2)
-        if landmarks.shape != (len(weights), d):
+            (rows,) = finite_arrays(tree, {"landmarks": "md"}, sizes)
+        weights, offset = finite_arrays(tree, {"weights": "mk", "offset": "k"}, sizes)
+        if rows.shape != (len(weights), d):
             raise ValueError("its landmarks do not match its weights and features")
-        gamma = check_real(tree["gamma"], "gamma", low=0)
-        return cls(np.empty(0), weights, offset, landmarks, gamma)
+        landmarks = Landmarks(rows, check_real(tree["gamma"], "gamma", low=0))
+        return cls(np.empty(0), weights, offset, landmarks)
 
 
-def finite_array(array: Any, key: str, ndim: int) -> Floats:
-    """An array of a file, of finite float64."""
-    found: Floats = stored_array(array, key, "f", ndim)
-    if found.dtype != np.float64 or not all_finite(found):
-        raise ValueError(f"its {key} must be finite")
-    return found
+def finite_arrays(
+    tree: Mapping[str, object], shapes: Mapping[str, str], sizes: dict[str, int]
+) -> list[Floats]:
+    """Arrays of a stored form, of finite float64.
 
-
-def _in_form_of(others: Any, X: Any) -> Any:
-    """Rows as an array if others are one, otherwise as a ``csr_array``."""
-    if sparse.issparse(others):
-        return X if sparse.issparse(X) else sparse.csr_array(X)
-    return X.toarray() if sparse.issparse(X) else X
+    A shape is in letters: those in `sizes`, and others that get the size at their first use.
+    """
+    arrays = []
+    for key, letters in shapes.items():
+        array = stored_array(tree[key], key, "f", len(letters))
+        if array.dtype != np.float64 or not all_finite(array):
+            raise ValueError(f"its {key} must be finite")
+        sides = zip(letters, array.shape, strict=True)
+        if any(sizes.setdefault(letter, size) != size for letter, size in sides):
+            raise ValueError(f"the shape of its {key} does not match the rest")
+        arrays.append(array)
+    return arrays

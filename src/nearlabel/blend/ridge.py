@@ -11,29 +11,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from scipy import sparse
+from sklearn.metrics.pairwise import euclidean_distances
 
-from nearlabel.blend.closed_form import LABEL_CELLS, ClosedForm
-from nearlabel.blend.kernel_features import (
-    Features,
-    LinearFeatures,
-    NystroemFeatures,
-    drawn_rows,
-    median_squared_distance,
-)
-from nearlabel.blend.penalties import Choice, best_penalty
+from nearlabel.blend.axes import LABEL_CELLS
+from nearlabel.blend.closed_form import ClosedForm
+from nearlabel.blend.penalties import Penalty, best_penalty
+from nearlabel.blend.projections import Landmarks
 from nearlabel.blend.ridge_scores import RidgeScores, RidgeWeights
-from nearlabel.common.arrays import Csr
+from nearlabel.blend.rows import drawn_rows
+from nearlabel.common.arrays import Csr, Matrix
 from nearlabel.common.threads import one_blas_thread
 
 KERNELS = ("linear", "rbf")
 ALPHAS = tuple(float(alpha) for alpha in np.logspace(2, -4, 13))
-_LANDMARKS, _LANDMARKS_OF_GAMMA, _FEWEST_LANDMARKS = 2_000, 300, 64
 _GAMMAS = (0.25, 1.0, 4.0)  # over the median squared distance
+_LANDMARKS, _LANDMARKS_OF_GAMMA, _FEWEST_LANDMARKS = 2_000, 300, 64
 _ROWS_OF_GAMMA = 10_000
 _KERNEL_WORK = 6 * 10**10  # rows x landmarks²: fewer landmarks for more than 15,000 rows
+_Fitted = tuple[ClosedForm, Penalty]
 
 
 @dataclass
@@ -48,7 +47,7 @@ class LabelRidge:
 
     Sums are in float64 whatever the type of X. Sparse X and Y stay sparse, and no array has as many
     cells as rows x labels. If rows and features are both more than 3,000, only the 1,000 leading
-    axes are used (`spectrum_of`): scores and leverages are then those of X projected on these.
+    axes are used (`linear_axes`): scores and leverages are then those of X projected on these.
 
     Parameters
     ----------
@@ -63,10 +62,9 @@ class LabelRidge:
     Attributes
     ----------
     kernel_ : {"linear", "rbf"}
-    features_ : LinearFeatures or NystroemFeatures
     form_ : ClosedForm
         The regression for any penalty.
-    choice_ : Choice
+    choice_ : Penalty
         The penalty, the criterion by which it was chosen, and its leave-one-out value.
     values_ : dict
         That value for each kernel that was tried.
@@ -78,13 +76,12 @@ class LabelRidge:
     alpha: float | str = "auto"
     random_state: int = 0
     kernel_: str = field(init=False)
-    features_: Features = field(init=False)
     form_: ClosedForm = field(init=False)
-    choice_: Choice = field(init=False)
+    choice_: Penalty = field(init=False)
     values_: dict[str, float] = field(init=False)
-    tried_: dict[str, tuple[ClosedForm, Choice]] = field(init=False)
+    tried_: dict[str, _Fitted] = field(init=False)
 
-    def fit(self, X: Any, Y: Csr) -> Self:
+    def fit(self, X: Matrix, Y: Csr) -> Self:
         """Fit to checked vectors, an array or ``csr_array``, and labels, a ``csr_array`` of ones.
 
         Both are kept, not copied.
@@ -93,53 +90,51 @@ class LabelRidge:
         self.tried_ = tried = {}
         with one_blas_thread:  # the order of sums, and so the rounding, stays the same
             for kernel in kernels:
-                tried[kernel] = self._linear(X, Y) if kernel == "linear" else self._rbf(X, Y)
+                tried[kernel] = self._fitted(X, Y) if kernel == "linear" else self._rbf(X, Y)
         self.values_ = {kernel: choice.value for kernel, (_, choice) in tried.items()}
         self.kernel_ = max(self.values_, key=self.values_.__getitem__)  # a tie: linear
         self.form_, self.choice_ = tried[self.kernel_]
-        self.features_ = self.form_.features
         return self
 
-    def left_out_scores(self, kernel: str | None = None) -> RidgeScores:
-        """Scores of the training rows, each left out; by the better kernel by default."""
-        form, choice = self.tried_[kernel or self.kernel_]
-        with one_blas_thread:
-            return form.left_out_scores(choice.alpha)
-
     def weights(self, kernel: str | None = None) -> RidgeWeights:
-        """The weights for scores of new rows."""
+        """The weights for scores of new rows, and of training rows that are left out.
+
+        By default those of the better kernel.
+        """
         form, choice = self.tried_[kernel or self.kernel_]
         with one_blas_thread:
             return form.weights(choice.alpha)
 
-    def scores(self, X: Any) -> RidgeScores:
+    def left_out_scores(self) -> RidgeScores:
+        """Scores of the training rows, each left out."""
+        form = self.form_
+        return self.weights().left_out_scores(form.X, np.arange(form.X.shape[0]), form.Y)
+
+    def scores(self, X: Matrix) -> RidgeScores:
         """Scores of new rows: checked vectors in the same form as in `fit`."""
         return self.weights().scores(X)
 
-    def _linear(self, X: Any, Y: Csr) -> tuple[ClosedForm, Choice]:
-        return self._fitted(X, Y, LinearFeatures(X.shape[1]))
-
-    def _rbf(self, X: Any, Y: Csr) -> tuple[ClosedForm, Choice]:
+    def _rbf(self, X: Matrix, Y: Csr) -> _Fitted:
         """With the kernel width that is best for a few landmarks."""
         n, q = Y.shape
         most = min(_LANDMARKS, LABEL_CELLS // q, math.isqrt(_KERNEL_WORK // n))
-        most = max(_FEWEST_LANDMARKS, most)
-        drawn = np.random.RandomState(self.random_state).permutation(n)[:most]
-        few = X[drawn[:_LANDMARKS_OF_GAMMA]]
+        drawn = np.random.RandomState(self.random_state).permutation(n)
+        drawn = drawn[: max(_FEWEST_LANDMARKS, most)]
+        few = X[drawn[:_LANDMARKS_OF_GAMMA]].astype(np.float64)
         rows = drawn_rows(n, _ROWS_OF_GAMMA, self.random_state)
-        some = (X, Y) if len(rows) == n else (X[rows], Y[rows])
-        scale = median_squared_distance(few)
-        trials = []
-        for gamma in _GAMMAS:
-            features = NystroemFeatures.of_landmarks(few, gamma / scale)
-            form, choice = self._fitted(*some, features)
-            trials.append((choice.value, features.gamma, form, choice))
-        _, gamma, form, choice = max(trials, key=lambda trial: trial[0])
-        if len(drawn) <= _LANDMARKS_OF_GAMMA and len(rows) == n:
+        sample = (X, Y) if len(rows) == n else (X[rows], Y[rows])
+        centered = few if sparse.issparse(few) else few - few.mean(axis=0)
+        distances = euclidean_distances(centered, squared=True)
+        scale = np.median(distances[distances > 0]) if distances.any() else 1.0
+        trials = [self._fitted(*sample, Landmarks(few, gamma / scale)) for gamma in _GAMMAS]
+        form, choice = max(trials, key=lambda trial: trial[1].value)
+        if len(drawn) == few.shape[0] and len(rows) == n:
             return form, choice
-        return self._fitted(X, Y, NystroemFeatures.of_landmarks(X[drawn], gamma))
+        assert form.projection.landmarks is not None
+        landmarks = Landmarks(X[drawn].astype(np.float64), form.projection.landmarks.gamma)
+        return self._fitted(X, Y, landmarks)
 
-    def _fitted(self, X: Any, Y: Csr, features: Features) -> tuple[ClosedForm, Choice]:
-        form = ClosedForm(X, Y, features, self.random_state)
+    def _fitted(self, X: Matrix, Y: Csr, landmarks: Landmarks | None = None) -> _Fitted:
+        form = ClosedForm(X, Y, landmarks, self.random_state)
         alphas = ALPHAS if isinstance(self.alpha, str) else (float(self.alpha),)
         return form, best_penalty(form, alphas, self.random_state)

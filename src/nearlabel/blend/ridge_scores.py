@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearlabel.blend.projections import Projection, finite_array
-from nearlabel.common.arrays import Array, Csr, Floats, entries_at
+from nearlabel.blend.projections import Projection, finite_arrays
+from nearlabel.blend.rows import row_blocks
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix, entries_at
 from nearlabel.common.validation import check_dense_size
 
-_CELLS_AT_ONCE = 2**22
 _LEAST_REST = 1e-12  # of 1 - leverage, against rounding
 
 
@@ -40,16 +40,14 @@ class Shares(NamedTuple):
 
 @dataclass(frozen=True)
 class RidgeScores:
-    """Scores of q labels for n rows.
+    """Scores of q labels for n rows: ``factors @ loadings + of_mean * mean - of_own * own``.
 
-    Row i is ``rows(i) @ loadings + of_mean[i] * mean - of_own[i] * own[i]``. For new rows `of_mean`
-    is 1 and `of_own` is 0; for training rows that are left out both follow from their leverage.
+    For new rows `of_mean` is 1 and `of_own` is 0; for training rows that are left out both follow
+    from their leverage.
 
     Attributes
     ----------
-    shape : (n, q)
-    rows : callable
-        Returns the factors of some rows, given by number, as an array of shape (m, r).
+    factors : ndarray, shape (n, r)
     loadings : ndarray, shape (r, q), or None
         None: the factors are the labels. Reading those of a label is fast if they are contiguous.
     mean : ndarray, shape (q,)
@@ -59,47 +57,34 @@ class RidgeScores:
         The labels of the rows themselves, if they are training rows.
     """
 
-    shape: tuple[int, int]
-    rows: Callable[[Array], Floats]
+    factors: Floats
     loadings: Floats | None
     mean: Floats
     of_mean: Floats
     of_own: Floats
     own: Csr | None = None
 
-    def dense(self, rows: Array | slice) -> Floats:
-        """The scores of some rows as an array of shape (m, q)."""
-        chosen = np.arange(self.shape[0])[rows]
-        check_dense_size("dense(rows)", (len(chosen), self.shape[1]), 8, "fewer rows")
-        scores = self.rows(chosen)
-        if self.loadings is not None:
-            scores = scores @ self.loadings
-        scores += self.of_mean[chosen, None] * self.mean
+    def toarray(self) -> Floats:
+        """All scores, shape (n, q)."""
+        check_dense_size("ridge scores", (len(self.factors), len(self.mean)), 8, "fewer rows")
+        scores = self.factors.copy() if self.loadings is None else self.factors @ self.loadings
+        scores += self.of_mean[:, None] * self.mean
         if self.own is not None:
-            own = self.own[chosen].tocoo()
-            scores[own.row, own.col] -= self.of_own[chosen][own.row]
-        return np.asarray(scores)
+            own = self.own.tocoo()
+            scores[own.row, own.col] -= self.of_own[own.row]
+        return scores
 
     def at(self, row: Array, label: Array) -> Floats:
         """The scores of (row, label) pairs, each an array of shape (p,)."""
-        row, label = np.asarray(row, np.intp), np.asarray(label, np.intp)
         scores = self.of_mean[row] * self.mean[label]
         if self.own is not None:
             scores -= self.of_own[row] * entries_at(self.own, row, label)[0]
-        order = np.argsort(row, kind="stable")  # each row's factors are computed once
-        distinct, starts = np.unique(row[order], return_index=True)
-        pairs = np.split(order, starts[1:])
-        by_label = None if self.loadings is None else self.loadings.T
-        rank = self.shape[1] if by_label is None else by_label.shape[1]
-        step = max(1, _CELLS_AT_ONCE // max(1, rank))
-        for start in range(0, len(distinct), step):
-            some = slice(start, start + step)
-            for of_row, factor in zip(pairs[some], self.rows(distinct[some]), strict=True):
-                own = label[of_row]
-                if by_label is None:
-                    scores[of_row] += factor[own]
-                else:
-                    scores[of_row] += np.einsum("ij,j->i", by_label[own], factor)
+        if self.loadings is None:
+            return np.asarray(scores + self.factors[row, label])
+        by_label = self.loadings.T
+        for pairs in row_blocks(len(row), by_label.shape[1]):
+            factors = self.factors[row[pairs]]
+            scores[pairs] += np.einsum("ij,ij->i", by_label[label[pairs]], factors)
         return np.asarray(scores)
 
 
@@ -123,34 +108,31 @@ class RidgeWeights(NamedTuple):
     mean: Floats
     leverage: Floats
 
-    def scores(self, X: Any) -> RidgeScores:
+    def scores(self, X: Matrix) -> RidgeScores:
         """Scores of new rows."""
-        n, q = X.shape[0], len(self.mean)
-        factor = self.projection.coordinates(X)
-        ones, zeros = np.ones(n), np.zeros(n)
-        return RidgeScores((n, q), factor.__getitem__, self.loadings, self.mean, ones, zeros)
+        factors, ones = self.projection.coordinates(X), np.ones(X.shape[0])
+        return RidgeScores(factors, self.loadings, self.mean, ones, 0 * ones)
 
-    def left_out_scores(self, X: Any, rows: Array, own: Csr) -> RidgeScores:
+    def left_out_scores(self, X: Matrix, rows: Array, own: Csr) -> RidgeScores:
         """Scores of training rows, each left out, given their vectors, numbers and labels."""
         shares = Shares.of(self.leverage[rows])
-        factor = self.projection.coordinates(X) * shares.of_mean[:, None]
-        parts = factor.__getitem__, self.loadings, self.mean, *shares[1:], own
-        return RidgeScores((len(rows), len(self.mean)), *parts)
+        factors = self.projection.coordinates(X) * shares.of_mean[:, None]
+        return RidgeScores(factors, self.loadings, self.mean, *shares[1:], own)
 
-    def tree(self) -> dict[str, Any]:
+    def tree(self) -> dict[str, object]:
         """The stored form."""
         return {**self._asdict(), "projection": self.projection.tree()}
 
     @classmethod
-    def from_tree(cls, tree: Mapping[str, Any], n: int, q: int, d: int) -> RidgeWeights:
+    def from_tree(cls, tree: Mapping[str, Any], sizes: Mapping[str, int]) -> RidgeWeights:
         """From the stored form; a ValueError or the like if it is not valid."""
-        projection = Projection.from_tree(tree["projection"], d)
-        r, loadings = len(projection.offset), tree["loadings"]
-        if loadings is not None:
-            finite_array(loadings, "loadings", 2)
-        if (r if loadings is None else loadings.shape) != (q if loadings is None else (r, q)):
-            raise ValueError("its loadings do not match its labels")
-        mean, leverage = (finite_array(tree[key], key, 1) for key in ("mean", "leverage"))
-        if mean.shape != (q,) or leverage.shape != (n,) or not (leverage < 1 + 1e-9).all():
-            raise ValueError("its leverages do not match its rows")
+        projection = Projection.from_tree(tree["projection"], sizes["d"])
+        loadings, sizes = None, {**sizes, "r": len(projection.offset)}
+        if tree["loadings"] is not None:
+            (loadings,) = finite_arrays(tree, {"loadings": "rq"}, sizes)
+        elif sizes["r"] != sizes["q"]:
+            raise ValueError("its factors do not match its labels")
+        mean, leverage = finite_arrays(tree, {"mean": "q", "leverage": "n"}, sizes)
+        if not (leverage < 1 + 1e-9).all():
+            raise ValueError("its leverages must be below 1")
         return cls(projection, loadings, mean, leverage)

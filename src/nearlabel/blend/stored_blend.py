@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.blend.decision_cuts import OBJECTIVES, Decision
+from nearlabel.blend.decision_cuts import OBJECTIVES, LabelDecision
 from nearlabel.blend.label_space import LabelSpace
 from nearlabel.blend.learned_blend import LearnedBlend
 from nearlabel.blend.pooled_logistic import CrossFitted, PooledLogistic
-from nearlabel.blend.projections import finite_array
+from nearlabel.blend.projections import finite_arrays
 from nearlabel.blend.ridge import KERNELS
 from nearlabel.blend.ridge_scores import RidgeWeights
 from nearlabel.blend.voting_forest import VotingForest
@@ -43,7 +43,7 @@ class StoredBlend(Field):
 
     def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
         tree = learned[self.key]
-        n, q, d = (sizes[letter] for letter in "nqd")
+        n, d = sizes["n"], sizes["d"]
         readings, items = model._readings(), model._items
         rows = None
         if tree["rows"] is not None:
@@ -61,12 +61,13 @@ class StoredBlend(Field):
             if (space.n_features_in_, space._n_features_out) != (d, rows.vectors.shape[1]):
                 raise ValueError("its learned rows do not match its features")
         blend.regressions = {
-            check_choice(kernel, "kernel", KERNELS): RidgeWeights.from_tree(one, n, q, d)
-            for kernel, one in tree["regressions"].items()
+            check_choice(kernel, "kernel", KERNELS): RidgeWeights.from_tree(part, sizes)
+            for kernel, part in tree["regressions"].items()
         }
         if tree.get("forest") is not None:  # older files have none
             blend.forest = VotingForest.from_tree(tree["forest"], items.labels, d)
-        whole, *folds = (_logistic(one, len(blend.names), q) for one in tree["logistic"])
+        sizes = {"q": sizes["q"], "f": len(blend.names), "w": len(blend.names) + 1}
+        whole, *folds = (_logistic(part, sizes) for part in tree["logistic"])
         strength = np.inf
         if tree["strength"] is not None:
             strength = check_real(tree["strength"], "strength", low=0)
@@ -85,11 +86,11 @@ class StoredDecision(Field):
 
     def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
         tree = learned[self.key]
-        cuts = finite_array(tree["cuts"], "cuts", 1)
+        (cuts,) = finite_arrays(tree, {"cuts": "c"}, {})
         if len(cuts) not in (1, sizes["q"]):
             raise ValueError("its cuts do not match its labels")
         objective = check_choice(tree["objective"], "objective", OBJECTIVES)
-        setattr(model, self.attribute, Decision(objective, cuts))
+        setattr(model, self.attribute, LabelDecision(objective, cuts))
 
 
 def _reading_tree(model: Any) -> dict[str, Any]:
@@ -103,13 +104,11 @@ def _read(model: Any, reading: Any, tree: Mapping[str, Any], items: Items) -> An
     return inner
 
 
-def _logistic(tree: Mapping[str, Any], columns: int, q: int) -> PooledLogistic:
-    mean, scale, weights = (finite_array(tree[key], key, 1) for key in ("mean", "scale", "weights"))
-    own = tree["own"]
-    if own is not None:
-        finite_array(own, "own", 2)
-        if own.shape != (q, columns + 1):
-            raise ValueError("its weights do not match its labels")
-    if not len(mean) == len(scale) == len(weights) - 1 == columns or not (scale > 0).all():
-        raise ValueError("its weights do not match its readings")
-    return PooledLogistic(mean, scale, weights, own)
+def _logistic(tree: Mapping[str, Any], sizes: dict[str, int]) -> PooledLogistic:
+    shapes = {"mean": "f", "scale": "f", "weights": "w"}
+    if tree["own"] is not None:
+        shapes["own"] = "qw"
+    mean, scale, weights, *own = finite_arrays(tree, shapes, sizes)
+    if not (scale > 0).all():
+        raise ValueError("its scales must be above 0")
+    return PooledLogistic(mean, scale, weights, own[0] if own else None)

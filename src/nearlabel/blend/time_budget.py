@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sklearn.base import clone
 
 from nearlabel.blend.blended_neighbors import BlendedNeighbors
-from nearlabel.blend.kernel_features import drawn_rows, seed_of
+from nearlabel.blend.rows import drawn_rows, seed_of
 from nearlabel.common.arrays import Csr
 from nearlabel.common.validation import check_real
 from nearlabel.methods.mlknn import MLkNN
