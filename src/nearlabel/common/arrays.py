@@ -1,21 +1,33 @@
-"""Array types, and helpers for sparse matrices that several layers need."""
+"""Array types, and helpers for sparse matrices that several layers need.
+
+SciPy and scikit-learn ship no types: for mypy, their classes accept and are anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-Array = npt.NDArray[Any]
+Array = npt.NDArray[Any]  # of any type
 Floats = npt.NDArray[np.float64]
-Csr = Any  # scipy ships no types: a scipy.sparse.csr_array
+Integers = npt.NDArray[np.integer]
+Booleans = npt.NDArray[np.bool_]
+Csr: TypeAlias = sparse.csr_array
 Matrix = Array | Csr  # checked rows: dense, or a csr_array
 
+Number = int | float | np.number | np.bool_  # one element of an array
+Tree = dict[str, Any]  # JSON values and arrays: trees of model files, keyword arguments, records
+# What users pass, before it is checked:
+MatrixLike = npt.ArrayLike | Csr  # one row per item: lists, an array, a sparse matrix, a table
+LabelsLike = MatrixLike | Iterable[object]  # 0/1 rows, the tags of each row, or two classes
+Seed = int | np.random.Generator | np.random.RandomState | None  # a `random_state`
 
-def canonical_csr(matrix: Any) -> Csr:
+
+def canonical_csr(matrix: MatrixLike) -> Csr:
     """`matrix` as a ``csr_array`` with sorted rows and no duplicates.
 
     Shares the memory of a CSR input that is canonical already; copies any other, so that the
@@ -76,7 +88,7 @@ def with_data(pattern: Csr, data: Array) -> Csr:
     return sparse.csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
 
 
-def kernel_array(array: Array, kind: Any) -> Array:
+def kernel_array(array: Array, kind: npt.DTypeLike) -> Array:
     """A contiguous array of the given type, as compiled kernels expect; copied only if needed."""
     return np.require(array, kind, ["C", "A"])
 
@@ -96,7 +108,7 @@ def row_numbers(matrix: Csr) -> Array:
     return np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
 
 
-def row_entries(matrix: Csr, row: int) -> list[tuple[int, Any]]:
+def row_entries(matrix: Csr, row: int) -> list[tuple[int, Number]]:
     """The columns and the values of a row's stored entries, as Python numbers."""
     inside = slice(matrix.indptr[row], matrix.indptr[row + 1])
     return list(zip(matrix.indices[inside].tolist(), matrix.data[inside].tolist(), strict=True))
