@@ -152,7 +152,7 @@ def evaluate_splits(
         raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
     preparing = Preparing(scale, impute, data.text, learn_distance)
     measuring = _Measuring(data, convention, at, by_label)
-    candidates = [[clone(model)] for model in models]
+    candidates = [[model] for model in models]
     return _evaluated(measuring, candidates, parts, None, preparing, refusals, progress)
 
 
@@ -218,7 +218,8 @@ def _evaluated(
                 if scorer is not None and len(group) > 1:
                     chosen, left_out = _best(group, folds, labels, scorer, tell)
                 fold = folds[Searching.of(chosen)]
-                answers = fold.answers(chosen, labels)
+                # A clone would search by a copy of the search that models share.
+                answers = fold.answers(clone(chosen) if scorer is None else chosen, labels)
                 _ = answers.decided  # part of the work
             except (
                 MemoryError,
