@@ -29,6 +29,8 @@ QUESTION = (
 D = 128
 SINGLE = 200  # timed changes of each kind
 READS = 1_500
+RATE = 100  # changes a second while others read
+BATCH = 10_000  # rows added at once while others read
 BATCHES = 3  # of many rows at once
 
 
@@ -70,38 +72,60 @@ def single_changes(model: Any, X: Any, Y: Any, seed: int = 0) -> list[dict[str, 
 
 
 def readers(model: Any, queries: Any, X: Any, Y: Any) -> list[dict[str, Any]]:
-    """Times of single predictions, without changes of the model and during changes."""
+    """Times of single predictions: no writer, RATE changes a second, and BATCH rows at once."""
+    newest = int(model.ids_[-1])
+
+    def change(i: int) -> None:
+        nonlocal newest
+        row = i // 2 % len(X)
+        if i % 2:
+            model.forget(newest)
+        else:
+            model.partial_fit(X[row : row + 1], Y[row : row + 1])
+            newest += 1
+
+    def paced(done: threading.Event) -> int:
+        start, changes = time.perf_counter(), 0
+        while not done.wait(max(0.0, start + changes / RATE - time.perf_counter())):
+            change(changes)
+            changes += 1
+        return changes
 
     def read() -> list[float]:
-        rows = range(READS)
-        return [seconds(partial(model.rank, queries[i % 500 : i % 500 + 1])) for i in rows]
+        return [seconds(partial(model.rank, queries[i % 500 : i % 500 + 1])) for i in range(READS)]
 
+    change(0), change(1)  # the first change prepares those that follow
     read()
-    alone, done, changes = read(), threading.Event(), 0
-
-    def write() -> None:
-        nonlocal changes
-        while not done.is_set():
-            i = changes % (len(X) - 1)
-            model.partial_fit(X[i : i + 1], Y[i : i + 1])
-            model.forget(int(model._items.store.ids[-1]))
-            changes += 2
-
-    writer = threading.Thread(target=write)
+    alone, done, counts = read(), threading.Event(), []
+    writer = threading.Thread(target=lambda: counts.append(paced(done)))
     writer.start()
     start = time.perf_counter()
     meanwhile = read()
-    rate = changes / (time.perf_counter() - start)
+    lasted = time.perf_counter() - start
     done.set()
     writer.join()
     ratio = np.quantile(meanwhile, 0.99) / np.quantile(alone, 0.99)
+
+    batch = np.arange(BATCH) % len(X)
+    arrival = threading.Thread(target=model.partial_fit, args=(X[batch], Y[batch]))
+    arrival.start()
+    during = []
+    while arrival.is_alive():
+        i = len(during) % 500
+        during.append(seconds(partial(model.rank, queries[i : i + 1])))
+    arrival.join()
     return [
         {"measured": "rank of one row, no writer", **milliseconds(alone)},
         {
-            "measured": "rank of one row, while a thread changes the model",
+            "measured": f"rank of one row, {RATE} changes a second asked for",
             **milliseconds(meanwhile),
-            "changes_a_second": round(rate, 1),
+            "changes_a_second": round(counts[0] / lasted, 1),
             "99_percent_ratio": round(float(ratio), 2),
+        },
+        {
+            "measured": f"rank of one row, while {BATCH:,} rows are added",
+            **milliseconds(during),
+            "all_within_ms": round(1e3 * max(during), 1),
         },
     ]
 
