@@ -1,4 +1,4 @@
-"""tune, compare --tune, and curves in the terminal."""
+"""tune and compare --tune."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ import shlex
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import nearlabel as nl
-from nearlabel.cli.terminal_curve import legend, text_plot
 
 
-def test_the_curve_and_the_best(ask, here):
+def test_the_best(ask, here):
     printed = ask("tune", "songs.csv", "--k", "1-20", "--scale", "standard")
     assert "20 candidates, one graph" in printed
-    assert "ranking_loss against k, * the best" in printed
-    assert printed.count("*") == 2  # one in the line above
     assert max(len(line) for line in printed.splitlines()) <= 80
     found = json.loads(ask("tune", "songs.csv", "--k", "1-20", "--scale", "standard", "--json"))
     assert [one["k"] for one in found["results"]] == list(range(1, 21))
@@ -42,7 +37,6 @@ def test_methods_parameters_and_distances(ask, here, tmp_path):
     printed = ask("tune", "songs.csv", *options, *metrics)
     assert f"wrote {target}" in printed
     assert "24 candidates, 2 graphs, one per distance" in printed
-    assert "o ML-kNN   x LAML-kNN" in printed
     with target.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * 2 * (2 + 2 * 2)
@@ -172,29 +166,3 @@ def test_compare_tuned(ask, fail, here, tmp_path):
         message = fail("compare", "songs.csv", *several)
         assert "--tune" in message
         assert several[0] in message
-
-
-points = st.dictionaries(st.integers(1, 300), st.floats(-1, 1), min_size=1, max_size=90)
-
-
-@given(st.lists(points, min_size=1, max_size=3), st.booleans())
-def test_any_curve_can_be_drawn(curves, loss):
-    lines = text_plot({str(i): list(curve.items()) for i, curve in enumerate(curves)}, loss)
-    assert len(lines) == 14
-    assert max(map(len, lines)) <= 80
-    plot = [line[11:] for line in lines[:12]]
-    assert 1 <= sum(line.count("*") for line in plot) <= len(curves)
-
-
-def test_a_small_curve():
-    lines = text_plot({"ML-kNN": [(1, 0.3), (5, 0.1), (9, 0.2)]}, loss=True)
-    assert lines[0] == "   0.3000 │o"
-    assert lines[11] == "   0.1000 │   *"
-    assert lines[13].split() == ["1", "9"]
-    flat = text_plot({"a": [(2, 0.5)]}, loss=False)
-    assert sum("*" in line for line in flat) == 1
-    assert legend(["a", "b"]) == ["o a", "x b"]
-    # One bad value in ten or more is beyond the edge, and an arrow says so.
-    worst = [(k, 0.1 + k / 1000) for k in range(2, 14)] + [(1, 0.9)]
-    assert text_plot({"a": worst}, loss=True)[0][11] == "↑"
-    assert text_plot({"a": [(k, -y) for k, y in worst]}, loss=False)[11][11] == "↓"

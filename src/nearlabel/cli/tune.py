@@ -23,8 +23,7 @@ from nearlabel.cli.options import (
 from nearlabel.cli.options.learning import estimator, grid_of
 from nearlabel.cli.options.preparation import naming_preparation
 from nearlabel.cli.options.reading import part_of
-from nearlabel.cli.output import check_target, counted, say, say_folded, say_table, steps, width
-from nearlabel.cli.terminal_curve import legend, text_plot
+from nearlabel.cli.output import check_target, counted, say, say_folded, say_table, steps
 
 if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
@@ -102,9 +101,9 @@ def tune(
     records, scales = _tried(items, parts, candidates, wanted, measuring)
     # Best first; of equal ones that of fewer neighbors, then the first.
     ranked = sorted(records, key=lambda record: (_cost(record[first], loss), record["k"]))
-    curves = _curves(ranked, names, first)
     setting = measuring.setting(data, items, kind, parts, {"part": part}, scales, distance[0])
     if figure is not None:
+        curves = _curves(ranked, names, first)
         columns = {name: tuple(zip(*curve, strict=True)) for name, curve in curves.items()}
         save(tuning_curve(columns, first, title=f"{data}, {kind}"), figure)
     graphs = len(set(distance))
@@ -119,16 +118,6 @@ def tune(
         return
     if kind == "official":
         say_folded("the test items choose here: do not report the best score as a result")
-        say()
-    if curves:
-        lines = text_plot(curves, loss, width())
-        beyond = {"↑": ", ↑ above the plot", "↓": ", ↓ below the plot"}
-        arrow = next((arrow for arrow in beyond if any(arrow in line for line in lines)), "")
-        say(f"{first} against k, * the best{beyond.get(arrow, '')}")
-        for line in lines:
-            say(line)
-        if len(curves) > 1:
-            say(" " * 11 + "   ".join(legend(list(curves))))
         say()
     rows = []
     for name in names:
