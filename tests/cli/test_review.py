@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -25,7 +24,7 @@ pytest.importorskip("rich")
 from rich.cells import cell_len
 from rich.console import Console
 
-from nearlabel.cli.review_screen import Screen, half_blocks
+from nearlabel.cli.review_screen import Screen
 
 CENTERS = {"sea": [5, 0, 0], "city": [0, 5, 0], "sun|set": [0, 0, 5]}
 ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[a-zA-Z]|\]8;[^\x1b]*\x1b\\)")
@@ -195,21 +194,6 @@ def test_control_characters_in_names_are_escaped(tmp_path, capsys):
     assert "\x1b[2J" not in out
     assert r"[red]2\x1b[2J" in out
     assert "[link=x]" in out
-
-
-def test_a_character_shows_two_pixels():
-    images = pytest.importorskip("PIL.Image")
-    pixels = np.zeros((40, 60, 3), np.uint8)
-    pixels[:20, :, 0] = pixels[20:, :, 2] = 255  # red above blue
-    file = io.BytesIO()
-    images.fromarray(pixels).save(file, "PNG")
-    text = half_blocks(file.getvalue(), 30, 14)
-    lines = text.split("\n")
-    assert len(lines) == 10
-    assert {line.plain for line in lines} == {"   " + "▀" * 30}
-    first, last = (line.spans[15].style for line in (lines[0], lines[-1]))
-    assert first.color.get_truecolor() == first.bgcolor.get_truecolor() == (255, 0, 0)
-    assert last.color.get_truecolor() == last.bgcolor.get_truecolor() == (0, 0, 255)
 
 
 def test_questions_as_json_change_nothing(path, capsys):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,7 +9,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.cells import cell_len, set_cell_size
-from rich.color import Color
 from rich.console import Console, Group
 from rich.live import Live
 from rich.style import Style
@@ -21,8 +19,6 @@ from nearlabel.cli.output import printable
 if TYPE_CHECKING:
     from nearlabel.collection import Collection, Item, Question
 
-_PICTURE = 48, 14  # columns and lines, at most
-_COLORS = ("256", "truecolor")
 _KEYS = {
     "Enter": "accept",
     "1-9": "mark",
@@ -51,25 +47,9 @@ class Screen:
             worth = [suggestion for suggestion in suggestions if suggestion.probability >= 0.05]
             suggestions = worth or suggestions[:1]
         probabilities = {suggestion.tag: suggestion.probability for suggestion in suggestions}
-        picture = self._picture(item)
-        return ShownQuestion(self._console, item, question, probabilities, tag, picture, answered)
-
-    def _picture(self, item: Item) -> Text | None:
-        """A small picture of colored half blocks, if the terminal has room and colors.
-
-        A file that is missing is told in its place.
-        """
-        store, console = self._store, self._console
         files = [Path(file.root, file.path) for file in item.files]
-        if store.settings.kind == "pictures" and not any(map(Path.is_file, files)):
-            return Text("   its file is missing", style="yellow")
-        has_room = console.height > _PICTURE[1] + 10 and console.color_system in _COLORS
-        if store.settings.kind != "pictures" or not has_room:
-            return None
-        with suppress(OSError, ValueError, ImportError):
-            columns, lines = _PICTURE
-            return half_blocks(store.thumbnail(item.id), min(columns, console.width - 4), lines)
-        return None
+        is_gone = self._store.settings.kind == "pictures" and not any(map(Path.is_file, files))
+        return ShownQuestion(self._console, item, question, probabilities, tag, is_gone, answered)
 
 
 class ShownQuestion:
@@ -82,11 +62,11 @@ class ShownQuestion:
         question: Question,
         probabilities: dict[str, float],
         tag: str | None,
-        picture: Text | None,
+        is_gone: bool,
         answered: int,
     ) -> None:
         self._item, self._question, self._probabilities = item, question, probabilities
-        self._is_about_one, self._picture, self._answered = tag is not None, picture, answered
+        self._is_about_one, self._is_gone, self._answered = tag is not None, is_gone, answered
         self.tags = list(probabilities)
         self.marked = [name for name, p in probabilities.items() if p >= 0.5 or self._is_about_one]
         self._note = ""
@@ -149,8 +129,8 @@ class ShownQuestion:
     def _view(self) -> Group:
         item = self._item
         parts = [self._head(), Text(f"   {printable(self._question.why)}", style="dim")]
-        if self._picture is not None:
-            parts.append(self._picture)
+        if self._is_gone:
+            parts.append(Text("   its file is missing", style="yellow"))
         if item.text:
             parts.append(Text(printable(item.text[:400]), style="italic"))
         others = [name for name in item.yes if name not in self.tags]
@@ -201,22 +181,3 @@ def _linked(item: Item) -> Style:
             with suppress(ValueError):  # of a folder of another system
                 return Style(bold=True, link=Path(file.root, file.path).as_uri())
     return Style(bold=True)
-
-
-def half_blocks(picture: bytes, columns: int, lines: int) -> Text:
-    """A picture as text: each character shows two pixels, by its color and its background."""
-    import numpy as np
-    from PIL import Image
-
-    with Image.open(io.BytesIO(picture)) as opened:
-        image = opened.convert("RGB")
-    scale = min(columns / image.width, 2 * lines / image.height)
-    wide, high = max(1, round(image.width * scale)), max(2, round(image.height * scale) // 2 * 2)
-    pixels = np.asarray(image.resize((wide, high)))
-    rows = []
-    for upper, lower in zip(pixels[::2], pixels[1::2], strict=True):
-        row = Text("   ")
-        for above, below in zip(upper.tolist(), lower.tolist(), strict=True):
-            row.append("▀", Style(color=Color.from_rgb(*above), bgcolor=Color.from_rgb(*below)))
-        rows.append(row)
-    return Text("\n").join(rows)
