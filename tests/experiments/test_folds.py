@@ -8,8 +8,7 @@ from scipy import sparse
 
 import nearlabel as nl
 from nearlabel.experiments import Part, evaluate_splits, splits
-from nearlabel.experiments.folds import Searching, folds
-from nearlabel.experiments.part_vectors import PreparedParts
+from nearlabel.experiments.folds import PartsOfModels
 from nearlabel.methods.registry import METHODS, estimator
 from nearlabel.search.exact.index import ExactIndex, ExactSearch
 
@@ -34,12 +33,17 @@ def searches():
         yield found
 
 
+def folds_of(data, parts, model):
+    each = PartsOfModels(data.X, parts, [model], answered=0)
+    return [fold for _, folds in each for fold in folds.values()]
+
+
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("kind", ["cv3", "cv2x2"])
 def test_one_graph_gives_what_separate_fits_give_to_the_last_bit(made, name, kind, searches):
     parts = splits(made, kind, seed=1)
     model = estimator(name, 7, random_state=0)
-    each = list(folds(PreparedParts(made.X), parts, 7, Searching.of(model)))
+    each = folds_of(made, parts, model)
     assert searches == [(150, None)]
     for part, fold in zip(parts, each, strict=True):
         answers = fold.answers(model, made.Y[part.train])
@@ -55,7 +59,7 @@ def test_leave_one_out(made, name):
     [part] = splits(made, "loo")
     assert part.left_out
     model = estimator(name, 7, random_state=0)
-    [fold] = folds(PreparedParts(made.X), [part], 7, Searching.of(model))
+    [fold] = folds_of(made, [part], model)
     answers = fold.answers(model, made.Y)
     fitted = estimator(name, 7, random_state=0).fit(made.X, made.Y)
     graph = nl.neighbor_graph(made.X, 7)
@@ -115,7 +119,7 @@ def test_short_rows_are_searched_again_among_the_rows_that_are_left(searches):
 
 def test_rows_in_no_part_are_hidden_too(made):
     parts = [Part(np.arange(0, 60), np.arange(60, 90)), Part(np.arange(50, 110), np.arange(5))]
-    each = folds(PreparedParts(made.X), parts, 4, Searching.of(nl.MLkNN()))
+    each = folds_of(made, parts, nl.MLkNN(n_neighbors=4))
     for part, fold in zip(parts, each, strict=True):
         alone = nl.neighbor_graph(made.X[part.train], 4, made.X[part.test])
         np.testing.assert_array_equal(fold.queries.indices, alone.indices)

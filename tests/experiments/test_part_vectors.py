@@ -11,7 +11,7 @@ import nearlabel as nl
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments import evaluate_splits, splits
 from nearlabel.experiments.evaluation import select_and_evaluate
-from nearlabel.experiments.part_vectors import PreparedParts
+from nearlabel.experiments.folds import PreparedPart
 from nearlabel.features.scales import scaler
 from nearlabel.metrics import scorer
 
@@ -79,8 +79,8 @@ def test_metrics_with_different_best_scales_have_separate_vectors(made):
         return {best[metric]: 1.0}
 
     with mock.patch.object(Preparing, "scale_scores", scores):
-        prepared = PreparedParts(made.X, made.Y, Preparing("auto"))
-        found = {metric: prepared.of(part, metric) for metric in best}
+        prepared = PreparedPart(part, made.X, made.Y, Preparing("auto"))
+        found = {metric: prepared.vectors(metric) for metric in best}
     for metric, scale in best.items():
         vectors = found[metric]
         assert vectors.scale == scale

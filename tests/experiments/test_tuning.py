@@ -118,7 +118,7 @@ def test_a_sweep_over_k_is_one_model_after_the_other(made):
     grid = {"n_neighbors": list(range(1, 31))}
     swept = nl.GraphSearchCV(nl.MLkNN(), grid, scoring=list(METRICS), refit=False)
     swept.fit(made.X, made.Y)
-    with mock.patch("nearlabel.experiments.folds.can_sweep", return_value=False):
+    with mock.patch("nearlabel.experiments.folds._SWEEP_BYTES", 0):
         single = clone(swept).fit(made.X, made.Y)
     for name in METRICS:
         key = f"mean_test_{name}"

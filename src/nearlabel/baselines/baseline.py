@@ -207,7 +207,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         """
         return in_the_form_of_y(self, self._decided_sets(self._all_scores(X, progress)))
 
-    def _fold_answers(self, Y: Csr, train: FoldRows, test: FoldRows | None) -> FoldAnswers:
+    def fold_answers(self, Y: Csr, train: FoldRows, test: FoldRows | None) -> FoldAnswers:
         """What a copy says of test rows that learns from training rows with the labels Y."""
         if test is None:
             raise ValueError(

@@ -15,7 +15,7 @@ from nearlabel.baselines.algorithm_registry import BASELINES, estimator
 from nearlabel.common.arrays import Csr, Floats
 from nearlabel.common.validation import label_matrix
 from nearlabel.datasets.preparing import Preparing
-from nearlabel.experiments.folds import Model, Searching, answers_of, folds_of_models
+from nearlabel.experiments.folds import Model, NeighborSearch, PartsOfModels, answers_of
 from nearlabel.experiments.protocols import Part
 from nearlabel.graph import NeighborGraph
 from nearlabel.metrics import Scorer
@@ -77,7 +77,7 @@ class Trial:
     scores: dict[str, Floats]
     fit_seconds: Floats
     score_seconds: Floats
-    graphs: dict[Searching | None, NeighborGraph] = field(default_factory=dict)
+    graphs: dict[NeighborSearch | None, NeighborGraph] = field(default_factory=dict)
     scales: list[str] = field(default_factory=list)
 
     def defined(self, name: str) -> Floats:
@@ -105,22 +105,23 @@ def try_candidates(
     empty = {name: np.full(shape, np.nan) for name in scorers}
     trial = Trial(empty, np.zeros(shape), np.zeros(shape))
     answered = sum(len(part.test) for part in parts) * len(models)
-    how: dict[str, Any] = {"preparing": preparing or Preparing(), "Y": Y, "progress": progress}
-    each, tell = folds_of_models(X, parts, models, answered=answered, **how)
-    for column, (part, now) in enumerate(each):
-        for searching, fold in now.items():
+    each = PartsOfModels(
+        X, parts, models, answered=answered, preparing=preparing, Y=Y, progress=progress
+    )
+    for column, (part, folds) in enumerate(each):
+        for search, fold in folds.items():
             trial.scales.append(fold.scale)
             if fold.whole is not None:
-                trial.graphs[searching] = fold.whole
+                trial.graphs[search] = fold.whole
         truth, n = Y[part.test], len(part.test)
         start = time.perf_counter()
-        for place, answers in answers_of(models, now, Y[part.train]):
+        for place, answers in answers_of(models, folds, Y[part.train]):
             answered_at = time.perf_counter()
             for name, value in measure(truth, answers, scorers).items():
                 trial.scores[name][place, column] = value
             trial.fit_seconds[place, column] = answered_at - start
             trial.score_seconds[place, column] = time.perf_counter() - answered_at
-            tell(n, n)
+            each.report(n, n)
             start = time.perf_counter()
     return trial
 

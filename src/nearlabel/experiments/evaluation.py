@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from sklearn.base import clone
 
-from nearlabel.common.arrays import Csr, Floats
+from nearlabel.common.arrays import Array, Floats
 from nearlabel.common.validation import UnsuitableDataError, label_matrix
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.candidates import best_place, warn_of_many_neighbors
-from nearlabel.experiments.folds import (
-    Fold,
-    Model,
-    RowsDone,
-    Searching,
-    answers_of,
-    folds_of_models,
-)
+from nearlabel.experiments.folds import Model, NeighborSearch, PartsOfModels, answers_of
 from nearlabel.experiments.protocols import Part
 from nearlabel.metrics import LabelResults, Scorer, per_label
 from nearlabel.metrics.scorers import Prediction, evaluate_and_per_row, measure
@@ -70,33 +64,6 @@ class SplitResult:
     def refused(cls, why: str, seconds: float = 0.0) -> SplitResult:
         """The result of a model that refused the data."""
         return cls({}, seconds, why)
-
-
-@dataclass(frozen=True)
-class _Measuring:
-    """How predictions for a data set are measured."""
-
-    data: Dataset
-    convention: str
-    at: int
-    by_label: bool
-
-    def result(
-        self,
-        part: Part,
-        predicted: Prediction,
-        seconds: float,
-        chosen: Model | None = None,
-        left_out: float = math.nan,
-        scale: str = "none",
-    ) -> SplitResult:
-        """The result of a model on a part."""
-        truth, scores, sets = self.data.Y[part.test], predicted.scores, predicted.decided
-        metrics, rows = evaluate_and_per_row(truth, scores, sets, self.convention, at=self.at)
-        labels = None
-        if self.by_label:
-            labels = per_label(truth, scores, sets, label_names=self.data.label_names)
-        return SplitResult(metrics, seconds, None, chosen, left_out, scale, labels, rows)
 
 
 def evaluate_splits(
@@ -148,12 +115,12 @@ def evaluate_splits(
     list of list of SplitResult
         For each model its result on each part.
     """
-    if not models or len({Searching.of(model) for model in models} - {None}) > 1:
+    if not models or len({NeighborSearch.of(model) for model in models} - {None}) > 1:
         raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
     preparing = Preparing(scale, impute, data.text, learn_distance)
-    measuring = _Measuring(data, convention, at, by_label)
+    measure_rows = partial(_measured, data, convention, at, by_label)
     candidates = [[model] for model in models]
-    return _evaluated(measuring, candidates, parts, None, preparing, refusals, progress)
+    return _evaluated(data, candidates, parts, None, preparing, measure_rows, refusals, progress)
 
 
 def select_and_evaluate(
@@ -184,27 +151,37 @@ def select_and_evaluate(
     models = [model for of_name in candidates.values() for model in of_name]
     warn_of_many_neighbors(models, min(len(part.train) for part in parts))
     preparing = Preparing(scale, impute, data.text, learn_distance)
-    measuring = _Measuring(data, convention, at, by_label)
-    results = _evaluated(
-        measuring, list(candidates.values()), parts, scorer, preparing, True, progress
-    )
+    measure_rows = partial(_measured, data, convention, at, by_label)
+    groups = list(candidates.values())
+    results = _evaluated(data, groups, parts, scorer, preparing, measure_rows, True, progress)
     return dict(zip(candidates, results, strict=True))
 
 
+def _measured(
+    data: Dataset, convention: str, at: int, by_label: bool, rows: Array, predicted: Prediction
+) -> SplitResult:
+    """The result of a prediction for some rows of a data set; its time is not known yet."""
+    truth, scores, sets = data.Y[rows], predicted.scores, predicted.decided
+    metrics, of_rows = evaluate_and_per_row(truth, scores, sets, convention, at=at)
+    labels = per_label(truth, scores, sets, label_names=data.label_names) if by_label else None
+    return SplitResult(metrics, 0.0, labels=labels, rows=of_rows)
+
+
 def _evaluated(
-    measuring: _Measuring,
+    data: Dataset,
     candidates: Sequence[Sequence[Model]],
     parts: Sequence[Part],
     scorer: Scorer | None,
     preparing: Preparing,
+    measure_rows: Callable[[Array, Prediction], SplitResult],
     refusals: bool,
     progress: Progress | None,
 ) -> list[list[SplitResult]]:
     """The results of the best of each group of candidates, on each part."""
-    data, models = measuring.data, [model for group in candidates for model in group]
+    models = [model for group in candidates for model in group]
     compared = sum(len(group) for group in candidates if len(group) > 1)
     answered = sum(compared * len(part.train) + len(candidates) * len(part.test) for part in parts)
-    each, tell = folds_of_models(
+    each = PartsOfModels(
         data.X, parts, models, answered=answered, preparing=preparing, Y=data.Y, progress=progress
     )
     Y = label_matrix(data.Y, "Y")
@@ -216,40 +193,29 @@ def _evaluated(
             start = time.process_time()
             try:
                 if scorer is not None and len(group) > 1:
-                    chosen, left_out = _best(group, folds, labels, scorer, tell)
-                fold = folds[Searching.of(chosen)]
+                    left_out_folds = {search: fold.left_out() for search, fold in folds.items()}
+                    values = np.full(len(group), np.nan)
+                    for place, answers in answers_of(group, left_out_folds, labels):
+                        values[place] = measure(labels, answers, {"score": scorer})["score"]
+                        each.report(len(part.train), len(part.train))
+                    best = best_place(values, group)
+                    chosen, left_out = group[best], float(values[best])
+                fold = folds[NeighborSearch.of(chosen)]
                 # A clone would search by a copy of the search that models share.
                 answers = fold.answers(clone(chosen) if scorer is None else chosen, labels)
                 _ = answers.decided  # part of the work
-            except (
-                MemoryError,
-                UnsuitableDataError,
-            ) as error:  # about data
+            except (MemoryError, UnsuitableDataError) as error:  # about data
                 if not refusals:
                     raise
                 of_group.append(SplitResult.refused(str(error)))
             else:
-                seconds = time.process_time() - start
-                choice = None if scorer is None else chosen
-                of_group.append(
-                    measuring.result(part, answers, seconds, choice, left_out, fold.scale)
+                result = replace(
+                    measure_rows(part.test, answers),
+                    seconds=time.process_time() - start,
+                    chosen=None if scorer is None else chosen,
+                    left_out=left_out,
+                    scale=fold.scale,
                 )
-            tell(n, n)
+                of_group.append(result)
+            each.report(n, n)
     return results
-
-
-def _best(
-    models: Sequence[Model],
-    folds: Mapping[Searching | None, Fold],
-    Y: Csr,
-    scorer: Scorer,
-    tell: RowsDone,
-) -> tuple[Model, float]:
-    """The model with the best leave-one-out score on the training rows, and that score."""
-    left_out = {searching: fold.left_out() for searching, fold in folds.items()}
-    values = np.full(len(models), np.nan)
-    for place, answers in answers_of(models, left_out, Y):
-        values[place] = measure(Y, answers, {"score": scorer})["score"]
-        tell(Y.shape[0], Y.shape[0])
-    best = best_place(values, models)
-    return models[best], float(values[best])

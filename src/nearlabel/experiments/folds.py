@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from nearlabel.baselines.baseline import Baseline
-from nearlabel.common.arrays import Csr
+from nearlabel.common.arrays import Csr, Matrix
 from nearlabel.common.validation import check_dense_size, check_n_jobs
 from nearlabel.datasets.preparing import Preparing
-from nearlabel.experiments.part_vectors import AS_THEY_ARE, PreparedParts
 from nearlabel.experiments.protocols import Part
-from nearlabel.experiments.shared_work import can_sweep, left_out_sweep, with_known_centers
 from nearlabel.graph import NeighborGraph
+from nearlabel.labels.counts import label_totals
+from nearlabel.labels.scores import DenseScores, LabelScores
+from nearlabel.labels.sweep import CountSweep, bytes_of_sweep
 from nearlabel.methods.answers import no_neighbors
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fold_answers import FoldAnswers, FoldRows, decided_by_neighbors
+from nearlabel.methods.mlknn import posteriors
 from nearlabel.search import (
+    Metric,
     Progress,
     build_index,
     is_precomputed,
@@ -30,34 +33,92 @@ from nearlabel.search import (
 )
 
 Model: TypeAlias = NeighborClassifier | Baseline
-_LEAST_KEPT = 8  # a part must keep more than one of so many rows to read the graph of all
+_SWEEP_BYTES = 2**28  # up to which a sweep over k takes dense counts
 
 
 @dataclass(frozen=True)
-class Searching:
+class NeighborSearch:
     """How neighbors are searched: what models must have in common to read one graph.
 
     Searches of a user are the same if they are equal, which by default only one object is.
     """
 
-    metric: Any
-    search: Any
+    metric: Metric
+    search: object
     n_jobs: int | None
 
     @classmethod
-    def of(cls, model: Any) -> Searching | None:
+    def of(cls, model: Model) -> NeighborSearch | None:
         """How a model searches; None for one that knows no neighbors."""
-        return cls(model.metric, model.search, model.n_jobs) if model.keeps_items else None
+        if isinstance(model, Baseline) or not model.keeps_items:
+            return None
+        return cls(model.metric, model.search, model.n_jobs)
 
     def __hash__(self) -> int:
         return hash((type(self.metric), type(self.search), self.n_jobs))  # these need have none
 
-    def graph(self, X: Any, k: int, queries: Any, progress: Any) -> NeighborGraph:
+    def graph(self, X: Matrix, k: int, queries: Matrix | None, progress: Progress) -> NeighborGraph:
         """The k nearest rows of X, of each other row or of each query."""
         n = X.shape[0] if queries is None else queries.shape[0]
         check_dense_size("the neighbors of all rows", (n, k), 12, "fewer n_neighbors")
-        how: dict[str, Any] = {"metric": self.metric, "search": self.search}
-        return neighbor_graph(X, k, queries, n_jobs=self.n_jobs, progress=progress, **how)
+        return neighbor_graph(
+            X,
+            k,
+            queries,
+            metric=self.metric,
+            search=self.search,
+            n_jobs=self.n_jobs,
+            progress=progress,
+        )
+
+
+class PartVectors(NamedTuple):
+    """Training and test vectors of a part, in leave-one-out the same, and how they were scaled."""
+
+    train: Matrix
+    test: Matrix
+    scale: str = "none"
+
+
+class PreparedPart:
+    """The vectors of a part, prepared by what its training rows say: once for all that want them.
+
+    The labels Y are needed where the scale is to be chosen or a distance to be learned.
+    """
+
+    def __init__(self, part: Part, X: Matrix, Y: Csr | None, preparing: Preparing) -> None:
+        self.part, self._X, self._preparing = part, X, preparing
+        self._labels = None if Y is None else Y[part.train]
+        self._rows: dict[bool, PartVectors] = {}
+        self._chosen: dict[str | None, Preparing] = {}
+        self._vectors: dict[tuple[bool, Preparing], PartVectors] = {}
+
+    def vectors(self, metric: Metric) -> PartVectors:
+        """The vectors for a metric, by which the best scale may differ."""
+        given = is_precomputed(metric)
+        if given not in self._rows:
+            self._rows[given] = self._rows_as_they_are(given)
+        rows = self._rows[given]
+        name = metric if isinstance(metric, str) else None  # others have no scale chosen for them
+        if name not in self._chosen:
+            self._chosen[name] = self._preparing.chosen(rows.train, self._labels, metric)
+        preparing = self._chosen[name]
+        if (given, preparing) not in self._vectors:
+            transformer, train, test = preparing.transformer(rows.train), rows.train, rows.test
+            if transformer is not None:
+                train = transformer.fit_transform(rows.train, self._labels)
+                test = train if self.part.left_out else transformer.transform(rows.test)
+            self._vectors[given, preparing] = PartVectors(train, test, preparing.scale)
+        return self._vectors[given, preparing]
+
+    def _rows_as_they_are(self, given: bool) -> PartVectors:
+        """Training and test rows; of `given` distances those to training rows."""
+        train = self._X[self.part.train]
+        train = train[:, self.part.train] if given else train
+        if self.part.left_out:
+            return PartVectors(train, train)
+        test = self._X[self.part.test]
+        return PartVectors(train, test[:, self.part.train] if given else test)
 
 
 @dataclass(frozen=True)
@@ -73,10 +134,10 @@ class Fold:
     part: Part
     graph: NeighborGraph
     queries: NeighborGraph
-    X: Any
-    new: Any
+    X: Matrix
+    new: Matrix
     whole: NeighborGraph | None = None
-    known: dict[Any, Any] = field(default_factory=dict)
+    known: dict[Hashable, object] = field(default_factory=dict)
     scale: str = "none"
 
     def left_out(self) -> Fold:
@@ -86,21 +147,21 @@ class Fold:
 
     def answers(self, model: Model, Y: Csr) -> FoldAnswers:
         """What a model says that learns from the labels Y of the training rows."""
-        model = with_known_centers(model, self.X, self.known)
         test = None if self.part.left_out else FoldRows(self.new, self.queries)
-        return model._fold_answers(Y, FoldRows(self.X, self.graph), test)
+        return model.fold_answers(Y, FoldRows(self.X, self.graph, self.known), test)
 
     def all_answers(self, models: Sequence[Model], Y: Csr) -> Iterator[tuple[int, FoldAnswers]]:
         """The answers of each model with its place, in any order; valid until the next ones."""
         swept: dict[float, list[int]] = defaultdict(list)  # by the smoothing
+        sweeps = self.part.left_out and bytes_of_sweep(Y, self.graph.k) <= _SWEEP_BYTES
         for place, model in enumerate(models):
-            if self.part.left_out and can_sweep(model, Y, self.graph.k):
+            if sweeps and isinstance(model, NeighborClassifier) and model.can_sweep:
                 swept[float(model.smoothing)].append(place)
             else:
                 yield place, self.answers(model, Y)
         n = len(self.graph)
         for smoothing, places in swept.items():
-            neighbors = {place: models[place]._usable_neighbors(n) for place in places}
+            neighbors = {place: models[place].usable_neighbors(n) for place in places}
             rising = sorted(places, key=neighbors.__getitem__)
             each = left_out_sweep(self.graph, Y, smoothing, [neighbors[place] for place in rising])
             for place, scores in zip(rising, each, strict=True):
@@ -108,141 +169,147 @@ class Fold:
                 yield place, decided_by_neighbors(models[place], scores, graph)
 
 
-class RowsDone:
-    """Progress over several searches and all answers, in rows."""
+def left_out_sweep(
+    graph: NeighborGraph, Y: Csr, smoothing: float, neighbors: Sequence[int]
+) -> Iterator[LabelScores]:
+    """ML-kNN's leave-one-out scores for rising numbers of neighbors, each valid until the next."""
+    sweep, s, n = CountSweep(graph, Y), smoothing, np.array(Y.shape[0])
+    totals = label_totals(Y)[:, None]
+    n_with, others_with = np.minimum(totals, n - 1), np.maximum(totals - 1, 0)
+    for k in neighbors:
+        while sweep.k < k:
+            sweep.add_neighbor()
+        without, with_label = sweep.cells[:, :, : k + 1]
+        # The row's own entry is taken out. Cells that no row is in are not looked up.
+        table = np.stack(
+            [
+                posteriors(s, k, n - 1, n_with, with_label, np.maximum(without - 1, 0)),
+                posteriors(s, k, n - 1, others_with, np.maximum(with_label - 1, 0), without),
+            ]
+        )
+        yield DenseScores(sweep.look_up(table))
 
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress, self._done, self._total = progress, 0, total
 
-    def __call__(self, some: int, of: int) -> None:
-        """Some rows of a search are done; all of them end it."""
-        if self._progress is not None:
-            self._progress(self._done + some, self._total)
-        self._done += some if some == of else 0
+Folds: TypeAlias = Mapping[NeighborSearch | None, Fold]  # of one part
 
 
-def folds_of_models(
-    X: Any,
-    parts: Sequence[Part],
-    models: Sequence[Model],
-    *,
-    answered: int,
-    preparing: Preparing = AS_THEY_ARE,
-    Y: Csr | None = None,
-    progress: Progress | None = None,
-) -> tuple[Iterator[tuple[Part, dict[Searching | None, Fold]]], RowsDone]:
-    """Each part with one fold for all models that search alike, and progress over all.
+class PartsOfModels:
+    """Each part with one fold for all models that search alike, and the progress over all.
 
-    The folds report the rows they search; the caller reports the `answered` ones, all in all. The
+    Where vectors need no preparation, one search of all rows serves all parts. Else what prepares
+    them is fitted in each part, so that distances differ from part to part; of given distances
+    each part takes its own rows and columns. Where a part hides nearly all rows, hardly any of
+    their neighbors would be left. In these cases each part has a search of its own.
+
+    The rows that are searched are reported; the user reports the `answered` ones, all in all. The
     labels Y are needed where the scale is to be chosen.
     """
-    n = X.shape[0]
-    _check_parts(parts, n)
-    groups: dict[Searching | None, list[Any]] = defaultdict(list)
-    for model in models:
-        groups[Searching.of(model)].append(model)
-    prepared = PreparedParts(X, Y, preparing)
-    searched = sum(_rows_to_search(prepared, parts, searching) for searching in groups)
-    tell = RowsDone(progress, searched + answered)
-    streams: dict[Searching | None, Iterator[Fold]] = {}
-    for searching, group in groups.items():
-        if searching is None:
-            streams[searching] = (_without_neighbors(prepared, part) for part in parts)
-        else:
-            k = max(n if model.n_neighbors is None else model.n_neighbors for model in group)
-            streams[searching] = folds(prepared, parts, k, searching, tell)
-    each = ((part, {one: next(stream) for one, stream in streams.items()}) for part in parts)
-    return each, tell
+
+    def __init__(
+        self,
+        X: Matrix,
+        parts: Sequence[Part],
+        models: Sequence[Model],
+        *,
+        answered: int,
+        preparing: Preparing | None = None,
+        Y: Csr | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        n = X.shape[0]
+        _check_parts(parts, n)
+        self._X, self._Y, self._parts = X, Y, parts
+        self._preparing = preparing or Preparing()
+        self._greatest_k: dict[NeighborSearch | None, int] = {}
+        for model in models:
+            search = NeighborSearch.of(model)
+            k = 0 if isinstance(model, Baseline) else model.n_neighbors
+            known = self._greatest_k.get(search, 0)
+            self._greatest_k[search] = max(known, n if k is None else k)
+        self._share = (
+            len(parts) > 1
+            and min(len(part.train) for part in parts) * 8 >= n
+            and not self._preparing.is_needed(X)
+        )
+        self._progress, self._done, self._total = progress, 0, answered
+        for search in self._greatest_k:
+            if search is not None:
+                self._total += n if self._shares(search) else sum(map(_rows_to_search, parts))
+
+    def __iter__(self) -> Iterator[tuple[Part, Folds]]:
+        graphs = {
+            search: self._graph_of_all(search, k)
+            for search, k in self._greatest_k.items()
+            if search is not None and self._shares(search)
+        }
+        for part in self._parts:
+            prepared = PreparedPart(part, self._X, self._Y, self._preparing)
+            yield (
+                part,
+                {
+                    search: self._fold_of_all(prepared, search, k, graphs[search])
+                    if search in graphs
+                    else self._own_fold(prepared, search, k)
+                    for search, k in self._greatest_k.items()
+                },
+            )
+
+    def report(self, rows: int, of: int) -> None:
+        """Some rows of a step are done; all of them end it."""
+        if self._progress is not None:
+            self._progress(self._done + rows, self._total)
+        self._done += rows if rows == of else 0
+
+    def _shares(self, search: NeighborSearch) -> bool:
+        return self._share and not is_precomputed(search.metric)
+
+    def _graph_of_all(self, search: NeighborSearch, k: int) -> NeighborGraph:
+        """Enough neighbors of all rows that about k are left when rows of a part are hidden."""
+        n = self._X.shape[0]
+        hidden = n - min(len(part.train) for part in self._parts)
+        return search.graph(self._X, neighbors_with_margin(k, n, hidden), None, self.report)
+
+    def _fold_of_all(
+        self, prepared: PreparedPart, search: NeighborSearch, k: int, whole: NeighborGraph
+    ) -> Fold:
+        part, X, metric = prepared.part, self._X, search.metric
+        keep = np.zeros(X.shape[0], bool)
+        keep[part.train] = True
+        # Rows that are in neither train nor test are hidden as well.
+        graph, others = restrict(
+            *(whole, X, keep, k, lambda kept: build_index(kept, metric, search.search)),
+            n_jobs=check_n_jobs(search.n_jobs),
+        )
+        queries = others.take(np.searchsorted(np.flatnonzero(~keep), part.test))
+        train, test, _ = prepared.vectors(metric)
+        return Fold(part, graph, queries, train, test, whole)
+
+    def _own_fold(self, prepared: PreparedPart, search: NeighborSearch | None, k: int) -> Fold:
+        """A part with a search of its own, or none for models that know no neighbors."""
+        part = prepared.part
+        # Without neighbors the scale is chosen as for plain distances.
+        train, test, scale = prepared.vectors("euclidean" if search is None else search.metric)
+        n = train.shape[0]
+        if search is None:
+            graphs = no_neighbors(n, n), no_neighbors(test.shape[0], n)
+            return Fold(part, *graphs, train, test, scale=scale)
+        graph = search.graph(train, min(k, n - 1), None, self.report)
+        if part.left_out:
+            return Fold(part, graph, graph, train, train, graph, scale=scale)
+        queries = search.graph(train, min(k, n), test, self.report)
+        return Fold(part, graph, queries, train, test, scale=scale)
 
 
-def answers_of(
-    models: Sequence[Model], each: Mapping[Searching | None, Fold], Y: Csr
-) -> Iterator[tuple[int, FoldAnswers]]:
+def answers_of(models: Sequence[Model], folds: Folds, Y: Csr) -> Iterator[tuple[int, FoldAnswers]]:
     """The answers of each model with its place, from the fold of its search."""
-    for searching, fold in each.items():
-        places = [place for place, one in enumerate(models) if Searching.of(one) == searching]
+    for search, fold in folds.items():
+        places = [place for place, own in enumerate(models) if NeighborSearch.of(own) == search]
         for place, answers in fold.all_answers([models[place] for place in places], Y):
             yield places[place], answers
 
 
-def folds(
-    prepared: PreparedParts,
-    parts: Sequence[Part],
-    k: int,
-    searching: Searching,
-    progress: Progress | None = None,
-) -> Iterator[Fold]:
-    """Each part with the k nearest neighbors of its rows, or fewer where it has fewer rows.
-
-    Where vectors are prepared by what the training rows of each part say, each part has a search of
-    its own.
-    """
-    if not _share_a_graph(prepared, parts, searching):
-        for part in parts:
-            yield _own_fold(prepared, part, k, searching, progress)
-        return
-    # Enough neighbors that about k are left when the rows of a part are hidden.
-    X = prepared.X
-    n = X.shape[0]
-    hidden = n - min(len(part.train) for part in parts)
-    whole = searching.graph(X, neighbors_with_margin(k, n, hidden), None, progress)
-    n_jobs = check_n_jobs(searching.n_jobs)
-
-    def build(kept: Any) -> Any:
-        return build_index(kept, searching.metric, searching.search)
-
-    for part in parts:
-        keep = np.zeros(n, bool)
-        keep[part.train] = True
-        # Rows that are in neither train nor test are hidden as well.
-        graph, others = restrict(whole, X, keep, k, build, n_jobs=n_jobs)
-        queries = others.take(np.searchsorted(np.flatnonzero(~keep), part.test))
-        train, test, _ = prepared.of(part, searching.metric)
-        yield Fold(part, graph, queries, train, test, whole)
-
-
-def _own_fold(
-    prepared: PreparedParts, part: Part, k: int, searching: Searching, progress: Progress | None
-) -> Fold:
-    """A part with a search of its own."""
-    train, test, scale = prepared.of(part, searching.metric)
-    n = train.shape[0]
-    graph = searching.graph(train, min(k, n - 1), None, progress)
-    if part.left_out:
-        return Fold(part, graph, graph, train, train, graph, scale=scale)
-    queries = searching.graph(train, min(k, n), test, progress)
-    return Fold(part, graph, queries, train, test, scale=scale)
-
-
-def _without_neighbors(prepared: PreparedParts, part: Part) -> Fold:
-    """A part for models that know no neighbors; the scale is chosen as for plain distances."""
-    train, test, scale = prepared.of(part, "euclidean")
-    n = train.shape[0]
-    graphs = no_neighbors(n, n), no_neighbors(test.shape[0], n)
-    return Fold(part, *graphs, train, test, scale=scale)
-
-
-def _share_a_graph(prepared: PreparedParts, parts: Sequence[Part], searching: Searching) -> bool:
-    """Whether one search of all rows serves all parts.
-
-    What prepares vectors is fitted in each part, so that distances differ from part to part; of
-    given distances each part takes its own rows and columns. Where a part hides nearly all rows,
-    hardly any of their neighbors would be left.
-    """
-    if len(parts) < 2 or prepared.is_needed or is_precomputed(searching.metric):
-        return False
-    return min(len(part.train) for part in parts) * _LEAST_KEPT >= int(prepared.X.shape[0])
-
-
-def _rows_to_search(
-    prepared: PreparedParts, parts: Sequence[Part], searching: Searching | None
-) -> int:
-    """How many rows are searched in all."""
-    if searching is None:
-        return 0
-    if _share_a_graph(prepared, parts, searching):
-        return int(prepared.X.shape[0])
-    return sum(len(part.train) + (0 if part.left_out else len(part.test)) for part in parts)
+def _rows_to_search(part: Part) -> int:
+    return len(part.train) + (0 if part.left_out else len(part.test))
 
 
 def _check_parts(parts: Sequence[Part], n: int) -> None:

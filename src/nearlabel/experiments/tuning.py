@@ -25,7 +25,7 @@ from nearlabel.common.validation import (
     refuse_arguments,
 )
 from nearlabel.experiments.candidates import Trial, best_place, try_candidates
-from nearlabel.experiments.folds import Searching
+from nearlabel.experiments.folds import NeighborSearch
 from nearlabel.experiments.protocols import Part
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.forwarding import ForwardedAnswers, if_delegate_has
@@ -145,7 +145,7 @@ class GraphSearchCV(ForwardedAnswers, MetaEstimatorMixin, ClassifierMixin, BaseE
         if self.refit is not False:
             start = time.perf_counter()
             chosen = models[search.best_index_]
-            graph, best = trial.graphs.get(Searching.of(chosen)), clone(chosen)
+            graph, best = trial.graphs.get(NeighborSearch.of(chosen)), clone(chosen)
             names = {"label_names": label_names, "ids": ids, "separator": separator}
             if graph is None:
                 search.best_estimator_ = best.fit(given, y, **names)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -328,7 +328,7 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
     def _begin(self, X: Any, labels: Labels, ids: Any) -> int:
         """Take checked training items, from which nothing is learned yet; returns k."""
         settings = self._checked_settings()
-        k = self._usable_neighbors(labels.matrix.shape[0])
+        k = self.usable_neighbors(labels.matrix.shape[0])
         store = None if X is None else VectorStore(X, ids)
         form = labels.sparse, labels.tags
         asked = None if self.n_neighbors is None else int(self.n_neighbors)
@@ -377,7 +377,7 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
             )
         self._prepare()
 
-    def _usable_neighbors(self, n: int) -> int:
+    def usable_neighbors(self, n: int) -> int:
         """Neighbors of a query among n training rows: `n_neighbors`, n - 1 at most; n for None."""
         if n < 2:
             raise ValueError("X has 1 sample; neighbors among the training rows need at least 2")
@@ -552,12 +552,24 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
         graph, X = self._check_neighbors(graph, X)
         return answers.ranked(self, X, graph, top, progress)
 
-    def _fold_answers(self, Y: Csr, train: FoldRows, test: FoldRows | None) -> FoldAnswers:
+    def fold_answers(self, Y: Csr, train: FoldRows, test: FoldRows | None) -> FoldAnswers:
         """What a copy says of test rows that learns from training rows with the labels Y.
 
         Without test rows, it says it of each training row as if that were new.
         """
         return answers_by_neighbors(self, Y, train, test)
+
+    def with_known(self, X: Any, known: dict[Hashable, Any]) -> NeighborClassifier:
+        """The model, or one that learns the same from X with what an earlier one has found out.
+
+        What others can use, whatever their numbers of neighbors, is kept in `known`.
+        """
+        return self
+
+    @property
+    def can_sweep(self) -> bool:
+        """Whether its leave-one-out scores for many k are those of `left_out_sweep`."""
+        return False
 
     @of_one_state
     def kneighbors(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,11 +20,12 @@ class FoldRows(NamedTuple):
     """Training or test rows of a fold: their vectors, and their neighbors among the training rows.
 
     In `graph` a training row is not among its own neighbors; it holds none where no model of the
-    fold reads it.
+    fold reads it. `known` is what models have found out about training rows that others can use.
     """
 
     X: Any
     graph: NeighborGraph
+    known: dict[Hashable, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ def answers_by_neighbors(model: Any, Y: Csr, train: FoldRows, test: FoldRows | N
     Without `test` each training row is tried as if it were new.
     """
     of_vectors = needs_vectors(model)
+    if train.known is not None:
+        model = model.with_known(train.X, train.known)
     model = copy(model).fit_graph(train.graph, Y, train.X if of_vectors else None)
     if test is None:
         graph = train.graph.head(min(model.n_neighbors_, train.graph.k))

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from nearlabel.common.arrays import Array, Floats, row_numbers, with_data
 from nearlabel.common.progress import Stages
-from nearlabel.common.validation import check_integer, check_n_jobs, check_vectors
+from nearlabel.common.validation import (
+    canonical_vectors,
+    check_integer,
+    check_n_jobs,
+    check_vectors,
+)
 from nearlabel.formulas.k_means import center_distances, k_means_centers, large_enough
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import counts_and_own, neighbor_counts
@@ -173,6 +180,18 @@ class LAMLkNN(MLkNN):
                 f"got {centers.shape[1]}"
             )
         return centers
+
+    def with_known(self, X: Any, known: dict[Hashable, Any]) -> LAMLkNN:
+        """The model with the centers that an earlier one has found: they do not depend on k."""
+        draws_anew = isinstance(self.random_state, np.random.RandomState | np.random.Generator)
+        if self.cluster_centers is not None or draws_anew:
+            return self
+        key = ("centers", self.n_clusters, self.random_state)
+        if key not in known:
+            self.check_parameters()
+            known[key] = self.initial_centers(canonical_vectors(X))
+        model: LAMLkNN = clone(self).set_params(cluster_centers=known[key])
+        return model
 
     @property
     def likelihood_(self) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from copy import copy
 from operator import attrgetter
 from typing import Any
@@ -154,6 +154,11 @@ class LabelThresholds(NeighborClassifier):
         few = label_totals(Y) < self.min_rows
         self.estimator_, self._moves_odds = inner, False
         self.cuts_ = np.where(few | np.isinf(cuts), np.nan, cuts)
+
+    def with_known(self, X: Any, known: dict[Hashable, Any]) -> NeighborClassifier:
+        """The model, with what an earlier one has found out for the wrapped method."""
+        inner = self.estimator.with_known(X, known)
+        return self if inner is self.estimator else clone(self).set_params(estimator=inner)
 
     def _prepare(self) -> None:
         """Nothing: the wrapped method is prepared by itself."""

@@ -15,8 +15,8 @@ from nearlabel.common.validation import check_dense_size, label_matrix
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.evaluation import SplitResult
+from nearlabel.experiments.folds import PreparedPart
 from nearlabel.experiments.others.other_runs import CORE_HOUR, OtherRun, run_other
-from nearlabel.experiments.part_vectors import PreparedParts
 from nearlabel.experiments.protocols import Part
 from nearlabel.methods.fold_answers import FoldAnswers
 from nearlabel.metrics import METRICS, Scorer
@@ -73,10 +73,10 @@ def evaluate_others(
         )
     results: dict[str, list[SplitResult]] = {name: [] for name in names}
     Y = label_matrix(data.Y, "Y")
-    prepared = PreparedParts(data.X, Y, Preparing("none", impute, data.text))
+    preparing = Preparing("none", impute, data.text)
     stages = Stages(progress, _STEPS * len(parts) * len(names))
     for part in parts:
-        X, queries, _ = prepared.of(part, "euclidean")
+        X, queries, _ = PreparedPart(part, data.X, Y, preparing).vectors("euclidean")
         for name in names:
             work = X, Y[part.train], queries
             tell = stages.next(_STEPS)

@@ -8,7 +8,8 @@ from strategies import problems
 
 import nearlabel as nl
 from nearlabel.common.validation import check_labels
-from nearlabel.experiments.shared_work import can_sweep, left_out_sweep, with_known_centers
+from nearlabel.experiments.folds import _SWEEP_BYTES, left_out_sweep
+from nearlabel.labels.sweep import bytes_of_sweep
 
 
 @given(problems(), st.sampled_from([0.0, 0.5, 1.0]))
@@ -25,21 +26,22 @@ def test_a_sweep_scores_as_one_model_after_the_other(problem, s):
 
 
 def test_what_is_swept():
-    Y = check_labels(np.eye(4, dtype=int)).matrix
-    assert can_sweep(nl.MLkNN(smoothing=2), Y, 3)
-    assert not can_sweep(nl.MLkNN(counts="even"), Y, 3)
-    assert not can_sweep(nl.LAMLkNN(), Y, 3)
-    assert not can_sweep(nl.BRkNN(), Y, 3)
-
     class Mine(nl.MLkNN):
         """May count in another way."""
 
-    assert not can_sweep(Mine(), Y, 3)
-    assert not can_sweep(nl.MLkNN(), Y, 2**16)  # more than its counters hold
+    assert nl.MLkNN(smoothing=2).can_sweep
+    for model in (nl.MLkNN(counts="even"), nl.LAMLkNN(), nl.BRkNN(), Mine()):
+        assert not model.can_sweep
+
+
+def test_what_is_too_large_for_a_sweep():
+    Y = check_labels(np.eye(4, dtype=int)).matrix
+    assert bytes_of_sweep(Y, 3) <= _SWEEP_BYTES
+    assert bytes_of_sweep(Y, 2**16) > _SWEEP_BYTES  # more than its counters hold
     for shape, k in (((2**14, 2**14), 3), ((100, 2**14), 99)):
         wide = Y.copy()
         wide.resize(shape)
-        assert not can_sweep(nl.MLkNN(), wide, k)
+        assert bytes_of_sweep(wide, k) > _SWEEP_BYTES
 
 
 @pytest.mark.parametrize("wrap", [lambda model: model, nl.LabelThresholds])
@@ -56,7 +58,7 @@ def test_centers_are_found_once_for_all_numbers_of_neighbors(wrap, monkeypatch):
     known = {}
     for k in (3, 5, 8):
         model = wrap(nl.LAMLkNN(n_neighbors=k, n_clusters=3, random_state=0))
-        quick = with_known_centers(model, data.X, known).fit(data.X, data.Y)
+        quick = model.with_known(data.X, known).fit(data.X, data.Y)
         assert found == [3]
         expected = model.fit(data.X, data.Y).predict_proba(data.X)
         found.pop()
@@ -71,4 +73,4 @@ def test_models_that_share_no_centers():
         nl.LAMLkNN(cluster_centers=[[0.0]]),
         nl.LAMLkNN(random_state=np.random.RandomState(0)),
     ):
-        assert with_known_centers(model, X, {}) is model
+        assert model.with_known(X, {}) is model
