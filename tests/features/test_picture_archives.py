@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import re
@@ -17,7 +16,6 @@ from forking import ends_well_in_a_fork
 from nearlabel.features import (
     GridMoments,
     find_pictures,
-    picture_archives,
     picture_files,
     picture_vectors,
 )
@@ -59,14 +57,14 @@ def tarred(path, files=FILES, mode="w"):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("form", ["zip", "deflated", "tar", "tar.gz", "tar.bz2", "tar.xz"])
+@pytest.mark.parametrize("form", ["zip", "deflated", "tar"])
 def test_every_form(form, n_jobs, tmp_path):
     """In the order of the archive; the suffix of its name does not matter."""
     path = tmp_path / "pictures"
     if form in ("zip", "deflated"):
         zipped(path, compression=zipfile.ZIP_DEFLATED if form == "deflated" else 0)
     else:
-        tarred(path, mode=f"w:{form.partition('.')[2]}")
+        tarred(path)
     found = picture_vectors(path, GridMoments(), n_jobs=n_jobs)
     assert found.names == GOOD
     assert [name for name, _ in found.skipped] == ["broken.png"]
@@ -75,10 +73,10 @@ def test_every_form(form, n_jobs, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["pictures"]
 
 
-@pytest.mark.parametrize("form", ["zip", "tar.gz"])
+@pytest.mark.parametrize("form", ["zip", "tar"])
 def test_pictures_in_any_order(form, tmp_path):
     path = tmp_path / f"a.{form}"
-    zipped(path) if form == "zip" else tarred(path, mode="w:gz")
+    zipped(path) if form == "zip" else tarred(path)
     pictures = {one.name: one for one in find_pictures(path)}
     for name in (*GOOD[::-1], *GOOD):
         np.testing.assert_array_equal(upright_rgb(pictures[name]), upright_rgb(FILES[name]))
@@ -104,11 +102,10 @@ def test_encrypted_files_are_reported_as_such(tmp_path):
 
 def test_bombs_in_zip(tmp_path, monkeypatch):
     path = tmp_path / "a.zip"
-    bomb = b"BM" + bytes(2**20)
+    bomb = b"BM" + bytes(2**26)
     zipped(
         path, {"bomb.bmp": bomb, "no suffix": bomb, "fine.png": FILES["b/sea.png"]}, compression=8
     )
-    monkeypatch.setattr(picture_archives, "_NOT_MUCH", 2**19)
     found = picture_vectors(path, GridMoments())
     assert found.names == ["fine.png"]
     assert found.skipped == [
@@ -120,20 +117,14 @@ def test_bombs_in_zip(tmp_path, monkeypatch):
     assert "at most 262,144" in picture_vectors(path, GridMoments()).skipped[0][1]
 
 
-@pytest.mark.parametrize("name", ["bomb.bmp", "bomb.bin"])
-def test_bombs_in_tar(name, tmp_path, monkeypatch):
-    """Earlier files are read; the archive itself is reported."""
-    path = tmp_path / "a.tgz"
-    tarred(
-        path, {"fine.png": FILES["b/sea.png"], name: b"BM" + bytes(2**22), "after.png": b""}, "w:gz"
-    )
-    monkeypatch.setattr(picture_archives, "_NOT_MUCH", 2**20)
-    found = picture_vectors(path, GridMoments())
-    assert found.names == ["fine.png"]
-    assert found.skipped[-1] == (
-        "a.tgz",
-        "cannot be unpacked: it unpacks to more than 200 times its packed size",
-    )
+@pytest.mark.parametrize("form", ["gz", "bz2", "xz"])
+def test_compressed_tar_archives_are_refused_with_a_way_on(form, tmp_path):
+    tarred(tmp_path / "a", mode=f"w:{form}")
+    found = picture_vectors(tmp_path / "a", GridMoments())
+    assert (found.names, found.X.shape) == ([], (0, 294))
+    ((name, reason),) = found.skipped
+    assert name == "a"
+    assert "unpack it" in reason
 
 
 def test_a_header_with_a_huge_size(tmp_path):
@@ -141,17 +132,17 @@ def test_a_header_with_a_huge_size(tmp_path):
     entry = tarfile.TarInfo("././@LongLink")
     entry.type, entry.size = tarfile.GNUTYPE_LONGNAME, 2**40
     path = tmp_path / "a.tar"
-    path.write_bytes(gzip.compress(entry.tobuf() + bytes(2048)))
+    path.write_bytes(entry.tobuf() + bytes(2048))
     found = picture_vectors(path, GridMoments())
     assert found.names == []
     assert [name for name, _ in found.skipped] == ["a.tar"]
 
 
-@pytest.mark.parametrize("form", ["zip", "tar", "tar.gz"])
+@pytest.mark.parametrize("form", ["zip", "tar"])
 def test_damaged_archives(form, tmp_path):
     """Wherever it is damaged, intact files are read, and the rest is reported."""
     path = tmp_path / "whole"
-    zipped(path) if form == "zip" else tarred(path, mode=f"w:{form.partition('.')[2]}")
+    zipped(path) if form == "zip" else tarred(path)
     whole = path.read_bytes()
     rng = np.random.default_rng(0)
     damaged = tmp_path / "damaged"
@@ -166,26 +157,6 @@ def test_damaged_archives(form, tmp_path):
         found = picture_vectors(damaged, GridMoments())
         assert len(found.names) == len(found.X) <= 6
         assert form == "tar" or found.skipped
-
-
-def test_too_many_entries(tmp_path, monkeypatch):
-    monkeypatch.setattr(picture_archives, "_MOST_ENTRIES", 3)
-    path = tmp_path / "a.zip"
-    zipped(path, {f"{at}.png": FILES["b/sea.png"] for at in range(5)})
-    found = picture_vectors(path, GridMoments())
-    assert found.names == ["0.png", "1.png"]  # the folder counts, too
-    assert found.skipped == [("a.zip", "cannot be unpacked: it has more than 3 files")]
-
-
-def test_too_many_entries_that_are_not_pictures(tmp_path, monkeypatch):
-    monkeypatch.setattr(picture_archives, "_MOST_ENTRIES", 3)
-    files = dict.fromkeys(("1.txt", "2.txt", "3.txt", "4.txt"), b"no picture")
-    zipped(tmp_path / "many.zip", files)
-    tarred(tmp_path / "many.tar", files)
-    for name in ("many.zip", "many.tar"):
-        ((found, reason),) = picture_vectors(tmp_path / name, GridMoments()).skipped
-        assert found == name
-        assert "more than 3 files" in reason
 
 
 def sparse_entry(name, size):
@@ -213,30 +184,12 @@ def test_sparse_files_in_tar_are_refused(tmp_path):
     assert "sparse" in reason
 
 
-def test_long_headers_in_tar_are_not_read(tmp_path):
-    header = tarfile.TarInfo("header")
-    header.type, header.size = tarfile.XHDTYPE, 2**20 + 512
-    (tmp_path / "long.tar").write_bytes(header.tobuf() + bytes(2**20 + 1024))
-    ((name, reason),) = picture_vectors(tmp_path / "long.tar", GridMoments()).skipped
-    assert name == "long.tar"
-    assert "header" in reason
-    assert "1,049,088 bytes" in reason
-
-
-def test_pictures_larger_than_what_is_read_at_once(tmp_path):
-    large = np.random.default_rng(0).integers(0, 256, (700, 800, 3)).astype(np.uint8)
-    tarred(tmp_path / "large.tar", {"large.bmp": file_of(large, "BMP")})
-    (picture,) = find_pictures(tmp_path / "large.tar")
-    assert np.array_equal(upright_rgb(picture), large)
-    assert len(picture.read(2**20 + 5)) == 2**20 + 5
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("form", ["zip", "tar.gz"])
+@pytest.mark.parametrize("form", ["zip", "tar"])
 def test_forked_processes_have_separate_positions(form, tmp_path):
     contents = {f"{at}.bmp": b"BM" + bytes([at]) * 100_000 for at in range(9)}
     path = tmp_path / f"a.{form}"
-    zipped(path, contents) if form == "zip" else tarred(path, contents, mode="w:gz")
+    zipped(path, contents) if form == "zip" else tarred(path, contents)
     pictures = find_pictures(path)
 
     def work():

@@ -5,7 +5,6 @@ import os
 import socket
 import struct
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -330,18 +329,9 @@ def test_large_files_are_not_read(tmp_path, monkeypatch):
 
 
 def test_broken_metadata_do_not_break_a_picture():
-    """Pillow's warnings are suppressed, and warning filters are restored."""
     tags = exif(6)[:-6] + b"\xff" * 4  # an entry that ends too early
     content = file_of(quadrants(), "JPEG", exif=tags, quality=95)
-    before = warnings.filters[:]
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        inside = warnings.filters[:]
-        found = pixels(content)
-        assert warnings.filters == inside
-    assert not heard
-    assert warnings.filters == before
-    assert sorted(found.shape) == [3, 32, 48]
+    assert sorted(pixels(content).shape) == [3, 32, 48]
 
 
 def test_messages_are_one_line():

@@ -39,12 +39,12 @@ def zipped(path):
 
 
 def tarred(path):
-    with tarfile.open(path / "texts.tar.gz", "w:gz") as archive:
+    with tarfile.open(path / "texts.tar", "w") as archive:
         for name, content in FILES.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
-    return path / "texts.tar.gz"
+    return path / "texts.tar"
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])

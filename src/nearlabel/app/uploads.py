@@ -22,7 +22,7 @@ from nearlabel.collection.records import vector_content
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import replacing
 from nearlabel.features.picture_formats import HEAD, format_of, opened
-from nearlabel.features.pictures import UnreadablePicture, no_warnings_of_pillow
+from nearlabel.features.pictures import UnreadablePicture
 
 _SUFFIXES = {
     "JPEG": ".jpg",
@@ -74,14 +74,13 @@ def check_content(served: Served, content: bytes) -> str:
 
 def _size(content: bytes, kind: str) -> tuple[int, int]:
     """Width and height of a picture, from its header only."""
-    with no_warnings_of_pillow():
-        try:
-            with opened(io.BytesIO(content), kind) as image:
-                return image.size
-        except ImportError as error:
-            raise UnreadablePicture("", f"cannot be read: {error}") from None
-        except Exception as error:  # Pillow raises errors of any kind for a damaged file
-            raise UnreadablePicture("", f"is a damaged {kind}") from error
+    try:
+        with opened(io.BytesIO(content), kind) as image:
+            return image.size
+    except ImportError as error:
+        raise UnreadablePicture("", f"cannot be read: {error}") from None
+    except Exception as error:  # Pillow raises errors of any kind for a damaged file
+        raise UnreadablePicture("", f"is a damaged {kind}") from error
 
 
 def text_content(text: str) -> bytes:

@@ -95,6 +95,7 @@ def run(arguments: Sequence[str]) -> int:
         warnings.simplefilter("always", UserWarning)
         # Features were brought into the model's order by name when the file was read.
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        warnings.filterwarnings("ignore", module=r"PIL\.")  # a picture is read, or left out
         warnings.showwarning = note
         try:
             with naming(**OPTIONS):

@@ -13,35 +13,34 @@ import subprocess
 import sys
 from contextlib import suppress
 from threading import Timer
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 _SECONDS = 60  # per photo
-_MOST_MEMORY = 2**32  # per process
 _QUESTION = struct.Struct(">8sQ")  # the format, and how many bytes follow
-_ANSWER = struct.Struct(">8sIIQ")  # mode, width, height, and how many bytes follow
-_ERROR = b"error"
+_ANSWER = struct.Struct(">8sIIQ")  # mode or b"error", width, height, and how many bytes follow
 
 
 def decoded_photo(content: bytes, found: str) -> Image:
     """A photo in the format "HEIC" or "RAW", upright; ValueError if it cannot be decoded."""
     if not sys.executable or getattr(sys, "frozen", False):  # sys.executable would not start Python
         return _decoded(io.BytesIO(content), found)
+    idle = _idle.setdefault(os.getpid(), [])
     try:
-        process = _idle.pop()
+        process = idle.pop()
     except IndexError:
         process = _Process()
     try:
         image = process.ask(content, found)
-    except ValueError:
-        _idle.append(process)
+    except BaseException as error:
+        if isinstance(error, ValueError):
+            idle.append(process)
+        else:
+            process.end()
         raise
-    except BaseException:
-        process.end()
-        raise
-    _idle.append(process)
+    idle.append(process)
     return image
 
 
@@ -83,56 +82,39 @@ class _Process:
         finally:
             timer.cancel()
         kind = mode.rstrip(b"\0").decode()
-        if kind == _ERROR.decode():
+        if kind == "error":
             raise ValueError(answer.decode())
         return Image.frombytes(kind, (width, height), answer)
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
         self._process.kill()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
-        self._process.wait()
-
-    def forget(self) -> None:
-        """Leave the process to the parent of this fork, which started it."""
-        self._process.returncode = 0
+        self._process.communicate()
 
 
-_idle: list[_Process] = []
+_idle: dict[int, list[_Process]] = {}  # by the process that started them: forks start their own
 
 
-def _end_all() -> None:
-    while _idle:
-        _idle.pop().end()
-
-
-def _forget_all() -> None:
-    while _idle:
-        _idle.pop().forget()
-
-
-atexit.register(_end_all)
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=_forget_all)
+@atexit.register
+def _end_idle() -> None:
+    for process in _idle.pop(os.getpid(), []):
+        process.end()
 
 
 def _decoded(file: BinaryIO, found: str) -> Image:
     """A photo decoded in this process."""
-    from PIL import Image
+    from PIL import Image as Images
 
     if found == "HEIC":
         import pi_heif
 
-        image: Any = pi_heif.HeifImageFile(file)
+        image: Image = pi_heif.HeifImageFile(file)
         image.load()  # upright already: libheif rotates it
-        return image  # type: ignore[no-any-return]
+        return image
     import rawpy
 
     with rawpy.imread(file) as raw:
-        return Image.fromarray(raw.postprocess(half_size=True, use_camera_wb=True, output_bps=8))
+        return Images.fromarray(raw.postprocess(half_size=True, use_camera_wb=True, output_bps=8))
 
 
 def _serve(questions: IO[bytes], answers: IO[bytes]) -> None:
@@ -144,7 +126,7 @@ def _serve(questions: IO[bytes], answers: IO[bytes]) -> None:
             image = _decoded(io.BytesIO(content), found.rstrip(b"\0").decode())
             mode, (width, height), answer = image.mode.encode(), image.size, image.tobytes()
         except Exception as error:  # of any kind: files can be damaged in any way
-            mode, width, height = _ERROR, 0, 0
+            mode, width, height = b"error", 0, 0
             answer = (str(error) or type(error).__name__).encode(errors="replace")
         answers.write(_ANSWER.pack(mode, width, height, len(answer)))
         answers.write(answer)
@@ -155,7 +137,7 @@ if __name__ == "__main__":
     with suppress(ImportError, ValueError, OSError):  # Windows has no such limits
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (2**32, 2**32))
     own = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # keep the output of libraries out of the answers
     with suppress(KeyboardInterrupt):

@@ -20,12 +20,7 @@ from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_n_jobs
 from nearlabel.features.picture_archives import ArchivedPicture, archived_files, refused
 from nearlabel.features.picture_formats import PICTURES, FileKind
-from nearlabel.features.pictures import (
-    UnreadablePicture,
-    is_of_kind,
-    name_of,
-    no_warnings_of_pillow,
-)
+from nearlabel.features.pictures import UnreadablePicture, is_of_kind, name_of
 
 T = TypeVar("T")
 
@@ -214,7 +209,7 @@ def in_parallel(
     """Prepare pictures in threads, and yield the results in order.
 
     Only a few pictures per thread are in memory at any time: the next one is taken from `sources`
-    when a result is consumed. Files in archives are read in this thread.
+    when a result is consumed.
 
     Parameters
     ----------
@@ -236,7 +231,7 @@ def in_parallel(
         n_jobs = skipping.n_jobs
     threads = min(check_n_jobs(n_jobs), _MOST_THREADS)
     results = _results(enumerate(sources), prepare, threads)
-    with no_warnings_of_pillow(), closing(results):
+    with closing(results):
         for at, result in results:
             try:
                 found = result()
@@ -274,7 +269,7 @@ def _results(
     pool = ThreadPoolExecutor(n_jobs)
     try:
         for at, source in sources:
-            waiting.append((at, _submitted(pool, prepare, source)))
+            waiting.append((at, pool.submit(prepare, source)))
             if len(waiting) >= _WAITING * n_jobs:
                 first, result = waiting.popleft()
                 yield first, result.result
@@ -284,15 +279,3 @@ def _results(
             yield first, result.result
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _submitted(pool: ThreadPoolExecutor, prepare: Callable[[Any], T], source: Any) -> Future[T]:
-    if not isinstance(source, ArchivedPicture):
-        return pool.submit(prepare, source)
-    try:
-        content = source.read()
-    except UnreadablePicture as error:
-        failed: Future[T] = Future()
-        failed.set_exception(error)
-        return failed
-    return pool.submit(prepare, ArchivedPicture(source.name, lambda size: content[:size]))

@@ -10,17 +10,15 @@ from __future__ import annotations
 import io
 import os
 import stat
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.extras import extra_module
 from nearlabel.common.messages import one_line
-from nearlabel.common.threads import ForkSafeLock
 from nearlabel.features.picture_formats import HEAD, MOST_BYTES, FileKind, format_of, opened
 
 if TYPE_CHECKING:
@@ -30,7 +28,6 @@ Size = tuple[int, int]
 
 _MOST_PIXELS = 2**28  # per picture: some phones take 200 million
 _MOST_DECODED = 120_000_000  # per picture that has to be decoded in full
-_ORIENTATION = 0x0112
 # What turns a picture upright, by its orientation: names of Pillow's transpositions.
 _TURNS = {
     2: "FLIP_LEFT_RIGHT",
@@ -63,7 +60,7 @@ class UnreadablePicture(ValueError):  # noqa: N818
         return one_line(f"{name if len(name) <= 200 else '…' + name[-199:]} {self.reason}")
 
 
-def upright_rgb(source: Any, *, at_least: Size | Callable[[Size], Size] | None = None) -> Image:
+def upright_rgb(source: object, *, at_least: Size | Callable[[Size], Size] | None = None) -> Image:
     """A picture in mode RGB, upright, transparent parts white; the first frame of an animation.
 
     Parameters
@@ -80,26 +77,33 @@ def upright_rgb(source: Any, *, at_least: Size | Callable[[Size], Size] | None =
     UnreadablePicture
     """
     extra_module("PIL.Image", "reading pictures needs Pillow", "pictures")
+    from PIL.Image import Transpose
+
     name = name_of(source)
     try:
-        with no_warnings_of_pillow(), _opened(source, name) as (image, found):
-            _check_size(image, found, at_least)
-            if found == "JPEG" and at_least is not None:
+        with _opened(source, name) as (image, found):
+            reduced_to = at_least if found == "JPEG" else None
+            width, height = image.size
+            most = _MOST_DECODED if reduced_to is None else _MOST_PIXELS
+            if width * height > most:  # it would fill the memory
+                reason = f"has {width:,} x {height:,} pixels; at most {most:,} are read"
+                raise UnreadablePicture("", reason)
+            if reduced_to is not None:
                 size = _upright(image.size, orientation(image))
-                wanted = at_least(size) if callable(at_least) else at_least
+                wanted = reduced_to(size) if callable(reduced_to) else reduced_to
                 image.draft(None, _upright(wanted, orientation(image)))
             image.load()
             # Pillow rotates TIFF files on loading; in PNG the orientation may be at the end.
             turn = _TURNS.get(orientation(image))
             rgb = _rgb(image)
-            return rgb.transpose(_transpositions()[turn]) if turn else rgb
+            return rgb.transpose(Transpose[turn]) if turn else rgb
     except UnreadablePicture as error:
         raise UnreadablePicture(name, error.reason) from error.__cause__
     except MemoryError:
         raise UnreadablePicture(name, "does not fit into memory") from None
 
 
-def name_of(source: Any) -> str:
+def name_of(source: object) -> str:
     """The name of the file that a picture comes from, or an empty string."""
     if isinstance(source, str | os.PathLike):
         return os.fsdecode(source)
@@ -108,34 +112,33 @@ def name_of(source: Any) -> str:
 
 
 @contextmanager
-def _opened(source: Any, name: str) -> Iterator[tuple[Image, str]]:
+def _opened(source: object, name: str) -> Iterator[tuple[Image, str]]:
     """A picture and its format; whatever Pillow raises becomes a reason."""
-    from PIL import Image
+    from PIL import Image as Images
 
     if isinstance(source, np.ndarray):
-        yield Image.fromarray(_bytes_of(source)), "array"
+        yield Images.fromarray(_bytes_of(source)), "array"
         return
-    found = "picture"
-    with _file(source) as file:
-        if file is not None:
-            found = _format(file, name)
+    with _content(source) as content:
+        found = "picture" if isinstance(content, Images.Image) else _format(content, name)
         try:
-            yield (source if file is None else opened(file, found)), found
+            image = content if isinstance(content, Images.Image) else opened(content, found)
+            yield image, found
         except (UnreadablePicture, MemoryError):
             raise
         except ImportError as error:  # the extra for photos is missing
             raise UnreadablePicture("", f"cannot be read: {error}") from None
         except Exception as error:  # Pillow raises errors of any kind for a damaged file
-            raise UnreadablePicture("", f"is a damaged {found}: {_said(error)}") from error
+            raise UnreadablePicture("", f"is a damaged {found}: {_message(error)}") from error
 
 
 @contextmanager
-def _file(source: Any) -> Iterator[IO[bytes] | None]:
-    """The content of a picture to read, or None for a Pillow image."""
-    from PIL import Image
+def _content(source: object) -> Iterator[IO[bytes] | Image]:
+    """A Pillow image as it is, or the content to read of any other picture."""
+    from PIL import Image as Images
 
-    if isinstance(source, Image.Image):
-        yield None
+    if isinstance(source, Images.Image):
+        yield source
     elif isinstance(source, str | os.PathLike):
         with regular_file(source) as file:
             yield file
@@ -170,7 +173,7 @@ def regular_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         file = os.fdopen(os.open(path, flags), "rb")
     except (OSError, ValueError) as error:
-        raise UnreadablePicture("", f"cannot be opened: {_said(error)}") from None
+        raise UnreadablePicture("", f"cannot be opened: {_message(error)}") from None
     with file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise UnreadablePicture("", "is not a regular file")
@@ -195,31 +198,16 @@ def _format(file: IO[bytes], name: str) -> str:
     return found
 
 
-def _check_size(image: Image, found: str, at_least: Any) -> None:
-    """Refuse what would fill the memory, before it is decoded."""
-    width, height = image.size
-    may_be_reduced = found == "JPEG" and at_least is not None
-    most = _MOST_PIXELS if may_be_reduced else _MOST_DECODED
-    if width * height > most:
-        raise UnreadablePicture("", f"has {width:,} x {height:,} pixels; at most {most:,} are read")
-
-
 def orientation(image: Image) -> int:
     """The orientation of a picture, from 1 to 8; 1, upright, if damaged data do not say."""
     with suppress(Exception):
-        found = image.getexif().get(_ORIENTATION)
-        return found if isinstance(found, int) else 1
+        value = image.getexif().get(0x0112)  # the tag "Orientation"
+        return value if isinstance(value, int) else 1
     return 1
 
 
 def _upright(size: Size, turned: int) -> Size:
     return (size[1], size[0]) if turned >= 5 else size
-
-
-def _transpositions() -> Any:
-    from PIL.Image import Transpose
-
-    return Transpose
 
 
 def _rgb(image: Image) -> Image:
@@ -269,38 +257,6 @@ def _eight_bits(sixteen: Array) -> Array:
     return ((sixteen.astype(np.uint32) * 255 + 32767) // 65535).astype(np.uint8)
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """The message of an error, in one line."""
-    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return one_line(said, 200)
-
-
-class _NoWarnings:
-    """Suppresses Pillow's warnings about damaged files while pictures are read.
-
-    A file is either read or refused with a reason. Warning filters are global to the process:
-    this one exists as long as any thread reads a picture.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._readers = ForkSafeLock(), 0
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        with self._lock.held():
-            if not self._readers:
-                # The comment distinguishes it from any filter that users may have set.
-                warnings.filterwarnings("ignore", module=r"(?#nearlabel)PIL\.")
-                self._filter = warnings.filters[0]
-            self._readers += 1
-        try:
-            yield
-        finally:
-            with self._lock.held():
-                self._readers -= 1
-                if not self._readers:
-                    with suppress(ValueError):  # somebody has reset all filters
-                        warnings.filters.remove(self._filter)  # type: ignore[attr-defined]
-
-
-no_warnings_of_pillow = _NoWarnings()
+    return one_line(getattr(error, "strerror", None) or str(error) or type(error).__name__, 200)
