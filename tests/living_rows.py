@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from nearlabel.graph import NeighborGraph
-from nearlabel.search.living.arrivals import Arrivals, Reached
+from nearlabel.search.interfaces import Arrivals, Reached
 from nearlabel.search.living.kept_neighbors import HeadChanges
 
 

@@ -15,7 +15,7 @@ from twin_graphs import assert_same
 
 import nearlabel as nl
 from nearlabel.search import InvertedLists, build_index, neighbor_graph, restrict
-from nearlabel.search import automatic as choice
+from nearlabel.search.approximate import list_index as choice
 
 pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.engines]
 
@@ -54,17 +54,17 @@ def test_auto_is_exact_if_neighbors_are_a_large_part_of_the_rows():
 def test_the_limit_of_auto_is_the_documented_one():
     assert choice.MOST_WORK == 10**13
     wide = np.lib.stride_tricks.as_strided(np.zeros(1), (280_000, 128), (0, 0))
-    assert choice.takes_lists(wide, 100)
-    assert not choice.takes_lists(wide[:279_000], 100)
-    assert not choice.takes_lists(wide, 10_000)
+    assert choice.takes_lists(wide.shape, 100)
+    assert not choice.takes_lists(wide[:279_000].shape, 100)
+    assert not choice.takes_lists(wide.shape, 10_000)
 
 
 def test_auto_is_exact_where_a_tree_is_fast():
     few = np.lib.stride_tricks.as_strided(np.zeros(1), (10**7, 6), (0, 0))
     more = np.lib.stride_tricks.as_strided(np.zeros(1), (10**7, 7), (0, 0))
     with mock.patch.object(choice, "_FEWEST_FEATURES", 7):  # as it is
-        assert not choice.takes_lists(few, 10)
-        assert choice.takes_lists(more, 10)
+        assert not choice.takes_lists(few.shape, 10)
+        assert choice.takes_lists(more.shape, 10)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.EfficiencyWarning")

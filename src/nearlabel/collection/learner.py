@@ -17,7 +17,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as Container
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -38,7 +38,7 @@ from nearlabel.methods.explanations import as_one_row
 from nearlabel.methods.model_trees import model_tree
 from nearlabel.methods.states import state_of
 from nearlabel.methods.verification import Verification
-from nearlabel.search.automatic import takes_lists
+from nearlabel.search.approximate.list_index import takes_lists
 
 _Answer = TypeVar("_Answer")
 
@@ -261,7 +261,7 @@ class Learner:
         items, k, d = self._model._items, self._model.n_neighbors_, self._model.n_features_in_
         if items.search != "auto" or sparse.issparse(items.store.take(slice(0, 1))):
             return False
-        before, now = (takes_lists(_Shape((n, d)), k) for n in (self._fitted_rows, len(items)))
+        before, now = (takes_lists((n, d), k) for n in (self._fitted_rows, len(items)))
         return now and not before
 
     def _load(self, change: int, digest: str | None) -> None:
@@ -386,9 +386,3 @@ def _differ(before: Csr, after: Csr) -> Array:
         before = before.copy()
         before.resize(after.shape)
     return np.asarray(abs(before - after).sum(axis=1)).ravel() > 0
-
-
-class _Shape(NamedTuple):
-    """What determines how rows are searched."""
-
-    shape: tuple[int, int]

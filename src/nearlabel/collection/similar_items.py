@@ -22,8 +22,7 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import ArgumentError, check_vectors
 from nearlabel.methods.explanations import as_one_row
-from nearlabel.search import build_index
-from nearlabel.search.interfaces import Index
+from nearlabel.search import Index, build_index
 
 if TYPE_CHECKING:
     from nearlabel.collection.collection import Collection

@@ -6,7 +6,7 @@ SciPy and scikit-learn ship no types: for mypy, their classes accept and are any
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,11 @@ Tree = dict[str, Any]  # JSON values and arrays: trees of model files, keyword a
 MatrixLike = npt.ArrayLike | Csr  # one row per item: lists, an array, a sparse matrix, a table
 LabelsLike = MatrixLike | Iterable[object]  # 0/1 rows, the tags of each row, or two classes
 Seed = int | np.random.Generator | np.random.RandomState | None  # a `random_state`
+
+
+def is_sparse(matrix: Matrix) -> TypeGuard[Csr]:
+    """Whether rows are sparse: SciPy's own test says nothing to mypy."""
+    return bool(sparse.issparse(matrix))
 
 
 def canonical_csr(matrix: MatrixLike) -> Csr:

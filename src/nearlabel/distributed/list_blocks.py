@@ -23,12 +23,12 @@ from nearlabel.distributed.vector_blocks import (
 )
 from nearlabel.distributed.workers import run_calls
 from nearlabel.distributed.workspaces import Workspace, alone_in, data_mark
-from nearlabel.search import ExactSearch, InvertedLists, check_search, index_from
-from nearlabel.search.approximate.inverted_lists import fits_float32, takes
+from nearlabel.search import ExactSearch, InvertedLists, ListIndex, check_search
+from nearlabel.search.approximate.inverted_lists import AutoSearch, fits_float32, takes
+from nearlabel.search.approximate.list_index import takes_lists
 from nearlabel.search.approximate.partition import divide, nearest_centers
 from nearlabel.search.approximate.probing import ListedRows
 from nearlabel.search.approximate.stored_lists import listed_from
-from nearlabel.search.automatic import AutoSearch, takes_lists
 from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.packed_bounds import DenseBounds, is_ordinary
 from nearlabel.search.exact.row_arithmetic import float_kind
@@ -48,7 +48,7 @@ def lists_for(
             f"got {search!r}"
         )
     by_lists = isinstance(how, InvertedLists) or (
-        isinstance(how, AutoSearch) and takes_lists(blocks, k)
+        isinstance(how, AutoSearch) and takes_lists(blocks.shape, k)
     )
     if not by_lists or not takes(blocks, metric):
         return None
@@ -172,7 +172,7 @@ def list_index(
     plans = known_plans(folder, lists)
     tree = {**read_stored(folder / "lists.tree").tree, "search": kind, "plans": plans}
     tree |= {"recall": lists.recall, "seed": lists.random_state}
-    return index_from(tree, rows, metric)
+    return ListIndex.from_tree(tree, rows, metric)
 
 
 def known_plans(folder: Path, lists: InvertedLists) -> list[dict[str, Any]]:

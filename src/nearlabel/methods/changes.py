@@ -77,7 +77,7 @@ def add(
     new.history_ = replace(model.history_, added=model.history_.added + m)
     n_jobs = check_n_jobs(model.n_jobs)
     if before.index is not None:
-        after.index = before.living_index().added(store, n_jobs=n_jobs)
+        after.index = before.living_index().added(store)
     kept = _followed_by(new, before)
     if kept is None:
         return _not_followed(new, before, progress)

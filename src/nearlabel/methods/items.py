@@ -25,7 +25,6 @@ from nearlabel.search import (
     VectorStore,
     build_index,
     is_precomputed,
-    makes_plans,
     pair_distances,
 )
 
@@ -259,10 +258,8 @@ class Items:
         k = check_integer(k, "n_neighbors", low=1, high=most)
         instead = "rank or predict, which search in blocks"
         check_dense_size("the neighbors of all rows", (asked, k), _BYTES_A_NEIGHBOR, instead)
-        index, how = self._ready(), _how(n_jobs, progress)
-        if planned_for is not None and (isinstance(index, LivingIndex) or makes_plans(index)):
-            how["planned_for"] = min(k, planned_for)
-        return index.graph(k, X, **how)
+        planned_for = None if planned_for is None else min(k, planned_for)
+        return self._ready().graph(k, X, planned_for=planned_for, n_jobs=n_jobs, progress=progress)
 
     def left_out_neighbors(
         self,
@@ -276,16 +273,13 @@ class Items:
         asked = len(self) if rows is None else len(rows)
         what = "the neighbors of the training rows"
         check_dense_size(what, (asked, k), _BYTES_A_NEIGHBOR, "a smaller n_neighbors")
-        index, how = self._ready(), _how(n_jobs, progress)
+        index = self._ready()
         if rows is None:
-            return index.graph(k, **how)
+            return index.graph(k, n_jobs=n_jobs, progress=progress)
         if not len(rows):
             empty = np.empty((0, k), np.int32), np.empty((0, k))
             return NeighborGraph.unchecked(*empty, self.n_places)
-        if is_precomputed(self.metric):  # it may lack the distance of a row to itself
-            return index.graph(k, **how).take(rows)
-        assert self.store is not None
-        return index.graph(k + 1, self.store.take(rows), **how).without(rows)
+        return index.left_out(rows, k, n_jobs=n_jobs, progress=progress)
 
     def _ready(self) -> Index:
         if self.store is None:
@@ -302,9 +296,7 @@ class Items:
 
     def prepare_search(self, k: int, n_jobs: int) -> None:
         """Prepare the first search for k neighbors."""
-        index: Any = self._ready()
-        if makes_plans(index):
-            index.probes(k, n_jobs=n_jobs)
+        self._ready().probes(k, n_jobs=n_jobs)
 
     @property
     def least_recall(self) -> float:
@@ -314,14 +306,8 @@ class Items:
 
     def living_index(self) -> LivingIndex:
         """The index in a form to which rows can be added and from which they can be removed."""
-        index = self._ready()
-        return index if isinstance(index, LivingIndex) else self._living(index)
+        return self._living(self._ready())
 
     def _living(self, index: Index) -> LivingIndex:
         assert self.store is not None
         return LivingIndex.of(index, self.store, self.metric, self.search, self.asked)
-
-
-def _how(n_jobs: int, progress: Progress | None) -> dict[str, Any]:
-    """Search keywords; without progress=, which an external search need not accept."""
-    return {"n_jobs": n_jobs} if progress is None else {"n_jobs": n_jobs, "progress": progress}

@@ -24,11 +24,10 @@ from nearlabel.methods.registry import METHODS, method
 from nearlabel.search import (
     ExactSearch,
     InvertedLists,
+    ListIndex,
     VectorStore,
     check_metric,
     check_search,
-    index_from,
-    index_tree,
     is_precomputed,
 )
 
@@ -70,7 +69,8 @@ def model_tree(model: Any) -> dict[str, Any]:
     """A fitted model as a tree."""
     if not type(model).__module__.startswith("nearlabel."):
         raise custom_class(model)
-    lists = index_tree(model._items.index)
+    index = model._items.index
+    lists = None if index is None else index.stored()
     model = in_one_piece(model)
     items, recall = model._items, model.search_recall_
     return {
@@ -125,7 +125,7 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
     if tree["vectors"] is not None:
         vectors = vectors_of(tree["vectors"], n)
         if tree.get("lists") is not None:  # the rows are in the order of the lists
-            items.index = index_from(tree["lists"], vectors, str(metric))
+            items.index = ListIndex.from_tree(tree["lists"], vectors, str(metric))
             vectors = items.index.vectors
         next_id = tree.get("next_id")
         if next_id is not None:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats, Matrix, MatrixLike
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer, check_n_jobs, check_vectors
 from nearlabel.graph import NeighborGraph
-from nearlabel.search.approximate.inverted_lists import InvertedLists
+from nearlabel.search.approximate.inverted_lists import AutoSearch, InvertedLists
+from nearlabel.search.approximate.list_index import ListIndex
 from nearlabel.search.approximate.recall import recall_of, sample_rows
-from nearlabel.search.automatic import AutoSearch, index_from
 from nearlabel.search.exact.distances import Metric, check_metric, space
 from nearlabel.search.exact.index import ExactIndex, ExactSearch, matching
 from nearlabel.search.exact.per_label import class_neighbors
+from nearlabel.search.faiss_index import FaissIndex, is_faiss_index
+from nearlabel.search.foreign import (
+    FunctionIndex,
+    PluggedIndex,
+    TransformerIndex,
+    UserIndex,
+    is_transformer,
+)
 from nearlabel.search.interfaces import Index, Search
 from nearlabel.search.living.kept_neighbors import HeadChanges, KeptNeighbors
 from nearlabel.search.living.living_index import LivingIndex
-from nearlabel.search.living.segments import makes_plans
-from nearlabel.search.living.stored_index import index_tree
-from nearlabel.search.plugged import PluggedSearch, is_faiss_index, plugged_search
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
 from nearlabel.search.restricted import neighbors_with_margin, restrict
 from nearlabel.search.vector_store import VectorStore
@@ -31,6 +36,7 @@ __all__ = [
     "Index",
     "InvertedLists",
     "KeptNeighbors",
+    "ListIndex",
     "LivingIndex",
     "Metric",
     "Progress",
@@ -40,11 +46,8 @@ __all__ = [
     "check_metric",
     "check_search",
     "class_neighbors",
-    "index_from",
-    "index_tree",
     "is_plugged",
     "is_precomputed",
-    "makes_plans",
     "neighbor_graph",
     "neighbors_with_margin",
     "pair_distances",
@@ -54,20 +57,32 @@ __all__ = [
 ]
 
 
-SEARCHES: dict[str, Any] = {
+SEARCHES: dict[str, type[Search]] = {
     "auto": AutoSearch,
     "exact": ExactSearch,
     "approximate": InvertedLists,
 }
 
 
+@dataclass(frozen=True)
+class PluggedSearch:
+    """A search by an external object, wrapped in the kind of index that can query it."""
+
+    kind: type[PluggedIndex]
+    source: object
+
+    def build(self, vectors: Matrix, metric: Metric = "euclidean") -> PluggedIndex:
+        """Prepare base rows for searches."""
+        return self.kind(vectors, metric, self.source)
+
+
 def neighbor_graph(
-    X: Any,
+    X: MatrixLike,
     k: int,
-    queries: Any = None,
+    queries: MatrixLike | None = None,
     *,
     metric: Metric = "euclidean",
-    search: Any = "auto",
+    search: object = "auto",
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> NeighborGraph:
@@ -111,26 +126,24 @@ def neighbor_graph(
     >>> graph.indices.tolist()
     [[1, 2], [2, 0], [1, 0], [1, 2]]
     """
-    X = check_vectors(X, "X")
-    if queries is not None:
-        queries = check_vectors(queries, "queries")
-        if queries.shape[1] != X.shape[1]:
-            raise ValueError(
-                f"queries must have as many features as X, {X.shape[1]}; got {queries.shape[1]}"
-            )
-    n = X.shape[0]
-    if queries is None and n < 2:
+    vectors = check_vectors(X, "X")
+    rows = None if queries is None else check_vectors(queries, "queries")
+    n, d = vectors.shape
+    if rows is not None and rows.shape[1] != d:
+        raise ValueError(f"queries must have as many features as X, {d}; got {rows.shape[1]}")
+    if rows is None and n < 2:
         raise ValueError("X has 1 sample; neighbors among its rows need at least 2")
-    k = check_integer(k, "k", low=1, high=n - 1 if queries is None else n)
-    index = build_index(X, metric, search)
-    return index.graph(k, queries, n_jobs=check_n_jobs(n_jobs), progress=progress)
+    k = check_integer(k, "k", low=1, high=n - 1 if rows is None else n)
+    index = build_index(vectors, metric, search)
+    return index.graph(k, rows, n_jobs=check_n_jobs(n_jobs), progress=progress)
 
 
-def build_index(vectors: Any, metric: Metric, search: Any) -> Index:
+def build_index(vectors: Matrix, metric: Metric, search: object) -> Index:
     """An index of base rows, built by the search that `search` names or is."""
     how = check_search(search)
     if not is_precomputed(metric):
-        return how.build(vectors, metric)
+        index = how.build(vectors, metric)
+        return index if isinstance(index, Index) else UserIndex(vectors, metric, index)
     if isinstance(how, PluggedSearch):
         raise ValueError(
             "metric='precomputed' means that X contains distances, which no external search reads: "
@@ -139,32 +152,37 @@ def build_index(vectors: Any, metric: Metric, search: Any) -> Index:
     return PrecomputedIndex(vectors)
 
 
-def check_search(search: Any) -> Search:
+def check_search(search: object) -> Search:
     """The search that `search` names or is; otherwise an error lists what is accepted."""
     if isinstance(search, str) and search in SEARCHES:
-        named: Search = SEARCHES[search]()
-        return named
+        return SEARCHES[search]()
     # Some kinds of faiss index have a method of this name that does something else.
     if isinstance(search, Search) and not isinstance(search, type) and not is_faiss_index(search):
         return search
-    from_outside = plugged_search(search)
-    if from_outside is None:
+    kind: type[PluggedIndex] | None = None
+    if is_faiss_index(search):
+        kind = FaissIndex
+    elif is_transformer(search):
+        kind = TransformerIndex
+    elif callable(search):
+        kind = FunctionIndex
+    if kind is None or isinstance(search, type):
         raise ValueError(
             "search must be 'auto', 'exact', 'approximate', a faiss index, a transformer like "
             "scikit-learn's KNeighborsTransformer, a function of (X, queries, k) that returns "
             "(indices, distances), or an object with a method build(vectors, metric); "
             f"got {search!r}"
         )
-    return from_outside
+    return PluggedSearch(kind, search)
 
 
-def is_plugged(search: Any) -> bool:
+def is_plugged(search: object) -> bool:
     """Whether a search is external and limited to a fixed number of neighbors."""
     return isinstance(check_search(search), PluggedSearch)
 
 
 def pair_distances(
-    vectors: Any, metric: Metric, queries: Any, query_rows: Array, base_rows: Array
+    vectors: Matrix, metric: Metric, queries: Matrix, query_rows: Array, base_rows: Array
 ) -> Floats:
     """Canonical distances of the pairs (query_rows[i], base_rows[i])."""
     if is_precomputed(metric):

@@ -1,23 +1,82 @@
-"""The interfaces of a search and an index, all that the methods know of them."""
+"""What callers ask of base rows: one contract, whatever searches them."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
+import numpy as np
+
+from nearlabel.common.arrays import Array, Matrix, Tree
 from nearlabel.common.progress import Progress
-from nearlabel.graph import NeighborGraph
+from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.exact.distances import Metric
 
 
-class Index(Protocol):
-    """Base rows ready to be searched, as returned by the `build` of a `Search`.
+class Reached(NamedTuple):
+    """Pairs of an old and a new row, with the new row within a limit of the old one.
 
-    A model keeps its index and queries it repeatedly, also from several threads at once; it is
-    pickled with the model. `neighbor_graph` queries it once.
+    Attributes
+    ----------
+    row : ndarray of int
+        Places of old rows.
+    new : ndarray of int
+        Places of new rows.
+    distance : ndarray of float
+        Canonical, as in a graph of the same search.
     """
 
+    row: Array
+    new: Array
+    distance: Array
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Array, Array, Array]]) -> Reached:
+        """All pairs of several parts."""
+        nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        return cls(*map(np.concatenate, zip(*(parts or [nothing]), strict=True)))
+
+
+class Arrivals(NamedTuple):
+    """New rows: their neighbors, each excluded from its own, and the old rows they reach."""
+
+    neighbors: NeighborGraph
+    reached: Reached
+
+
+class Index(ABC):
+    """Base rows ready to be searched; immutable.
+
+    A model keeps its index and queries it repeatedly, also from several threads at once; it is
+    pickled with the model. `neighbor_graph` queries it once. What a kind of search does not need
+    has a default here, so that callers never ask which one they have.
+
+    Attributes
+    ----------
+    vectors : ndarray or csr_array, shape (n, d)
+        The rows.
+    is_exact : bool
+        Whether all neighbors are found, so that further rows may be searched by another exact
+        index.
+    has_own_distances : bool
+        Whether only this search knows its distances: after a change, all rows are indexed again.
+    """
+
+    vectors: Matrix
+    is_exact = False
+    has_own_distances = False
+
+    @abstractmethod
     def graph(
-        self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
+        self,
+        k: int,
+        queries: Matrix | None = None,
+        *,
+        planned_for: int | None = None,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
     ) -> NeighborGraph:
         """Find the k nearest base rows of each query.
 
@@ -29,6 +88,9 @@ class Index(Protocol):
             Validated rows, not always in the form, dense or CSR, of the base rows. Without them
             each base row is searched among the others: it is excluded by its number, not by its
             distance, so that an equal row remains its neighbor.
+        planned_for : int, optional
+            An approximate search of queries promises its recall for this many neighbors, by default
+            k. The others are found as far as the same effort reaches.
         n_jobs : int, default=1
             Threads. The result must not depend on it.
         progress : callable, optional
@@ -42,16 +104,81 @@ class Index(Protocol):
             reports its recall as ``recall=``, if known.
         """
 
+    def left_out(
+        self, rows: Array, k: int, *, n_jobs: int = 1, progress: Progress | None = None
+    ) -> NeighborGraph:
+        """The k nearest rows of some base rows, each excluded from its own neighbors."""
+        found = self.graph(k + 1, self.vectors[rows], n_jobs=n_jobs, progress=progress)
+        return found.without(rows)
+
+    def nearest_and_reached(
+        self,
+        queries: Matrix,
+        k: int,
+        limits: Array,
+        *,
+        planned_for: int | None = None,
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> tuple[NeighborGraph, Reached]:
+        """Find the k nearest base rows of each query, and rows with a query within their limit.
+
+        A row is within its limit, (n,), if its distance is below.
+        """
+        raise NotImplementedError
+
+    def over(self, vectors: Matrix) -> Index:
+        """Other base rows, searched in the same way, if it `has_own_distances`."""
+        raise NotImplementedError
+
+    @property
+    def lists(self) -> Index | None:
+        """The index of the lists that further rows may join, as its `tail`; None without lists."""
+        return None
+
+    def tail(self, vectors: Matrix) -> Index:
+        """Further rows in the lists of this index."""
+        raise NotImplementedError
+
+    def behind(self, lists: Index | None) -> Index:  # noqa: ARG002
+        """The same rows as the tail of another version of the lists, if they are a tail."""
+        return self
+
+    @property
+    def homes(self) -> Array | None:
+        """The list of each row, shape (n,); None without lists."""
+        return None
+
+    def probes(self, k: int, *, n_jobs: int = 1) -> Probes | None:  # noqa: ARG002
+        """The lists probed for k neighbors, determined on first use; None without lists."""
+        return None
+
+    def with_probes(self, k: int, probes: Probes, recall: Recall | None) -> Self:  # noqa: ARG002
+        """The same index with other probes for k neighbors, and the given recall."""
+        return self
+
+    def stored(self) -> tuple[Tree, Array] | None:
+        """What a file stores of an index, and its rows in the order of the lists.
+
+        None if the index has no lists: it is then rebuilt from the rows.
+        """
+        return None
+
+    def stored_with(self, rows: Array, homes: Array) -> tuple[Tree, Array] | None:  # noqa: ARG002
+        """The same for other rows in the same lists; `homes` has their lists, -1 if unknown."""
+        return None
+
 
 @runtime_checkable
 class Search(Protocol):
     """A way to search, passed as ``search=`` to an estimator or to `neighbor_graph`.
 
     If plain arrays are enough, use a function. An object with `build` can prepare the rows once,
-    and is trusted to return everything that `Index.graph` specifies.
+    and is trusted to return everything that `Index.graph` specifies, except that it is never given
+    `planned_for`, and `progress` only if the caller wants to be told.
     """
 
-    def build(self, vectors: Any, metric: Metric = "euclidean") -> Index:
+    def build(self, vectors: Matrix, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches.
 
         Parameters
@@ -66,4 +193,5 @@ class Search(Protocol):
         Returns
         -------
         Index
+            Or an object of any class with its method `graph`.
         """

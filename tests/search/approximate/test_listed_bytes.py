@@ -18,7 +18,7 @@ from nearlabel.search.approximate.list_index import ListIndex
 from nearlabel.search.exact import byte_bounds
 from nearlabel.search.exact.byte_bounds import MOST_FEATURES, RATIOS, ByteBounds
 from nearlabel.search.exact.compiled_index import CompiledIndex
-from nearlabel.search.living.arrivals import Reached
+from nearlabel.search.interfaces import Reached
 
 pytestmark = [pytest.mark.usefixtures("small_lists", "core"), pytest.mark.kernels]
 SEARCH = InvertedLists(0.8)
@@ -172,7 +172,7 @@ def listed(small_lists):
     with bytes_wanted():
         index = SEARCH.build(X)
         asked = index.graph(K, queries)
-    return index._tree(), index.stored_rows(), queries, asked
+    return index._tree(), index.stored()[1], queries, asked
 
 
 @pytest.mark.parametrize("mmap", [False, True])
@@ -184,7 +184,7 @@ def test_the_share_comes_back_from_a_file(mmap, listed, tmp_path):
     stored, _ = read_tree(tmp_path / "lists.nl", mmap=mmap)
     for wanted in (True, False):
         with bytes_wanted(wanted):
-            back = ListIndex._from_tree(stored, stored["rows"], "euclidean")
+            back = ListIndex.from_tree(stored, stored["rows"], "euclidean")
             assert back._listed.byte_share == back._tree()["bounds"]["byte_share"] == share
             assert (ByteBounds in ways(back)) == wanted
             assert_same(back.graph(K, queries), asked)
@@ -202,7 +202,7 @@ def with_bounds(tree, **changes):
 def test_files_without_a_share_use_float32(share, listed):
     tree, rows, queries, asked = listed
     with bytes_wanted():
-        back = ListIndex._from_tree(with_bounds(tree, byte_share=share), rows, "euclidean")
+        back = ListIndex.from_tree(with_bounds(tree, byte_share=share), rows, "euclidean")
         assert ways(back) == [byte_bounds.DenseBounds]
         assert_same(back.graph(K, queries), asked)
 
@@ -214,7 +214,7 @@ def test_files_without_a_share_use_float32(share, listed):
 def test_an_invalid_share_is_refused(share, listed):
     tree, rows, *_ = listed
     with pytest.raises((ValueError, TypeError), match="byte_share"):
-        ListIndex._from_tree(with_bounds(tree, byte_share=share), rows, "euclidean")
+        ListIndex.from_tree(with_bounds(tree, byte_share=share), rows, "euclidean")
 
 
 def test_a_share_for_rows_too_wide_for_bytes_is_refused(listed):
@@ -223,8 +223,8 @@ def test_a_share_for_rows_too_wide_for_bytes_is_refused(listed):
     tree = with_bounds(listed[0], center=np.zeros(width), reach=1.0)
     tree |= {"centers": centers, "order": np.arange(2), "starts": np.array([0, 2]), "plans": []}
     with pytest.raises(ValueError, match=f"{width} features.*bytes"):
-        ListIndex._from_tree(tree, rows, "euclidean")
-    ListIndex._from_tree(with_bounds(tree, byte_share=None), rows, "euclidean")
+        ListIndex.from_tree(tree, rows, "euclidean")
+    ListIndex.from_tree(with_bounds(tree, byte_share=None), rows, "euclidean")
 
 
 @pytest.mark.parametrize("share", [RATIOS[0], pytest.param(RATIOS[1], marks=pytest.mark.slow)])
@@ -235,6 +235,6 @@ def test_poor_bounds_of_a_file_change_no_answer(reach, far, share, listed):
     center = np.full(rows.shape[1], far)
     poor = with_bounds(tree, center=center, reach=reach, byte_share=share)
     with bytes_wanted():
-        back = ListIndex._from_tree(poor, rows, "euclidean")
+        back = ListIndex.from_tree(poor, rows, "euclidean")
         assert ByteBounds in ways(back)
         assert_same(back.graph(K, queries), asked)

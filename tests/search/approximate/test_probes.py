@@ -99,13 +99,13 @@ def test_a_rule_is_stored_with_its_margin():
     index = InvertedLists(0.98).build(X)
     rule, found = index.probes(8), index.graph(8, X[:20])
     tree = index._tree()
-    back = ListIndex._from_tree(tree, index.stored_rows(), "euclidean")
+    back = ListIndex.from_tree(tree, index.stored()[1], "euclidean")
     assert back.probes(8) == rule
     np.testing.assert_array_equal(back.graph(8, X[:20]).indices, found.indices)
     # Files of version 1.0 have the number of lists alone.
     [plan] = tree["plans"]
     tree["plans"] = [{name: plan[name] for name in ("k", "probes", "recall")}]
-    older = ListIndex._from_tree(tree, index.stored_rows(), "euclidean")
+    older = ListIndex.from_tree(tree, index.stored()[1], "euclidean")
     assert older.probes(8) == Probes.fixed(rule.most)
     assert np.all(older.graph(8, X[:20]).distances <= found.distances)
 

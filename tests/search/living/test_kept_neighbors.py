@@ -10,7 +10,7 @@ from living_rows import LivingRows, added, histories
 
 from nearlabel.common.files import FileError
 from nearlabel.graph import NeighborGraph
-from nearlabel.search.living.arrivals import Arrivals, Reached
+from nearlabel.search.interfaces import Arrivals, Reached
 from nearlabel.search.living.kept_neighbors import KeptNeighbors
 
 pytestmark = pytest.mark.engines

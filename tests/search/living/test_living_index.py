@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.search import VectorStore, automatic, build_index
+from nearlabel.search import VectorStore, build_index
+from nearlabel.search.approximate import inverted_lists, list_index
 from nearlabel.search.exact import core_rows, equal_rows, kd_tree
 from nearlabel.search.living import living_index
 from nearlabel.search.living.living_index import LivingIndex
@@ -311,8 +312,8 @@ def test_rows_are_added_to_lists(overlapping, search):
     all_lists = nl.InvertedLists(recall=1.0)
     with (
         mock.patch.multiple(living_index, **small),
-        mock.patch.multiple(automatic, MOST_WORK=0, _FEWEST_ROWS_A_NEIGHBOR=1),
-        mock.patch.object(automatic, "InvertedLists", return_value=all_lists),
+        mock.patch.multiple(list_index, MOST_WORK=0, _FEWEST_ROWS_A_NEIGHBOR=1),
+        mock.patch.object(inverted_lists, "InvertedLists", return_value=all_lists),
     ):
         rows = Rows(overlapping(100), np.asarray, "euclidean", all_lists)
         if search == "auto":
@@ -322,7 +323,7 @@ def test_rows_are_added_to_lists(overlapping, search):
             rows.add(overlapping(size), 4)
             rows.remove(rows.alive[step::37])
             rows.check(4, overlapping(3))
-        lists = [one for one in rows.living.segments[1:] if hasattr(one.index, "behind")]
+        lists = [one for one in rows.living.segments[1:] if one.index.lists]
         assert 1 <= len(lists) <= 2
         assert rows.living.segments[0].stop == 100
         measured = rows.living.measured(4)
@@ -374,5 +375,5 @@ def test_lists_are_planned_for_one_number_of_neighbors(overlapping, copies):
     living.arrivals(len(X), 20, np.full(len(X), 1.0))
     living.graph(8, X[:3])
     index = living.segments[0].index
-    assert hasattr(index, "searched_by") == (copies > 1)
+    assert isinstance(index, equal_rows.EqualRowsIndex) == (copies > 1)
     assert set(getattr(index, "index", index)._plans) == {8}

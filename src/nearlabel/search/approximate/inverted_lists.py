@@ -15,14 +15,13 @@ computed. The recall that a graph reports is measured on other such rows, in the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Matrix
 from nearlabel.common.validation import check_integer, check_real
-from nearlabel.search.approximate.list_index import ListIndex
+from nearlabel.search.approximate.list_index import ListIndex, takes_lists
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
 from nearlabel.search.exact.index import ExactSearch
@@ -64,25 +63,43 @@ class InvertedLists:
     recall: float = 0.99
     random_state: int = 0
 
-    def build(self, vectors: Any, metric: Metric = "euclidean") -> Index:
+    def build(self, vectors: Matrix, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches."""
+        return self._index(vectors, metric, is_auto=False)
+
+    def _index(self, vectors: Matrix, metric: Metric, *, is_auto: bool) -> Index:
         recall = check_real(self.recall, "recall", low=0, high=1)
         seed = check_integer(self.random_state, "random_state", low=0)
         if not reads(vectors, metric):
             return ExactSearch().build(vectors, metric)
         rows = equal_rows(vectors)
         if rows is not None:
-            distinct = rows.distinct(vectors)
-            return EqualRowsIndex(rows, distinct, metric, self.build(distinct, metric))
-        return ListIndex(vectors, str(metric), recall, seed)
+            index = self._index(rows.distinct(vectors), metric, is_auto=is_auto)
+            return EqualRowsIndex(vectors, rows, metric, index)
+        return ListIndex(vectors, str(metric), recall, seed, is_auto=is_auto)
 
 
-def reads(vectors: Any, metric: Metric) -> bool:
+@dataclass(frozen=True)
+class AutoSearch:
+    """Exact search, or inverted lists if that would take too long.
+
+    The choice depends only on the numbers of rows, features and neighbors, never on the machine.
+    What `InvertedLists` does not support is searched exactly.
+    """
+
+    def build(self, vectors: Matrix, metric: Metric = "euclidean") -> Index:
+        """Prepare base rows for searches."""
+        if takes_lists(vectors.shape, 1):
+            return InvertedLists()._index(vectors, metric, is_auto=True)
+        return ExactSearch().build(vectors, metric)
+
+
+def reads(vectors: Matrix, metric: Metric) -> bool:
     """Whether these rows can be searched by lists, and whether that pays."""
     return takes(vectors, metric) and (metric == "cosine" or _is_ordinary(vectors, metric))
 
 
-def takes(vectors: Any, metric: Metric) -> bool:
+def takes(vectors: Matrix, metric: Metric) -> bool:
     """Whether lists of rows of that shape pay, if float32 can represent their distances."""
     known = isinstance(metric, str) and metric in METRICS
     return known and not sparse.issparse(vectors) and _FEWEST <= vectors.shape[0] < 2**31

@@ -36,7 +36,7 @@ from nearlabel.search.exact.packed_bounds import DenseBounds, bounds_for
 from nearlabel.search.exact.reaching import Reach
 from nearlabel.search.exact.reordered_rows import ordered_rows
 from nearlabel.search.exact.row_arithmetic import float_kind, points_of
-from nearlabel.search.living.arrivals import Reached
+from nearlabel.search.interfaces import Reached
 
 _QUERIES_AT_ONCE = 8192  # they share lists, and their results stay in a cache
 _PROBES_AT_ONCE = 2**21  # of all queries searched together: about 80 MiB

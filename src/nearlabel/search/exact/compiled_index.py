@@ -30,7 +30,7 @@ from nearlabel.search.exact.far_clusters import near_rows
 from nearlabel.search.exact.packed_bounds import DenseBounds, PackedBounds, bounds_for
 from nearlabel.search.exact.reaching import Reach, measured_pairs, reaching, scaled_limits
 from nearlabel.search.exact.row_arithmetic import points_of
-from nearlabel.search.living.arrivals import Reached
+from nearlabel.search.interfaces import Reached
 
 _NEAREST = 1, 3  # stripes that are compared before the next ones
 _FEW_QUERIES = 8  # are compared with long stripes: Python overhead counts,

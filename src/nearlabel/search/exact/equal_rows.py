@@ -8,19 +8,18 @@ if these are ordered by (distance, lowest row number).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from nearlabel.common.arrays import Array, runs
+from nearlabel.common.arrays import Array, Matrix, is_sparse, runs
 from nearlabel.common.progress import Progress, Stages
-from nearlabel.graph import NeighborGraph, index_type
+from nearlabel.graph import NeighborGraph, Recall, index_type
+from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 from nearlabel.search.exact.distances import Metric, space
 from nearlabel.search.exact.reordered_rows import ordered_rows
 from nearlabel.search.exact.row_arithmetic import as_float, chunks
-from nearlabel.search.living.arrivals import Reached
+from nearlabel.search.interfaces import Index, Reached
 
 _WORTH_WHILE = 7 / 8  # largest share of distinct rows for which it pays
 
@@ -46,10 +45,10 @@ class EqualRows:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def distinct(self, vectors: Any) -> Any:
+    def distinct(self, vectors: Matrix) -> Matrix:
         """A copy of the distinct rows."""
         first = self.copies[self.starts[:-1]]
-        if sparse.issparse(vectors):
+        if is_sparse(vectors):
             return vectors[first]
         return ordered_rows(vectors, first, vectors.dtype)
 
@@ -79,9 +78,9 @@ class EqualRows:
         return row[taken], distance[taken]
 
 
-def equal_rows(vectors: Any) -> EqualRows | None:
+def equal_rows(vectors: Matrix) -> EqualRows | None:
     """Which rows are equal; None if there are too few to matter."""
-    if not sparse.issparse(vectors):  # rows that differ in one feature are distinct
+    if not is_sparse(vectors):  # rows that differ in one feature are distinct
         one = vectors[:, vectors.shape[1] // 2]
         if len(np.unique(one)) > _WORTH_WHILE * len(one):
             return None
@@ -98,11 +97,11 @@ def equal_rows(vectors: Any) -> EqualRows | None:
     return EqualRows(number, np.argsort(number, kind="stable"), starts)
 
 
-def _hashes(vectors: Any) -> Array:
+def _hashes(vectors: Matrix) -> Array:
     """Numbers that are the same for equal rows, and rarely for others."""
     d = vectors.shape[1]
     factors = np.random.default_rng(0).integers(2**63, size=min(d, 2**16), dtype=np.uint64) * 2 + 1
-    if sparse.issparse(vectors):
+    if is_sparse(vectors):
         terms = (_bits(vectors.data) + 1) * factors[vectors.indices % len(factors)]
         terms ^= (terms >> 29) * (vectors.indices.astype(np.uint64) * 2 + 1)
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)])
@@ -120,38 +119,67 @@ def _bits(values: Array) -> Array:
     return np.asarray(bits ^ (bits >> 32))
 
 
-def _are_equal(vectors: Any, first: Array) -> bool:
+def _are_equal(vectors: Matrix, first: Array) -> bool:
     """Whether each row equals the first one with its hash, as is almost certain."""
     copies = np.flatnonzero(first != np.arange(len(first)))
     sizes = np.full(len(copies), vectors.shape[1])
-    if sparse.issparse(vectors):
+    if is_sparse(vectors):
         sizes = 1 + np.diff(vectors.indptr)[copies]
     for some in runs(sizes, ELEMENTS_AT_ONCE):
         a, b = vectors[copies[some]], vectors[first[copies[some]]]
-        if (a != b).nnz if sparse.issparse(vectors) else np.any(a != b):
+        if (a != b).nnz if is_sparse(vectors) else np.any(a != b):
             return False
     return True
 
 
-class EqualRowsIndex:
-    """Base rows with many equal ones, and an index of the distinct ones."""
+class EqualRowsIndex(Index):
+    """Base rows with many equal ones, and an index of the distinct ones.
 
-    def __init__(self, rows: EqualRows, distinct: Any, metric: Metric, index: Any) -> None:
-        self._rows, self._distinct, self._metric, self.index = rows, distinct, metric, index
+    Parameters
+    ----------
+    vectors : ndarray or csr_array, shape (n, d)
+    rows : EqualRows
+    metric : str
+    index : Index
+        Of the distinct rows.
+    """
+
+    def __init__(self, vectors: Matrix, rows: EqualRows, metric: Metric, index: Index) -> None:
+        self.vectors, self._rows, self._metric, self.index = vectors, rows, metric, index
+        self.is_exact = index.is_exact
+
+    @property
+    def lists(self) -> Index | None:
+        """The index of the lists that further rows may join."""
+        return self.index.lists
+
+    def probes(self, k: int, *, n_jobs: int = 1) -> Probes | None:
+        """The lists of distinct rows probed for k neighbors."""
+        return self.index.probes(k, n_jobs=n_jobs)
+
+    def with_probes(self, k: int, probes: Probes, recall: Recall | None) -> EqualRowsIndex:
+        """The same index with other probes for k neighbors, and the given recall."""
+        index = self.index.with_probes(k, probes, recall)
+        return EqualRowsIndex(self.vectors, self._rows, self._metric, index)
 
     def graph(
         self,
         k: int,
-        queries: Any = None,
+        queries: Matrix | None = None,
         *,
         planned_for: int | None = None,
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> NeighborGraph:
-        """Find the k nearest base rows of each query; see `Index`, and `ListIndex` for plans."""
+        """Find the k nearest base rows of each query."""
         if queries is not None:
-            how = self._how(planned_for, n_jobs, progress)
-            near = self.index.graph(min(k, len(self._rows)), queries, **how)
+            near = self.index.graph(
+                min(k, len(self._rows)),
+                queries,
+                planned_for=self._planned(planned_for),
+                n_jobs=n_jobs,
+                progress=progress,
+            )
             return self._rows.expanded(near, k)
         n = len(self._rows.number)
         tell = Stages(progress, n).next(n)
@@ -159,20 +187,16 @@ class EqualRowsIndex:
         indices = np.empty((n, k), near.indices.dtype)
         distances = np.empty((n, k), near.distances.dtype)
         for rows in runs(np.full(n, k), ELEMENTS_AT_ONCE):
-            some = np.arange(rows.start, rows.stop)
-            part = near.take(self._rows.number[some]).without(some)
+            numbers = np.arange(rows.start, rows.stop)
+            part = near.take(self._rows.number[numbers]).without(numbers)
             indices[rows], distances[rows] = part.indices, part.distances
         if progress is not None:
             progress(n, n)
         return NeighborGraph.unchecked(indices, distances, n, near.recall)
 
-    def searched_by(self, index: Any) -> EqualRowsIndex:
-        """The same rows with another index of the distinct ones."""
-        return EqualRowsIndex(self._rows, self._distinct, self._metric, index)
-
     def nearest_and_reached(
         self,
-        queries: Any,
+        queries: Matrix,
         k: int,
         limits: Array,
         *,
@@ -183,30 +207,31 @@ class EqualRowsIndex:
         """Find the k nearest base rows of each query, and rows with a query within their limit."""
         rows = self._rows
         farthest = np.maximum.reduceat(limits[rows.copies], rows.starts[:-1])
-        how = self._how(planned_for, n_jobs, progress)
-        near, reached = self.index.nearest_and_reached(queries, min(k, len(rows)), farthest, **how)
+        near, reached = self.index.nearest_and_reached(
+            queries,
+            min(k, len(rows)),
+            farthest,
+            planned_for=self._planned(planned_for),
+            n_jobs=n_jobs,
+            progress=progress,
+        )
         counts = np.diff(rows.starts)[reached.row]
         pair = np.repeat(np.arange(len(counts)), counts)
         number = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
         row = rows.copies[rows.starts[reached.row[pair]] + number]
-        kept = reached.distance[pair] < limits[row]
-        pair = pair[kept]
-        return rows.expanded(near, k), Reached(row[kept], reached.new[pair], reached.distance[pair])
+        is_within = reached.distance[pair] < limits[row]
+        row, pair = row[is_within], pair[is_within]
+        return rows.expanded(near, k), Reached(row, reached.new[pair], reached.distance[pair])
 
-    def _how(
-        self, planned_for: int | None, n_jobs: int, progress: Progress | None
-    ) -> dict[str, Any]:
-        """How the distinct rows are searched; only lists have plans."""
-        how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
-        if planned_for is not None:
-            how["planned_for"] = min(planned_for, len(self._rows))
-        return how
+    def _planned(self, planned_for: int | None) -> int | None:
+        """The distinct neighbors that are sure to be found."""
+        return None if planned_for is None else min(planned_for, len(self._rows))
 
     def _with_itself(self, k: int, n_jobs: int, progress: Progress | None) -> NeighborGraph:
         """The k nearest other distinct rows of each distinct row, and itself."""
-        own = np.arange(len(self._rows))
+        own, distinct = np.arange(len(self._rows)), self.index.vectors
         indices = own[:, None]
-        distances = space(self._distinct, self._metric).distances(self._distinct, own, own)[:, None]
+        distances = space(distinct, self._metric).distances(distinct, own, own)[:, None]
         if len(own) == 1:
             return NeighborGraph.unchecked(indices, distances, 1)
         others = self.index.graph(min(k, len(own) - 1), n_jobs=n_jobs, progress=progress)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Matrix, is_sparse
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer
 from nearlabel.graph import NeighborGraph, index_type
@@ -26,8 +26,7 @@ from nearlabel.search.exact.kd_tree import TreeIndex, tree_wins
 from nearlabel.search.exact.numpy_index import NumpyIndex
 from nearlabel.search.exact.reaching import all_reached
 from nearlabel.search.exact.row_arithmetic import as_float
-from nearlabel.search.interfaces import Index
-from nearlabel.search.living.arrivals import Reached
+from nearlabel.search.interfaces import Index, Reached
 
 _FEW = 1 / 16  # if at most this share of rows is left, NumPy searches them
 
@@ -46,30 +45,30 @@ class ExactSearch:
 
     block_bytes: int = BLOCK_BYTES
 
-    def build(self, vectors: Any, metric: Metric = "euclidean") -> Index:
+    def build(self, vectors: Matrix, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches."""
         block_bytes = check_integer(self.block_bytes, "block_bytes", low=1)
         warn_if_slow(check_metric(metric))
         return exact_index(vectors, metric, block_bytes)
 
 
-def exact_index(
-    vectors: Any, metric: Metric, block_bytes: int = BLOCK_BYTES
-) -> ExactIndex | EqualRowsIndex:
+def exact_index(vectors: Matrix, metric: Metric, block_bytes: int = BLOCK_BYTES) -> Index:
     """An exact index of base rows; if many are equal, each is searched once."""
     is_small = callable(metric) or are_few(vectors, vectors.shape[0])
     rows = None if is_small else equal_rows(vectors)
     if rows is None:
         return ExactIndex(vectors, metric, block_bytes)
-    distinct = rows.distinct(vectors)
-    return EqualRowsIndex(rows, distinct, metric, ExactIndex(distinct, metric, block_bytes))
+    index = ExactIndex(rows.distinct(vectors), metric, block_bytes)
+    return EqualRowsIndex(vectors, rows, metric, index)
 
 
-class ExactIndex:
-    """Base rows ready to be searched."""
+class ExactIndex(Index):
+    """Base rows that are searched exactly."""
 
-    def __init__(self, vectors: Any, metric: Metric, block_bytes: int) -> None:
-        self._vectors, self._metric, self._block_bytes = vectors, metric, block_bytes
+    is_exact = True
+
+    def __init__(self, vectors: Matrix, metric: Metric, block_bytes: int) -> None:
+        self.vectors, self._metric, self._block_bytes = vectors, metric, block_bytes
         self._rows: Any = None  # in the form that the core measures
         if metric in METRICS and max(vectors.shape) < 2**31 and engine.core() is not None:
             self._rows = core_rows(vectors, str(metric), KEPT_BYTES)
@@ -85,20 +84,26 @@ class ExactIndex:
         """Prepare the engine for many rows: the core, or NumPy if the core cannot."""
         if self._rows is not None:
             metric, size = str(self._metric), self._block_bytes
-            self._compiled = compiled_index(self._vectors, metric, self._rows, size)
+            self._compiled = compiled_index(self.vectors, metric, self._rows, size)
         if self._compiled is None:
             self._by_numpy()
 
     def __reduce__(self) -> Any:  # what was prepared is cheaper to prepare again than to store
-        return ExactIndex, (self._vectors, self._metric, self._block_bytes)
+        return ExactIndex, (self.vectors, self._metric, self._block_bytes)
 
     def graph(
-        self, k: int, queries: Any = None, *, n_jobs: int = 1, progress: Progress | None = None
+        self,
+        k: int,
+        queries: Matrix | None = None,
+        *,
+        planned_for: int | None = None,  # noqa: ARG002
+        n_jobs: int = 1,
+        progress: Progress | None = None,
     ) -> NeighborGraph:
         """Find the k nearest base rows of each query; see `Index`."""
         return self._graph(k, queries, n_jobs, progress)
 
-    def near(self, k: int, queries: Any, margin: float, *, n_jobs: int = 1) -> NeighborGraph:
+    def near(self, k: int, queries: Matrix, margin: float, *, n_jobs: int = 1) -> NeighborGraph:
         """Find those of the k nearest base rows of each query that are hardly farther than one.
 
         Those that are farther than the nearest by more than `margin` are -1 at infinite distance.
@@ -111,13 +116,13 @@ class ExactIndex:
     def _graph(
         self,
         k: int,
-        queries: Any,
+        queries: Matrix,
         n_jobs: int,
         progress: Progress | None,
         margin: float = np.inf,
     ) -> NeighborGraph:
         """The k nearest base rows; those beyond a margin may be missing, see `near`."""
-        base, alone = self._vectors, queries is None
+        base, alone = self.vectors, queries is None
         n, rows = base.shape[0], base if alone else matching(queries, base)
         m = rows.shape[0]
         found = NeighborGraph.unchecked(np.empty((m, k), index_type(n)), np.empty((m, k)), n)
@@ -150,15 +155,16 @@ class ExactIndex:
 
     def nearest_and_reached(
         self,
-        queries: Any,
+        queries: Matrix,
         k: int,
         limits: Array,
         *,
+        planned_for: int | None = None,  # noqa: ARG002
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> tuple[NeighborGraph, Reached]:
         """Find the k nearest base rows of each query, and rows with a query within their limit."""
-        base, queries = self._vectors, matching(queries, self._vectors)
+        base, queries = self.vectors, matching(queries, self.vectors)
         m, n = queries.shape[0], base.shape[0]
         if self._rows is not None and are_few(base, m):
             found = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
@@ -179,7 +185,7 @@ class ExactIndex:
     def _by_numpy(self) -> NumpyIndex:
         """The fallback engine, prepared on first use."""
         if self._numpy is None:
-            self._numpy = NumpyIndex(space(self._vectors, self._metric), self._block_bytes)
+            self._numpy = NumpyIndex(space(self.vectors, self._metric), self._block_bytes)
         return self._numpy
 
 
@@ -188,10 +194,10 @@ def _all_but_one(progress: Progress | None) -> Progress | None:
     return None if progress is None else lambda done, n: progress(min(done, n - 1), n)
 
 
-def matching(queries: Any, base: Any) -> Any:
+def matching(queries: Matrix, base: Matrix) -> Matrix:
     """`queries` in the form, dense or CSR, of the base rows."""
-    if sparse.issparse(base) and not sparse.issparse(queries):
+    if is_sparse(base) and not is_sparse(queries):
         return sparse.csr_array(as_float(queries))
-    if sparse.issparse(queries) and not sparse.issparse(base):
-        return queries.toarray()
+    if is_sparse(queries) and not is_sparse(base):
+        return np.asarray(queries.toarray())
     return queries

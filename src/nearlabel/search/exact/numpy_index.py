@@ -18,7 +18,7 @@ from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.exact.distances import Bounds, Function, Space
-from nearlabel.search.living.arrivals import Reached
+from nearlabel.search.interfaces import Reached
 
 BYTES_A_PAIR = 26  # bounds 8, a sparse product or a partition 12, masks and candidates
 

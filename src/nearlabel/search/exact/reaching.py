@@ -10,7 +10,7 @@ import numpy as np
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Floats
-from nearlabel.search.living.arrivals import Reached
+from nearlabel.search.interfaces import Reached
 
 _ROUNDING = 1e-6  # of limits, in float32
 

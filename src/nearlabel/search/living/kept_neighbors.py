@@ -12,7 +12,7 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError
 from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
-from nearlabel.search.living.arrivals import Arrivals
+from nearlabel.search.interfaces import Arrivals
 
 _ROWS_AT_ONCE = 2**13  # changed or compared at once, while they are in the processor's cache
 _CELLS_A_THREAD = 2**24  # fewer do not pay for another thread

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Matrix, Tree
 from nearlabel.common.progress import Progress
+from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph, Recall, index_type
 from nearlabel.search.approximate.inverted_lists import InvertedLists
 from nearlabel.search.approximate.probes import Probes
@@ -27,19 +27,8 @@ from nearlabel.search.approximate.recall import recall_of, sample_rows
 from nearlabel.search.budgets import BLOCK_BYTES
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.index import ExactSearch, exact_index
-from nearlabel.search.interfaces import Index
-from nearlabel.search.living.arrivals import Arrivals, Reached
-from nearlabel.search.living.segments import (
-    Segment,
-    foreign,
-    is_exact,
-    is_listed,
-    lists_of,
-    makes_plans,
-    merged,
-    with_lists,
-)
-from nearlabel.search.precomputed import PrecomputedIndex
+from nearlabel.search.interfaces import Arrivals, Index, Reached
+from nearlabel.search.restricted import first_visible, neighbors_with_margin
 from nearlabel.search.vector_store import VectorStore
 
 _RECENT = 1024  # rows of a segment that is rebuilt for each added row
@@ -54,7 +43,123 @@ _ROWS_AT_ONCE = 65536  # whose neighbors are searched at once
 
 
 @dataclass(frozen=True, eq=False)
-class LivingIndex:
+class Segment:
+    """An index of the rows at some places, from `start` to before `stop`.
+
+    Attributes
+    ----------
+    index : Index
+    vectors : ndarray or csr_array
+        The rows.
+    start, stop : int
+    places : ndarray of int or None
+        Their places, ascending; None if no place is left out.
+    """
+
+    index: Index
+    vectors: Matrix
+    start: int
+    stop: int
+    places: Array | None = None
+
+    def __len__(self) -> int:
+        return int(self.vectors.shape[0])
+
+    def part_of(self, values: Array) -> Array:
+        """The entries of an array over all places that belong to these rows."""
+        return values[self.start : self.stop] if self.places is None else values[self.places]
+
+    def search(
+        self,
+        queries: Matrix,
+        k: int,
+        limits: Array | None,
+        alive: Array | None,
+        dead: int,
+        *,
+        planned_for: int,
+        n_jobs: int,
+        progress: Progress | None,
+    ) -> tuple[NeighborGraph, Reached | None]:
+        """The k nearest remaining rows, by place, and the places that are reached.
+
+        `dead` of the rows are not `alive`. `limits` has one entry per place, like `alive`.
+        """
+        asked = k if not dead else max(k + 1, neighbors_with_margin(k, len(self), dead))
+        reached = None
+        if limits is None:
+            graph = self.index.graph(
+                asked, queries, planned_for=planned_for, n_jobs=n_jobs, progress=progress
+            )
+        else:
+            graph, pairs = self.index.nearest_and_reached(
+                queries,
+                asked,
+                self.part_of(limits),
+                planned_for=planned_for,
+                n_jobs=n_jobs,
+                progress=progress,
+            )
+            reached = pairs._replace(row=self._places_of(pairs.row, np.dtype(np.int64)))
+        kind = np.dtype(index_type(self.stop))
+        places = self._places_of(graph.indices, kind)
+        if not dead or alive is None:
+            found = NeighborGraph.unchecked(places, graph.distances, self.stop, graph.recall)
+            return found, reached
+        places, distances, short = first_visible(places, graph.distances, alive[places], k)
+        while len(short):  # too many of their nearest rows were removed
+            asked = min(2 * asked, len(self))
+            more = self.index.graph(asked, queries[short], planned_for=planned_for, n_jobs=n_jobs)
+            again = self._places_of(more.indices, kind)
+            places[short], distances[short], still = first_visible(
+                again, more.distances, alive[again], k
+            )
+            short = short[still]
+        return NeighborGraph.unchecked(places, distances, self.stop, graph.recall), reached
+
+    def _places_of(self, rows: Array, kind: np.dtype[np.integer]) -> Array:
+        if self.places is not None:
+            return self.places[rows].astype(kind, copy=False)
+        rows = rows.astype(kind, copy=False)
+        return rows + kind.type(self.start) if self.start else rows
+
+
+def merged(graphs: list[NeighborGraph], k: int, n_base: int, *, n_jobs: int = 1) -> NeighborGraph:
+    """The k nearest of the results of several segments, by (distance, place)."""
+    first, kind = graphs[0], index_type(n_base)
+    if len(graphs) == 1:
+        places = first.indices.astype(kind, copy=False)
+        return NeighborGraph.unchecked(places, first.distances, n_base, first.recall)
+    form = np.result_type(*(graph.distances for graph in graphs))
+    if any(graph.distances.dtype == np.float32 for graph in graphs):
+        most = np.finfo(np.float32).max
+        fits = all(graph.distances.max(initial=0) <= most for graph in graphs)
+        form = np.dtype(np.float32) if fits else form
+    shape = len(first), min(k, sum(graph.k for graph in graphs))
+    found = NeighborGraph.unchecked(np.empty(shape, kind), np.empty(shape, form), n_base)
+    found.recall = first.recall
+
+    def merge(block: slice) -> None:
+        indices = np.concatenate([graph.indices[block] for graph in graphs], axis=1)
+        distances = np.concatenate([graph.distances[block] for graph in graphs], axis=1)
+        distances = distances.astype(form, copy=False)
+        # Each is sorted, and later segments have higher places, so ties are usually in order,
+        # unless rounding has created them.
+        order = np.argsort(distances, axis=1, kind="stable")
+        indices = np.take_along_axis(indices, order, axis=1)
+        distances = np.take_along_axis(distances, order, axis=1)
+        is_wrong = (distances[:, 1:] == distances[:, :-1]) & (indices[:, 1:] < indices[:, :-1])
+        wrong = np.flatnonzero(is_wrong.any(axis=1))
+        order = np.lexsort((indices[wrong], distances[wrong]), axis=1)
+        indices[wrong] = np.take_along_axis(indices[wrong], order, axis=1)
+        found.indices[block], found.distances[block] = indices[:, :k], distances[:, :k]
+
+    run_blocks(merge, len(first), 2**10, n_jobs, None)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class LivingIndex(Index):
     """Rows ready to be searched, without the removed ones; immutable.
 
     Attributes
@@ -92,18 +197,25 @@ class LivingIndex:
         index: Index,
         store: VectorStore,
         metric: Metric,
-        search: Any,
+        search: object,
         planned_for: int | None = None,
     ) -> LivingIndex:
-        """The rows of a store, and one index of all of them."""
+        """The rows of a store, and one index of all of them; unchanged if it is one of these."""
+        if isinstance(index, LivingIndex):
+            return index
         size = search.block_bytes if isinstance(search, ExactSearch) else BLOCK_BYTES
         recall = search.recall if isinstance(search, InvertedLists) else InvertedLists.recall
-        first = Segment(index, store.vectors, metric, 0, len(store))
+        first = Segment(index, store.vectors, 0, len(store))
         living = cls(store, metric, (first,), store.alive, size, recall, None, planned_for)
-        return living if store.alive is None or foreign(index) is None else living._joined()
+        return living._joined() if store.alive is not None and index.has_own_distances else living
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return vars(self).copy()  # a concurrent search may store what it has counted
+
+    @property
+    def vectors(self) -> Matrix:  # type: ignore[override]
+        """The rows of all places."""
+        return self.store.vectors
 
     @property
     def n_places(self) -> int:
@@ -118,10 +230,10 @@ class LivingIndex:
         """How many rows of each segment were removed."""
         if self.alive is None:
             return [0] * len(self.segments)
-        alive = self.alive
-        return [len(one) - int(np.count_nonzero(one.part_of(alive))) for one in self.segments]
+        counts = [np.count_nonzero(segment.part_of(self.alive)) for segment in self.segments]
+        return [len(segment) - int(n) for segment, n in zip(self.segments, counts, strict=True)]
 
-    def added(self, store: VectorStore, *, n_jobs: int = 1) -> LivingIndex:
+    def added(self, store: VectorStore) -> LivingIndex:
         """The index of a store with some more rows."""
         before, n = self.n_places, len(store)
         alive = self.alive
@@ -129,23 +241,22 @@ class LivingIndex:
             alive = np.concatenate([alive, np.ones(n - before, bool)])
         longer = replace(self, store=store, alive=alive)
         first, *later = self.segments
-        if foreign(first.index) is not None:
+        if first.index.has_own_distances:
             return longer._joined()
         most = max(_FEWEST_JOINED, _SHARE_JOINED * len(first))
-        if is_exact(first.index) and n - first.stop > most:
+        if first.index.is_exact and n - first.stop > most:
             return longer._joined()
         start = before
-        while later and not is_listed(later[-1].index):
+        while later and later[-1].index.is_exact:
             last = later[-1]
             if n - last.start > _RECENT and len(last) > _MUCH_LARGER * (n - last.stop):
                 break
             start = later.pop().start
-        lists = lists_of(first.index) if n - start > _EXACT_TAIL else None
+        lists = first.index.lists if n - start > _EXACT_TAIL else None
         while lists is not None and later and len(later[-1]) <= _MUCH_LARGER * (n - later[-1].stop):
             start = later.pop().start
-        tail = None if lists is None else partial(lists.tail, n_jobs=n_jobs)
-        made = longer._segment(start, n, tail)
-        return replace(longer, segments=(first, *later, *made))
+        segments = longer._segment(start, n, None if lists is None else lists.tail)
+        return replace(longer, segments=(first, *later, *segments))
 
     def removed(self, places: Array) -> LivingIndex:
         """The index without the rows at some places."""
@@ -153,28 +264,28 @@ class LivingIndex:
         alive[places] = False
         shorter = replace(self, alive=alive)
         first, *later = self.segments
-        if foreign(first.index) is not None:
+        if first.index.has_own_distances:
             return shorter._joined()
         dead = shorter._dead
-        if is_exact(first.index) and dead[0] > _MOST_DEAD * len(first):
+        if first.index.is_exact and dead[0] > _MOST_DEAD * len(first):
             return shorter._joined()
-        kept = [one for one, gone in zip(later, dead[1:], strict=True) if gone < len(one)]
-        return replace(shorter, segments=(first, *kept))
+        later = [segment for segment, n in zip(later, dead[1:], strict=True) if n < len(segment)]
+        return replace(shorter, segments=(first, *later))
 
     def _joined(self) -> LivingIndex:
         """The same rows in one segment; unchanged if no row is left."""
-        other = foreign(self.segments[0].index)
-        made = self._segment(0, self.n_places, None if other is None else other.over)
-        return replace(self, segments=tuple(made)) if made else self
+        index = self.segments[0].index
+        whole = self._segment(0, self.n_places, index.over if index.has_own_distances else None)
+        return replace(self, segments=tuple(whole)) if whole else self
 
     def _segment(
-        self, start: int, stop: int, build: Callable[[Any], Index] | None = None
+        self, start: int, stop: int, build: Callable[[Matrix], Index] | None = None
     ) -> list[Segment]:
         """A segment of the remaining rows at some places; none if there are none.
 
         Without `build` the search is exact.
         """
-        n, places, vectors = stop - start, None, None
+        n, places = stop - start, None
         left = n if self.alive is None else int(np.count_nonzero(self.alive[start:stop]))
         if not left:
             return []
@@ -189,12 +300,12 @@ class LivingIndex:
             index: Index = exact_index(vectors, self.metric, self.block_bytes)
         else:
             index = build(vectors)
-        return [Segment(index, vectors, self.metric, start, stop, places)]
+        return [Segment(index, vectors, start, stop, places)]
 
     def graph(
         self,
         k: int,
-        queries: Any = None,
+        queries: Matrix | None = None,
         *,
         planned_for: int | None = None,
         n_jobs: int = 1,
@@ -207,34 +318,29 @@ class LivingIndex:
         if queries is not None:
             return self._search(queries, k, planned_for or k, None, n_jobs, progress)[0]
         if len(self.segments) == 1 and not self._dead[0] and self.segments[0].places is None:
-            return self.segments[0].index.graph(k, **_how(n_jobs, progress))
+            return self.segments[0].index.graph(k, n_jobs=n_jobs, progress=progress)
         return self.left_out(self._alive_places(), k, n_jobs=n_jobs, progress=progress)
 
     def left_out(
-        self, places: Array, k: int, *, n_jobs: int = 1, progress: Progress | None = None
+        self, rows: Array, k: int, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
         """The k nearest rows of some rows, each excluded from its own neighbors."""
-        n, kind = len(places), index_type(self.n_places)
-        index = self.segments[0].index
-        if isinstance(index, PrecomputedIndex) and self.alive is None:
-            return index.graph(k, n_jobs=n_jobs).take(
-                places
-            )  # may lack distances of rows to themselves
+        n, kind = len(rows), index_type(self.n_places)
         found = NeighborGraph.unchecked(
             np.empty((n, k), kind), np.zeros((n, k), np.float32 if n else np.float64), self.n_places
         )
         for start in range(0, n, _ROWS_AT_ONCE):
-            some = places[start : start + _ROWS_AT_ONCE]
-            rows = self.store.take(some)
-            part, _ = self._search(rows, k + 1, self._planned(k), None, n_jobs, None)
-            part = part.without(some)
-            told = np.result_type(part.distances, found.distances)
-            found.distances = found.distances.astype(told, copy=False)
+            block = rows[start : start + _ROWS_AT_ONCE]
+            queries = self.store.take(block)
+            part, _ = self._search(queries, k + 1, self._planned(k), None, n_jobs, None)
+            part = part.without(block)
+            form = np.result_type(part.distances, found.distances)
+            found.distances = found.distances.astype(form, copy=False)
             found.recall = part.recall
-            at = slice(start, start + len(some))
+            at = slice(start, start + len(block))
             found.indices[at], found.distances[at] = part.indices, part.distances
             if progress is not None:
-                progress(start + len(some), n)
+                progress(at.stop, n)
         return found
 
     def arrivals(
@@ -258,7 +364,7 @@ class LivingIndex:
             An old row is reached by a new one that is nearer than this.
         """
         new = np.arange(first, self.n_places)
-        if foreign(self.segments[0].index) is not None:
+        if self.segments[0].index.has_own_distances:
             return self._foreign_arrivals(new, k, limits, n_jobs)
         limits = np.concatenate([limits, np.full(len(new), -np.inf)])
         queries = self.store.take(slice(first, self.n_places))
@@ -281,42 +387,54 @@ class LivingIndex:
 
         Unchanged if nothing is searched by lists.
         """
-        lists = lists_of(self.segments[0].index)
-        probes = None if lists is None else lists.probes(k, n_jobs=n_jobs)
-        if lists is None or probes is None:
+        probes = self.segments[0].index.probes(k, n_jobs=n_jobs)
+        if probes is None:
             return self
-        some = self._alive_places()
-        some = some[sample_rows(len(some), seed=self.n_places)]
+        rows = self._alive_places()
+        rows = rows[sample_rows(len(rows), seed=self.n_places)]
         planned = replace(self, planned_for=None)  # for k, regardless of `planned_for`
         everything = planned._probing(k, Probes.fixed(_ALL_LISTS), None)
-        every: Any = lists_of(everything.segments[0].index)
-        count = every.probes(k).most
-        exact = everything.left_out(some, k, n_jobs=n_jobs)
+        all_lists = everything.segments[0].index.probes(k)
+        assert all_lists is not None
+        exact = everything.left_out(rows, k, n_jobs=n_jobs)
         while True:
-            found = planned._probing(k, probes, None).left_out(some, k, n_jobs=n_jobs)
-            recall = recall_of(found.distances, exact, "base")
-            if recall.value >= self.least_recall or probes.most == count:
+            graph = planned._probing(k, probes, None).left_out(rows, k, n_jobs=n_jobs)
+            recall = recall_of(graph.distances, exact, "base")
+            if recall.value >= self.least_recall or probes.most == all_lists.most:
                 return replace(self._probing(k, probes, recall), recall=recall)
-            probes = probes.more(count)
+            probes = probes.more(all_lists.most)
 
     def _probing(self, k: int, probes: Probes, recall: Recall | None) -> LivingIndex:
         """The index that probes these lists for k neighbors."""
         first, *later = self.segments
-        lists: Any = lists_of(first.index)
-        lists = lists.with_probes(k, probes, recall)
-        first = replace(first, index=with_lists(first.index, lists))
-        for place, one in enumerate(later):
-            tail: Any = one.index
-            if is_listed(tail):
-                later[place] = replace(one, index=tail.behind(lists))
+        first = replace(first, index=first.index.with_probes(k, probes, recall))
+        later = [
+            replace(segment, index=segment.index.behind(first.index.lists)) for segment in later
+        ]
         return replace(self, segments=(first, *later))
+
+    def stored(self) -> tuple[Tree, Array] | None:
+        """What a file stores; removed rows are left out, and the others renumbered."""
+        first = self.segments[0].index
+        if len(self.segments) == 1 and self.alive is None:
+            return first.stored()
+        if first.homes is None:
+            return None
+        homes = np.full(self.n_places, -1)
+        for segment in self.segments:
+            of_rows = segment.index.homes
+            if of_rows is not None:
+                every = slice(segment.start, segment.stop)
+                homes[every if segment.places is None else segment.places] = of_rows
+        places = self._alive_places()
+        return first.stored_with(self.store.take(places), homes[places])
 
     def _planned(self, k: int) -> int:
         return k if self.planned_for is None else min(k, self.planned_for)
 
     def _search(
         self,
-        queries: Any,
+        queries: Matrix,
         k: int,
         planned_for: int,
         limits: Array | None,
@@ -329,11 +447,17 @@ class LivingIndex:
             wanted = min(k, len(segment) - dead)
             if not wanted:
                 continue
-            how = _how(n_jobs, progress)
+            graph, pairs = segment.search(
+                queries,
+                wanted,
+                limits,
+                self.alive,
+                dead,
+                planned_for=planned_for,
+                n_jobs=n_jobs,
+                progress=progress,
+            )
             progress = None  # the first segment is most of the work
-            if makes_plans(segment.index):
-                how["planned_for"] = planned_for
-            graph, pairs = segment.search(queries, wanted, limits, self.alive, dead, **how)
             graphs.append(graph)
             if pairs is not None:
                 reached.append(pairs)
@@ -341,11 +465,6 @@ class LivingIndex:
         kind = found.distances.dtype
         if limits is not None and pairs.distance.dtype != kind:
             pairs = pairs._replace(distance=pairs.distance.astype(kind))
-            kept = pairs.distance < limits[pairs.row]
-            pairs = Reached(*(part[kept] for part in pairs))
+            is_within = pairs.distance < limits[pairs.row]
+            pairs = Reached(*(part[is_within] for part in pairs))
         return found, pairs
-
-
-def _how(n_jobs: int, progress: Progress | None) -> dict[str, Any]:
-    """Search options: an external search need not support progress that nobody requests."""
-    return {"n_jobs": n_jobs} if progress is None else {"n_jobs": n_jobs, "progress": progress}

@@ -12,7 +12,7 @@ from twin_graphs import assert_same
 
 import nearlabel as nl
 from nearlabel.search import check_search
-from nearlabel.search.plugged.faiss_indexes import FaissIndex
+from nearlabel.search.faiss_index import FaissIndex
 
 METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
 
@@ -107,7 +107,7 @@ def test_any_kind_is_trained_and_filled_on_a_copy(faiss, data, kind):
 
 
 def test_parameters_of_the_search_are_copied(faiss, monkeypatch):
-    monkeypatch.setattr("nearlabel.search.plugged.foreign_answers._WORTH_MEASURING", 600)
+    monkeypatch.setattr("nearlabel.search.foreign._WORTH_MEASURING", 600)
     X = np.random.default_rng(0).standard_normal((1000, 16))
     index, recalls = faiss.index_factory(16, "IVF10,Flat"), []
     for index.nprobe in (1, 4, 10):

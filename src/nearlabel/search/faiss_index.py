@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats, Matrix
 from nearlabel.common.threads import run_blocks
 from nearlabel.search.approximate.recall import sample_rows
 from nearlabel.search.budgets import KEPT_BYTES
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.row_arithmetic import chunks, unit_rows
-from nearlabel.search.plugged.foreign_answers import ROWS_AT_ONCE, Answers, PluggedIndex
+from nearlabel.search.foreign import ROWS_AT_ONCE, Answers, PluggedIndex
 
 # faiss's constants for our metrics, and their names.
 _METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
@@ -42,9 +42,9 @@ class FaissIndex(PluggedIndex):
     their order; for cosine, rows of length one.
     """
 
-    _by_metric = True
+    has_own_distances = False
 
-    def __init__(self, vectors: Any, metric: Metric, source: Any) -> None:
+    def __init__(self, vectors: Matrix, metric: Metric, source: Any) -> None:
         super().__init__(vectors, metric, source)
         self._check_kind(source)
         n = vectors.shape[0]
@@ -63,11 +63,11 @@ class FaissIndex(PluggedIndex):
             raise TypeError(
                 f"search={self._name} is a binary index; an index for vectors is required"
             )
-        if sparse.issparse(self._vectors):
+        if sparse.issparse(self.vectors):
             raise TypeError(f"search={self._name} only supports dense rows; X is sparse")
-        if index.d != self._vectors.shape[1]:
+        if index.d != self.vectors.shape[1]:
             raise ValueError(
-                f"search={self._name} has {index.d} features; X has {self._vectors.shape[1]}"
+                f"search={self._name} has {index.d} features; X has {self.vectors.shape[1]}"
             )
         if index.metric_type != _METRICS.get(str(self._metric)):
             ours = [repr(name) for name, number in _METRICS.items() if number == index.metric_type]
@@ -95,12 +95,12 @@ class FaissIndex(PluggedIndex):
 
     def _check_rows_held(self) -> None:
         """Refuse an index with other rows, as far as its rows can be reconstructed."""
-        some = sample_rows(self._vectors.shape[0], seed=0, rows=_COMPARED)
+        some = sample_rows(self.vectors.shape[0], seed=0, rows=_COMPARED)
         try:
             held = np.array([self._source.reconstruct(int(row)) for row in some], np.float64)
         except (RuntimeError, AttributeError):  # many kinds cannot, or not without a map
             return
-        rows = self._float32(self._vectors[some])
+        rows = self._float32(self.vectors[some])
         others = np.roll(rows, len(rows) // 2, axis=0)
         # Most kinds store an approximation of the rows, far from other rows; a flat one the rows.
         limit = _EQUAL if "Flat" in self._name else _NEARER
@@ -110,9 +110,9 @@ class FaissIndex(PluggedIndex):
                 f"{', each of length one' if self._metric == 'cosine' else ''}"
             )
 
-    def _answers(self, rows: Any, k: int, alone: bool, n_jobs: int) -> Answers:
+    def _answers(self, rows: Matrix, k: int, alone: bool, n_jobs: int) -> Answers:
         n = rows.shape[0]
-        wanted = min(k + alone + _MORE, self._vectors.shape[0])
+        wanted = min(k + alone + _MORE, self.vectors.shape[0])
         with self._openmp.limit(limits=n_jobs):
             index = self._filled_index
             for start in range(0, n, ROWS_AT_ONCE):
@@ -140,12 +140,12 @@ class FaissIndex(PluggedIndex):
         if self._source.ntotal:
             return self._source
         index = self._copy(self._source)
-        n, d = self._vectors.shape
+        n, d = self.vectors.shape
         try:
             if not index.is_trained:
                 some = sample_rows(n, seed=0, rows=max(1, KEPT_BYTES // (4 * d)))
-                index.train(self._float32(self._vectors[some]))
-            for place, rows in chunks(self._vectors, d):
+                index.train(self._float32(self.vectors[some]))
+            for place, rows in chunks(self.vectors, d):
                 if hasattr(index, "id_map"):  # its add() cannot be used
                     index.add_with_ids(self._float32(rows), np.arange(place.start, place.stop))
                 else:
@@ -170,13 +170,13 @@ class FaissIndex(PluggedIndex):
             )
         return block
 
-    def _distances(self, rows: Any, indices: Array, n_jobs: int) -> Floats:
+    def _distances(self, rows: Matrix, indices: Array, n_jobs: int) -> Floats:
         """Canonical distances of what was found; infinite for -1 and invalid rows."""
         distances = np.full(indices.shape, np.inf)
 
         def measure(block: slice) -> None:
             part = indices[block]
-            row, column = np.nonzero((part >= 0) & (part < self._vectors.shape[0]))
+            row, column = np.nonzero((part >= 0) & (part < self.vectors.shape[0]))
             found = self._space.distances(rows[block], row, part[row, column])
             distances[block][row, column] = found
 

@@ -1,0 +1,419 @@
+"""External searches as ``search=``: an index of the user's own, a transformer, a function.
+
+Their results are validated, sorted and completed, and their recall is measured. A result has base
+rows and distances for a block of queries, in any order. It may contain a row as its own neighbor,
+which is removed by its number, and -1 where nothing was found. No package is imported here: what is
+given is recognized by its attributes. See `faiss_index.py` for faiss.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Generator
+from contextlib import closing
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix
+from nearlabel.common.progress import Progress
+from nearlabel.graph import NeighborGraph, Recall, index_type
+from nearlabel.search.approximate.recall import ROWS_MEASURED, recall_of, sample_rows
+from nearlabel.search.exact.distances import SLOW, SPACES, Metric, space
+from nearlabel.search.exact.index import exact_index, matching
+from nearlabel.search.interfaces import Index, Reached
+
+ROWS_AT_ONCE = 4096  # queries per block: interrupts and progress are handled in between
+_WORTH_MEASURING = 8 * ROWS_MEASURED  # for fewer queries, recall would cost more than the search
+_MANY = 1 / 100  # share of incomplete rows above which a warning is issued
+_SUSPICIOUS = 0.1  # below this recall the search probably has other rows
+_AGREE = 1e-3  # relative difference of distances due to rounding in float32
+
+Answer = tuple[Array, Array]  # base rows, -1 for none, and distances: both (m, at least k)
+Answers = Generator[Answer, None, None]
+
+
+class ForeignIndex(Index):
+    """Base rows searched by external code, which knows nothing of changes.
+
+    Parameters
+    ----------
+    vectors : ndarray or csr_array, shape (n, d)
+    metric : str or callable
+    source : object
+        The object that searches.
+    """
+
+    def __init__(self, vectors: Matrix, metric: Metric, source: Any) -> None:
+        self.vectors, self._metric, self._source = vectors, metric, source
+
+    @cached_property
+    def _exact(self) -> Index:
+        """The same rows, searched exactly."""
+        return exact_index(self.vectors, self._metric)
+
+    def nearest_and_reached(
+        self,
+        queries: Matrix,
+        k: int,
+        limits: Array,
+        *,
+        planned_for: int | None = None,  # noqa: ARG002
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> tuple[NeighborGraph, Reached]:
+        """Find near base rows of each query, and all rows with a query within their limit."""
+        graph = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
+        return graph, self._exact.nearest_and_reached(queries, 1, limits, n_jobs=n_jobs)[1]
+
+
+class UserIndex(ForeignIndex):
+    """What the `build` of a user's search returned, of any class; see `Search`."""
+
+    def graph(
+        self,
+        k: int,
+        queries: Matrix | None = None,
+        *,
+        planned_for: int | None = None,  # noqa: ARG002
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> NeighborGraph:
+        """The result of the user's index, which is trusted."""
+        how = {} if progress is None else {"progress": progress}
+        graph: NeighborGraph = self._source.graph(k, queries, n_jobs=n_jobs, **how)
+        return graph
+
+
+class PluggedIndex(ForeignIndex):
+    """Base rows searched by an object that returns neighbors of blocks of rows.
+
+    Parameters
+    ----------
+    name : str, optional
+        The name of the search in messages; by default the class of the source.
+    """
+
+    # A search with canonical distances by the metric is completed where it finds too few neighbors.
+    has_own_distances = True
+
+    def __init__(
+        self, vectors: Matrix, metric: Metric, source: Any, name: str | None = None
+    ) -> None:
+        super().__init__(vectors, metric, source)
+        self._name = type(source).__name__ if name is None else name
+        self._space = space(vectors, metric)
+
+    def over(self, vectors: Matrix) -> Self:
+        """Other base rows, searched in the same way."""
+        return type(self)(vectors, self._metric, self._source)
+
+    @abstractmethod
+    def _answers(self, rows: Matrix, k: int, alone: bool, n_jobs: int) -> Answers:
+        """Results for blocks of at most `ROWS_AT_ONCE` rows, one after another.
+
+        The rows are queries or, if `alone`, the base rows themselves.
+        """
+
+    def graph(
+        self,
+        k: int,
+        queries: Matrix | None = None,
+        *,
+        planned_for: int | None = None,  # noqa: ARG002
+        n_jobs: int = 1,
+        progress: Progress | None = None,
+    ) -> NeighborGraph:
+        """Find k near base rows of each query.
+
+        Without queries, of each base row, excluding itself.
+        """
+        alone = queries is None
+        rows = self.vectors if alone else matching(queries, self.vectors)
+        n, n_base = rows.shape[0], self.vectors.shape[0]
+        indices = np.empty((n, k), index_type(n_base))
+        distances = np.empty((0, k))
+        done, warned = 0, False
+        with closing(self._answers(rows, k, alone, n_jobs)) as answers:
+            for answer in answers:
+                near, far, missing = self._whole(answer, rows, done, k, alone, n_jobs)
+                if not done:  # the first answer determines whether distances are float32
+                    distances = np.empty((n, k), far.dtype)
+                place = slice(done, done + len(near))
+                indices[place], distances[place] = near, far
+                done = place.stop
+                if not warned and missing > _MANY * len(near):
+                    self._warn_of_missing(missing, len(near), k)
+                    warned = True
+                if progress is not None:
+                    progress(done, n)
+        found = NeighborGraph.unchecked(indices, distances, n_base)
+        found.recall = self._recall(found, rows, alone, n_jobs)
+        return found
+
+    def _whole(
+        self, answer: Answer, rows: Matrix, first: int, k: int, alone: bool, n_jobs: int
+    ) -> tuple[Array, Array, int]:
+        """A result for the rows from `first` on, as in a graph; how many were incomplete."""
+        near, far = self._checked(answer, first)
+        itself = np.arange(first, first + len(near)) if alone else None
+        near, far, missing = _nearest(near, far, k, itself)
+        if len(missing) and self.has_own_distances:
+            raise ValueError(
+                f"search={self._name} found fewer than k={k} neighbors of row {first + missing[0]}"
+                f"{' other than itself' if alone else ''}"
+            )
+        if len(missing):
+            some = first + missing
+            again = self._exactly(rows, some, k, alone, n_jobs)
+            near[missing], far[missing] = again.indices, again.distances
+        ordered = np.sort(near, axis=1)
+        twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+        if twice.any():
+            raise ValueError(
+                f"search={self._name} returned a neighbor twice for row {first + twice.argmax()}"
+            )
+        return near, far, len(missing)
+
+    def _exactly(
+        self, rows: Matrix, some: Array, k: int, alone: bool, n_jobs: int
+    ) -> NeighborGraph:
+        """The true neighbors of some rows."""
+        found = self._exact.graph(k + alone, rows[some], n_jobs=n_jobs)
+        return found.without(some) if alone else found
+
+    def _check_shape(self, answer: Answer, m: int, k: int, needed: int) -> None:
+        """Refuse a result without enough neighbors for each of m rows."""
+        indices, distances = answer
+        right = indices.ndim == 2 and len(indices) == m and indices.shape[1] >= needed
+        if not right or indices.shape != distances.shape:
+            raise ValueError(
+                f"search={self._name} must return indices and distances of shape ({m}, {k}); "
+                f"got {indices.shape} and {distances.shape}"
+            )
+
+    def _checked(self, answer: Answer, first: int) -> Answer:
+        """A result of integers and real numbers, none of them out of range."""
+        indices, distances = answer
+        if indices.dtype.kind not in "iu" or distances.dtype.kind not in "biuf":
+            raise TypeError(
+                f"search={self._name} must return integer indices and real "
+                f"distances; got {indices.dtype} and {distances.dtype}"
+            )
+        if distances.dtype not in (np.float32, np.float64):
+            distances = distances.astype(np.float64)
+        n_base = self.vectors.shape[0]
+        for wrong, what in (
+            ((indices < -1) | (indices >= n_base), f"an index outside 0 to {n_base - 1}"),
+            (
+                (indices >= 0) & ~((distances >= 0) & np.isfinite(distances)),
+                "a distance that is negative or not finite",
+            ),
+        ):
+            bad = wrong.any(axis=1)
+            if bad.any():
+                raise ValueError(
+                    f"search={self._name} returned {what} for row {first + bad.argmax()}"
+                )
+        return indices.astype(np.int64, copy=False), distances
+
+    def _warn_of_missing(self, missing: int, of: int, k: int) -> None:
+        from sklearn.exceptions import EfficiencyWarning
+
+        warnings.warn(
+            f"search={self._name} found fewer than k={k} neighbors of {missing} of {of} rows; "
+            "these rows are searched exactly, which is slow: increase nprobe or efSearch",
+            EfficiencyWarning,
+            stacklevel=3,
+        )
+
+    def _recall(
+        self, found: NeighborGraph, rows: Matrix, alone: bool, n_jobs: int
+    ) -> Recall | None:
+        """The share of the true neighbors that was found; None if not measured."""
+        known = isinstance(self._metric, str) and self._metric in SPACES
+        if len(found) <= _WORTH_MEASURING or not known or self._metric in SLOW:
+            return None
+        some = sample_rows(len(found), seed=0)
+        part = found.take(some)
+        distances: Floats = part.distances
+        if self.has_own_distances:
+            row = np.repeat(np.arange(len(some)), found.k)
+            distances = self._space.distances(rows[some], row, part.indices.ravel())
+            distances = distances.reshape(part.indices.shape)
+            if not _agree(part.distances, distances):
+                return None
+        recall = recall_of(distances, self._exactly(rows, some, found.k, alone, n_jobs))
+        if recall.value < _SUSPICIOUS:
+            warnings.warn(
+                f"search={self._name} found only {100 * recall.value:.1f} % of the nearest rows; "
+                "are its rows those of X, in their order, and is its metric that of the model?",
+                UserWarning,
+                stacklevel=3,
+            )
+        return recall
+
+
+def _nearest(
+    indices: Array, distances: Array, k: int, itself: Array | None
+) -> tuple[Array, Array, Array]:
+    """The k nearest that were found, by (distance, index), without the row itself.
+
+    Returns
+    -------
+    indices, distances : ndarray of shape (m, k)
+    missing : ndarray of int
+        Rows for which fewer were found; their entries are not to be used.
+    """
+    order = np.lexsort((indices, distances), axis=1)
+    indices = np.take_along_axis(indices, order, axis=1)
+    distances = np.take_along_axis(distances, order, axis=1)
+    kept = indices >= 0
+    if itself is not None:
+        kept &= indices != itself[:, None]
+    place = np.cumsum(kept, axis=1)
+    missing = np.flatnonzero(place[:, -1] < k)
+    kept &= place <= k
+    kept[missing] = np.arange(kept.shape[1]) < k
+    shape = (len(indices), k)
+    return indices[kept].reshape(shape), distances[kept].reshape(shape), missing
+
+
+def _agree(given: Array, canonical: Floats) -> bool:
+    """Whether distances agree with the metric, up to rounding, in most places.
+
+    Not in all: near zero, a distance computed from a product is mostly rounding error.
+    """
+    return bool(np.mean(np.abs(given - canonical) <= _AGREE * canonical) > 0.5)
+
+
+class FunctionIndex(PluggedIndex):
+    """Base rows searched by a user's function, whose distances are kept as they are.
+
+    So it can use its own metric, a learned one for instance. The `metric` of the estimator is then
+    only used by `retrieve`.
+
+    It is called as ``function(X, queries, k)``, and returns the indices and distances of k rows of
+    X near each query, two arrays of shape (m, k) in any order. Queries come in blocks of at most
+    4,096 rows. None means the rows of X themselves, all at once; k is then one more than needed,
+    since a row may find itself. It may also be left out.
+    """
+
+    def __init__(self, vectors: Matrix, metric: Metric, source: Callable[..., Any]) -> None:
+        named = getattr(source, "__qualname__", type(source).__name__)
+        super().__init__(vectors, metric, source, named)
+
+    def _answers(self, rows: Matrix, k: int, alone: bool, n_jobs: int) -> Answers:  # noqa: ARG002
+        n = rows.shape[0]
+        if alone:
+            indices, distances = self._call(None, n, k, k + 1)
+        for start in range(0, n, ROWS_AT_ONCE):
+            place = slice(start, start + ROWS_AT_ONCE)
+            if alone:
+                yield indices[place], distances[place]
+            else:
+                some = rows[place]
+                yield self._call(some, some.shape[0], k, k)
+
+    def _call(self, queries: Any, m: int, needed: int, k: int) -> Answer:
+        """The result of the function for m rows, in the expected shape."""
+        answer = self._source(self.vectors, queries, k)
+        try:
+            indices, distances = map(np.asarray, answer)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"search={self._name} must return two arrays, (indices, distances); "
+                f"got {type(answer).__name__}"
+            ) from None
+        self._check_shape((indices, distances), m, k, needed)
+        return indices, distances
+
+
+def is_transformer(search: Any) -> bool:
+    """Whether an object has `fit` and `transform`."""
+    return callable(getattr(search, "fit", None)) and callable(getattr(search, "transform", None))
+
+
+class TransformerIndex(PluggedIndex):
+    """Base rows searched by a transformer, whose distances are kept as they are.
+
+    So it uses its own metric, whatever it is; the `metric` of the estimator is then only used by
+    `retrieve`. It also uses its own `n_jobs`.
+
+    For example scikit-learn's `KNeighborsTransformer`, pynndescent's `PyNNDescentTransformer`, or a
+    pipeline that ends in one; a copy is fitted at the first search. `fit_transform` returns the
+    neighbors of the rows among themselves, possibly including the row itself, and `transform` those
+    of queries: sparse matrices of distances.
+    """
+
+    def __init__(self, vectors: Matrix, metric: Metric, source: Any) -> None:
+        super().__init__(vectors, metric, _copy(source))
+        if getattr(source, "mode", "distance") != "distance":
+            raise ValueError(
+                f"search={self._name} must return distances: set its mode to 'distance'; "
+                f"got {source.mode!r}"
+            )
+        self._fitted: Any = None
+
+    def _answers(self, rows: Matrix, k: int, alone: bool, n_jobs: int) -> Answers:  # noqa: ARG002
+        self._check_reach(k)
+        n = rows.shape[0]
+        if alone or self._fitted is None:
+            fitted = _copy(self._source)
+            if alone and hasattr(fitted, "fit_transform"):
+                whole = fitted.fit_transform(rows)
+            else:
+                fitted.fit(self.vectors)
+                whole = fitted.transform(rows) if alone else None
+            self._fitted = fitted
+        if alone:
+            whole = self._checked_graph(whole, n)
+        for start in range(0, n, ROWS_AT_ONCE):
+            place = slice(start, min(start + ROWS_AT_ONCE, n))
+            if alone:
+                yield _as_arrays(whole, place, k)
+            else:
+                m = place.stop - place.start
+                part = self._checked_graph(self._fitted.transform(rows[place]), m)
+                yield _as_arrays(part, slice(0, m), k)
+
+    def _check_reach(self, k: int) -> None:
+        """Refuse more neighbors than the transformer declares, before it is fitted."""
+        reach = getattr(self._source, "n_neighbors", None)
+        if isinstance(reach, int) and reach < k:
+            raise ValueError(
+                f"search={self._name} has n_neighbors={reach}; {k} neighbors are needed (for "
+                "changes of a model, one more than its n_neighbors, since a row finds itself)"
+            )
+
+    def _checked_graph(self, graph: Any, n: int) -> Csr:
+        shape = (n, self.vectors.shape[0])
+        if not sparse.issparse(graph) or graph.shape != shape:
+            got = f"a {type(graph).__name__} of shape {np.shape(graph)}"
+            raise TypeError(
+                f"search={self._name} must return a sparse matrix of shape {shape}; got {got}"
+            )
+        return sparse.csr_array(graph)
+
+
+def _copy(transformer: Any) -> Any:
+    """An unfitted copy of the transformer, so that the user's own is not modified."""
+    from sklearn.base import clone
+
+    return clone(transformer, safe=False)
+
+
+def _as_arrays(graph: Csr, run: slice, k: int) -> Answer:
+    """The stored entries of some rows of a sparse graph, padded with -1 and infinity."""
+    ends = graph.indptr[run.start : run.stop + 1]
+    lengths = np.diff(ends)
+    width = max(k, int(lengths.max()))
+    stored = np.arange(width) < lengths[:, None]
+    indices = np.full(stored.shape, -1, graph.indices.dtype)
+    distances = np.full(stored.shape, np.inf, np.result_type(graph.dtype, np.float32))
+    indices[stored] = graph.indices[ends[0] : ends[-1]]
+    distances[stored] = graph.data[ends[0] : ends[-1]]
+    return indices, distances
