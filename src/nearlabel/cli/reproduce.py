@@ -133,8 +133,10 @@ def _say_side_by_side(cells: list[ComparedCell]) -> None:
 
 def say_claims(cells: list[ComparedCell]) -> None:
     """Print whether the method of a paper is better than ML-kNN, by its numbers and by ours."""
-    from nearlabel.experiments.papers.method_comparisons import method_comparisons
-    from nearlabel.experiments.reporting.method_differences import comparison_views
+    from nearlabel.experiments.reporting.method_differences import (
+        comparison_views,
+        method_comparisons,
+    )
 
     for view in comparison_views(method_comparisons(cells)):
         if view.own == _RIVAL or _RIVAL not in view.algorithms:

@@ -9,7 +9,6 @@ import pytest
 from html_pages import Page, check_needs_nothing
 
 from nearlabel.experiments.papers.figure_points import Panel, Plot
-from nearlabel.experiments.papers.method_comparisons import method_comparisons
 from nearlabel.experiments.papers.paper_figures import MeasuredFigure, PaperFigure
 from nearlabel.experiments.papers.printed_tables import PrintedCell
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
@@ -18,9 +17,10 @@ from nearlabel.experiments.papers.verdicts import Reason, Verdict
 from nearlabel.experiments.reporting.method_differences import (
     PairTest,
     comparison_views,
+    method_comparisons,
     order_views,
-    p_text,
 )
+from nearlabel.experiments.reporting.names import p_text
 from nearlabel.experiments.reporting.tables import (
     ours_text,
     published_text,

@@ -5,25 +5,16 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any
 
+from nearlabel.common.arrays import Tree
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError
 
-_PUBLISHED = files("nearlabel.experiments.papers") / "published"
-_NEW = "new"  # stands in a file where the paper does not have these data
-_ESTIMATOR_NAMES = {  # of the parameters that papers print
-    "k": "n_neighbors",
-    "s": "smoothing",
-    "rounds": "n_rounds",
-    "degree": "degree",
-    "C": "C",
-}
 PAPER_WITH_RELATIONS = "zhang-2007"
 
 
@@ -72,10 +63,12 @@ class PrintedCell:
     @property
     def estimator_parameters(self) -> dict[str, int | str]:
         """The printed parameters that our estimators have, by the estimators' names."""
+        names = {"k": "n_neighbors", "s": "smoothing", "rounds": "n_rounds"}
+        shared = ("degree", "C")  # others are places in a table, such as a cluster
         return {
-            name: self.parameters[short]
-            for short, name in _ESTIMATOR_NAMES.items()
-            if short in self.parameters
+            names.get(name, name): value
+            for name, value in self.parameters.items()
+            if name in (*names, *shared)
         }
 
 
@@ -111,7 +104,16 @@ def cells() -> tuple[PrintedCell, ...]:
     >>> first.paper, first.table, first.dataset, first.metric, first.printed, first.std
     ('zhang-2007', '1', 'yeast', 'hamming_loss', '0.195', '0.010')
     """
-    return tuple(cell for paper in papers() for cell in _cells_of(paper))
+    place_of = ("paper", "table", "dataset", "algorithm", "metric")
+    doubts = {
+        tuple(line[key] for key in place_of): line["reason"]
+        for line in published_lines("doubtful.csv")
+    }
+    return tuple(
+        replace(cell, doubt=doubts.get(tuple(getattr(cell, key) for key in place_of)))
+        for paper in papers()
+        for cell in _cells_of(paper)
+    )
 
 
 @cache
@@ -152,23 +154,23 @@ def tables_in_words(tables: Sequence[str]) -> str:
     return f"{'Tables' if len(tables) > 1 else 'Table'} {', '.join(tables)}"
 
 
+def _published(name: str) -> str:
+    folder = files("nearlabel.experiments.papers") / "published"
+    return (folder / name).read_text(encoding="utf-8")
+
+
 def published_lines(name: str) -> list[dict[str, str]]:
     """The lines of a CSV file of ``published``."""
-    return list(csv.DictReader((_PUBLISHED / name).read_text(encoding="utf-8").splitlines()))
+    return list(csv.DictReader(_published(name).splitlines()))
 
 
 @cache
-def published_toml(name: str) -> Mapping[str, Any]:
+def published_toml(name: str) -> Tree:
     """The contents of a TOML file of ``published``."""
-    return tomllib.loads((_PUBLISHED / name).read_text(encoding="utf-8"))
+    return tomllib.loads(_published(name))
 
 
 def _cells_of(paper: str) -> Iterator[PrintedCell]:
-    place_of = ("paper", "table", "dataset", "algorithm", "metric")
-    doubts = {
-        tuple(line[key] for key in place_of): line["reason"]
-        for line in published_lines("doubtful.csv")
-    }
     for line in published_lines(f"{paper}.csv"):
         tables = line["table"].split("/")
         pairs = (pair.split("=") for pair in line["parameters"].split())
@@ -177,16 +179,17 @@ def _cells_of(paper: str) -> Iterator[PrintedCell]:
             if not line[metric]:  # this table has no such column
                 continue
             printed, _, std = line[metric].partition(" ± ")
-            table = tables[column % len(tables)]
-            place = (paper, table, line["dataset"], line["algorithm"], metric)
             yield PrintedCell(
-                *place,
-                printed=None if printed in ("n/a", _NEW) else printed,
+                paper,
+                tables[column % len(tables)],
+                line["dataset"],
+                line["algorithm"],
+                metric,
+                printed=None if printed in ("n/a", "new") else printed,
                 std=std or None,
                 parameters=parameters,
                 name_in_paper=line["name_in_paper"] or line["dataset"],
-                doubt=doubts.get(place),
-                is_new=printed == _NEW,
+                is_new=printed == "new",
             )
 
 

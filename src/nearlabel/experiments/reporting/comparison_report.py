@@ -13,8 +13,7 @@ import numpy as np
 from nearlabel.common.messages import one_line
 from nearlabel.experiments.reporting.drawing import encoded
 from nearlabel.experiments.reporting.figures import method_gaps, method_values
-from nearlabel.experiments.reporting.method_differences import p_text
-from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title
+from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title, p_text
 from nearlabel.experiments.reporting.pages import Picture, html_page, origin, write_page
 from nearlabel.experiments.significance.standings import Standing, paired_over
 from nearlabel.metrics import LabelResults

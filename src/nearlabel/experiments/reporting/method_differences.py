@@ -1,13 +1,12 @@
-"""Whether methods differ, as texts for a report: orders of algorithms, and comparisons."""
+"""Whether methods differ over the data sets of a paper: tests of its numbers and ours, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
+from itertools import groupby, permutations
+from typing import Literal, NamedTuple
 
-from nearlabel.experiments.papers.method_comparisons import FEWEST, MethodComparison, Source
 from nearlabel.experiments.papers.printed_tables import (
     PAPER_WITH_RELATIONS,
     PrintedCell,
@@ -17,105 +16,97 @@ from nearlabel.experiments.papers.printed_tables import (
     relations,
 )
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
-from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title
+from nearlabel.experiments.papers.table_setups import TableSetup, table_setups
+from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title, p_text
+from nearlabel.experiments.significance.mean_ranks import Friedman, Nemenyi, friedman, nemenyi
 from nearlabel.experiments.significance.orders import partial_order, total_order
+from nearlabel.experiments.significance.pairs import LEVEL, Pair, wilcoxon
+from nearlabel.metrics import METRICS
 
-_LEAST_GAIN = 0.00005  # smaller ones are shown as 0
+Source = Literal["published", "ours"]
+FEWEST = 6  # data sets: with five, the least p-value of Wilcoxon's test is 0.0625
+_Numbers = Mapping[tuple[str, str], Mapping[Source, float]]  # by data set and algorithm
 _NUMBERS: dict[Source, str] = {"published": "the published numbers", "ours": "our numbers"}
-_SIDES = {
-    "better": "significantly better",
-    "": "no significant difference",
-    "worse": "significantly worse",
-}
 
 
 @dataclass(frozen=True)
-class OrderView:
-    """A table of relations: for each metric, and for the total order, a text per source."""
+class MethodComparison:
+    """Methods compared by one metric over several data sets.
 
-    heading: str
-    sources: list[str]
-    rows: list[tuple[str, list[str]]]
-    total: list[str]
-
-
-def order_views(compared: Sequence[ComparedCell] = ()) -> list[OrderView]:
-    """Relations and total orders of Zhang and Zhou (2007): printed, from its cells, and ours.
-
-    Ours are there for the tables of which all methods were run.
+    The data sets and algorithms are those for which every number is there. Friedman's test takes
+    three algorithms, Nemenyi's is done where that finds a difference, and `pairs` are Wilcoxon's
+    tests of each pair, seen from either side: none where there are too few data sets.
     """
-    views = []
-    for table in relations():
-        names, metrics = tuple(table.score), list(table.relations)
-        found = {
-            "as printed": table.relations,
-            "from the printed cells": _of_printed_cells(table, names),
-            "from our runs": _of_our_runs(table, names, compared),
+
+    setup: TableSetup
+    source: Source
+    metric: str
+    datasets: tuple[str, ...]
+    algorithms: tuple[str, ...]
+    friedman: Friedman | None
+    nemenyi: Nemenyi | None
+    pairs: Mapping[tuple[str, str], Pair]
+
+
+def method_comparisons(compared: Sequence[ComparedCell]) -> list[MethodComparison]:
+    """Compare the methods of each setup with several data sets, by each metric.
+
+    Our numbers and the published ones are compared on the data sets that have both, so that the
+    two can be compared; algorithms that were not run are left out. Where fewer than
+    two were run, the published numbers alone are compared. Nothing is tested where fewer than six
+    data sets have all numbers.
+    """
+    comparisons = []
+    for setup in table_setups():
+        by_metric: dict[str, dict[tuple[str, str], dict[Source, float]]] = {}
+        for one in compared if len(setup.datasets) > 1 else ():
+            cell = one.cell
+            in_setup = cell.paper == setup.paper and cell.table in setup.tables
+            if in_setup and cell.dataset != setup.average and cell.metric in METRICS:
+                numbers = by_metric.setdefault(cell.metric, {})
+                own = numbers[cell.dataset, cell.algorithm] = {}
+                if cell.published is not None:
+                    own["published"] = float(cell.published)
+                if one.ours is not None:
+                    own["ours"] = one.ours
+        for metric, numbers in by_metric.items():
+            choices: tuple[tuple[Source, ...], ...] = (("published", "ours"), ("published",))
+            for sources in choices:
+                known = {at: own for at, own in numbers.items() if own.keys() >= {*sources}}
+                if len({algorithm for _, algorithm in known}) > 1:
+                    comparisons += [_comparison(setup, each, metric, known) for each in sources]
+                    break
+    return comparisons
+
+
+def _comparison(
+    setup: TableSetup, source: Source, metric: str, numbers: _Numbers
+) -> MethodComparison:
+    """All tests of one source, on the data sets that have a number of every algorithm."""
+    names = tuple(dict.fromkeys(name for _, name in numbers))
+    datasets = tuple(
+        dataset
+        for dataset in dict.fromkeys(dataset for dataset, _ in numbers)
+        if all((dataset, name) in numbers for name in names)
+    )
+    values = [[numbers[dataset, name][source] for name in names] for dataset in datasets]
+    differ = ranks = None
+    pairs = {}
+    if len(values) >= FEWEST:
+        loss = METRICS[metric].loss
+        columns = dict(zip(names, zip(*values, strict=True), strict=True))
+        pairs = {
+            (a, b): wilcoxon(columns[a], columns[b], loss=loss) for a, b in permutations(names, 2)
         }
-        found = {source: one for source, one in found.items() if one}
-        rows = [
-            (metric_head(metric), [_relations_text(one[metric]) for one in found.values()])
-            for metric in metrics
-        ]
-        total = [str(total_order(one, names)) for one in found.values()]
-        heading = f"Table {table.table} ({table.dataset})"
-        views.append(OrderView(heading, list(found), rows, total))
-    return views
+        if len(names) > 2:
+            differ = friedman(values, names, loss=loss)
+            if differ.f_p_value < LEVEL:
+                ranks = nemenyi(values, names, loss=loss)
+    return MethodComparison(setup, source, metric, datasets, names, differ, ranks, pairs)
 
 
-def _relations_text(pairs: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f"{better} > {other}" for better, other in pairs) or "none"
-
-
-_Relations = Mapping[str, tuple[tuple[str, str], ...]]  # by metric
-_Rows = Mapping[tuple[str, str], Sequence[Any]]  # values of rows, by metric and algorithm
-
-
-def _of_printed_cells(table: Relations, names: Sequence[str]) -> _Relations:
-    """Relations from printed cells: only over data sets, since folds are not printed."""
-    values: dict[tuple[str, str], list[Any]] = {}
-    for cell in cells():
-        if _is_compared(table, cell):
-            values.setdefault((cell.metric, cell.algorithm), []).append(cell.published)
-    return _over_rows(table, names, values)
-
-
-def _of_our_runs(
-    table: Relations, names: Sequence[str], compared: Sequence[ComparedCell]
-) -> _Relations:
-    """Relations from our numbers: over folds, or over data sets where each has one number."""
-    values: dict[tuple[str, str], list[Any]] = {}
-    for one in compared:
-        if _is_compared(table, one.cell):
-            of_cell = list(one.splits) if one.splits else [one.ours]
-            values.setdefault((one.cell.metric, one.cell.algorithm), []).extend(of_cell)
-    was_run = {name for (_, name), some in values.items() if None not in some}
-    return _over_rows(table, names, values) if was_run.issuperset(names) else {}
-
-
-def _is_compared(table: Relations, cell: PrintedCell) -> bool:
-    of_table = cell.paper == PAPER_WITH_RELATIONS and cell.table in table.cells
-    return of_table and not cell.dataset.endswith("_average")
-
-
-def _over_rows(table: Relations, names: Sequence[str], values: _Rows) -> _Relations:
-    """Relations by paired tests over rows; none where there is one row."""
-    found = {}
-    for metric in table.relations:
-        columns = [values.get((metric, name), []) for name in names]
-        n = max(map(len, columns))
-        if n < 2:
-            return {}
-        # What has no number, such as a metric that a paper does not print, is unmeasured.
-        filled = [one if len(one) == n and None not in one else [None] * n for one in columns]
-        rows = list(zip(*filled, strict=True))
-        found[metric] = partial_order(rows, names, metric).relations
-    return found
-
-
-@dataclass(frozen=True)
-class PairTest:
-    """Wilcoxon's test of a pair by one metric, seen from the method of the paper."""
+class PairTest(NamedTuple):
+    """Wilcoxon's test of a pair by one metric, as texts, seen from the method of the paper."""
 
     datasets: str = NO_NUMBER
     outcome: str = NO_NUMBER
@@ -124,8 +115,7 @@ class PairTest:
     side: str = ""
 
 
-@dataclass(frozen=True)
-class PairView:
+class PairView(NamedTuple):
     """The method of a paper against another one: for each metric a test per source."""
 
     other: str
@@ -133,8 +123,7 @@ class PairView:
     tests: dict[str, list[PairTest]]
 
 
-@dataclass(frozen=True)
-class ComparisonView:
+class ComparisonView(NamedTuple):
     """The comparisons of one setup, as texts.
 
     `own` is the method of the paper, which `pairs` compare with each other one. `ranks` are of all
@@ -154,96 +143,169 @@ class ComparisonView:
     too_few: str
 
 
-def comparison_views(found: Sequence[MethodComparison]) -> list[ComparisonView]:
+def comparison_views(comparisons: Sequence[MethodComparison]) -> list[ComparisonView]:
     """Comparisons by setup: the method of the paper against each other one, and all ranks."""
-    return [_comparison_view(list(some)) for _, some in groupby(found, key=lambda one: one.setup)]
+    by_setup = groupby(comparisons, key=lambda comparison: comparison.setup)
+    return [_comparison_view(list(of_setup)) for _, of_setup in by_setup]
 
 
-def _comparison_view(found: list[MethodComparison]) -> ComparisonView:
-    setup, algorithms = found[0].setup, found[0].algorithms
+def _comparison_view(comparisons: list[MethodComparison]) -> ComparisonView:
+    setup, algorithms = comparisons[0].setup, comparisons[0].algorithms
     method = papers()[setup.paper].method
     own = method if method in algorithms else algorithms[0]
-    tested = [one for one in found if one.has_enough]
-    sources = list(dict.fromkeys(one.source for one in tested))
-    others = [name for name in algorithms if name != own] if tested else []
+    tested = [comparison for comparison in comparisons if comparison.pairs]
+    sources = list(dict.fromkeys(comparison.source for comparison in tested))
     ranks: list[tuple[str, Source, str, str]] = []
     equal: dict[Source, list[str]] = {}
-    for one in tested:
-        if one.friedman is not None:
-            pairs = sorted(zip(one.friedman.mean_ranks, one.friedman.algorithms, strict=True))
+    for each in tested:
+        if each.friedman is not None:
+            pairs = sorted(zip(each.friedman.mean_ranks, each.friedman.algorithms, strict=True))
             listed = ", ".join(f"{name} {rank:.2f}" for rank, name in pairs)
-            p_value = p_text(one.friedman.f_p_value)
-            ranks.append((metric_head(one.metric), one.source, p_value, listed))
-            if one.nemenyi is None:
-                equal.setdefault(one.source, []).append(one.metric)
+            p_value = p_text(each.friedman.f_p_value)
+            ranks.append((metric_head(each.metric), each.source, p_value, listed))
+            if each.nemenyi is None:
+                equal.setdefault(each.source, []).append(each.metric)
+    too_few: dict[int, list[str]] = {}  # metrics by the number of their data sets
+    for each in comparisons:
+        metrics = [] if each.pairs else too_few.setdefault(len(each.datasets), [])
+        metrics += [] if each.metric in metrics else [each.metric]
+    counts = [f"{count} by {_listed(too_few[count])}" for count in sorted(too_few)]
     return ComparisonView(
         setup.title,
-        ", ".join(max(found, key=lambda one: len(one.datasets)).datasets),
+        ", ".join(max(comparisons, key=lambda each: len(each.datasets)).datasets),
         setup.caution,
         own,
         algorithms,
         sources,
-        [_pair_view(own, other, tested, sources) for other in others],
+        [
+            _pair_view(own, other, tested, sources)
+            for other in algorithms
+            if tested and other != own
+        ],
         ranks,
         " ".join(
             f"By {_NUMBERS[source]}, Friedman's test finds no difference by {_listed(metrics)}."
             for source, metrics in equal.items()
         ),
-        _too_few({one.metric: len(one.datasets) for one in found if not one.has_enough}),
+        f"Too few data sets for a test, which takes {FEWEST}: {'; '.join(counts)}."
+        if counts
+        else "",
     )
 
 
 def _pair_view(
     own: str, other: str, tested: list[MethodComparison], sources: list[Source]
 ) -> PairView:
-    tests: dict[str, dict[Source, PairTest]] = {one.metric: {} for one in tested}
-    for one in tested:
-        pair = one.pairs.get((own, other))
+    tests: dict[str, dict[Source, PairTest]] = {each.metric: {} for each in tested}
+    for each in tested:
+        pair = each.pairs.get((own, other))
         if pair is not None:
-            worse = "worse" if one.pairs[other, own].is_better() else ""
-            tests[one.metric][one.source] = PairTest(
-                str(len(one.datasets)),
+            worse = "worse" if each.pairs[other, own].is_better() else ""
+            tests[each.metric][each.source] = PairTest(
+                str(len(each.datasets)),
                 f"{pair.wins} / {pair.ties} / {pair.losses}",
-                "0" if abs(pair.gain) < _LEAST_GAIN else f"{pair.gain:+.4f}",
+                "0" if abs(pair.gain) < 0.00005 else f"{pair.gain:+.4f}",
                 p_text(pair.p_value),
                 "better" if pair.is_better() else worse,
             )
+    words = {
+        "better": "significantly better",
+        "": "no significant difference",
+        "worse": "significantly worse",
+    }
     claims = []
     for source in sources:
         sides = {metric: of[source].side for metric, of in tests.items() if source in of}
         parts = [
-            f"{words} by {_listed(metrics)}"
-            for side, words in _SIDES.items()
-            if (metrics := [metric for metric in sides if sides[metric] == side])
+            f"{words[side]} by {_listed([metric for metric in sides if sides[metric] == side])}"
+            for side in words
+            if side in sides.values()
         ]
         claims.append(f"By {_NUMBERS[source]}: {'; '.join(parts) or 'no test'}.")
-    return PairView(
-        other,
-        claims,
-        {
-            metric_head(metric): [of.get(source, PairTest()) for source in sources]
-            for metric, of in tests.items()
-        },
-    )
-
-
-def _too_few(counts: Mapping[str, int]) -> str:
-    """What could not be tested, given the number of data sets by metric."""
-    groups = [
-        f"{count} by {_listed([name for name, of in counts.items() if of == count])}"
-        for count in sorted(set(counts.values()))
-    ]
-    if not groups:
-        return ""
-    return f"Too few data sets for a test, which takes {FEWEST}: {'; '.join(groups)}."
-
-
-def p_text(p_value: float | None) -> str:
-    """A p-value with three decimals; small ones as such."""
-    if p_value is None:
-        return NO_NUMBER
-    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+    by_source = {
+        metric_head(metric): [of.get(source, PairTest()) for source in sources]
+        for metric, of in tests.items()
+    }
+    return PairView(other, claims, by_source)
 
 
 def _listed(metrics: Sequence[str]) -> str:
     return ", ".join(map(metric_title, metrics))
+
+
+class OrderView(NamedTuple):
+    """A table of relations: for each metric, and for the total order, a text per source."""
+
+    heading: str
+    sources: list[str]
+    rows: list[tuple[str, list[str]]]
+    total: list[str]
+
+
+_Relations = Mapping[str, Iterable[tuple[str, str]]]  # by metric
+_Columns = dict[tuple[str, str], list[float | None]]  # values of rows, by metric and algorithm
+
+
+def order_views(compared: Sequence[ComparedCell] = ()) -> list[OrderView]:
+    """Relations and total orders of Zhang and Zhou (2007): printed, from its cells, and ours.
+
+    Ours are there for the tables of which all methods were run.
+    """
+    views = []
+    for table in relations():
+        by_source = {
+            "as printed": table.relations,
+            "from the printed cells": _of_printed_cells(table),
+            "from our runs": _of_our_runs(table, compared),
+        }
+        by_source = {source: found for source, found in by_source.items() if found}
+        rows = []
+        for metric in table.relations:
+            pairs = (found[metric] for found in by_source.values())
+            texts = [", ".join(f"{a} > {b}" for a, b in each) or "none" for each in pairs]
+            rows.append((metric_head(metric), texts))
+        total = [str(total_order(found, tuple(table.score))) for found in by_source.values()]
+        heading = f"Table {table.table} ({table.dataset})"
+        views.append(OrderView(heading, list(by_source), rows, total))
+    return views
+
+
+def _of_printed_cells(table: Relations) -> _Relations:
+    """Relations from printed cells: only over data sets, since folds are not printed."""
+    columns: _Columns = {}
+    for cell in cells():
+        if _is_compared(table, cell):
+            number = None if cell.published is None else float(cell.published)
+            columns.setdefault((cell.metric, cell.algorithm), []).append(number)
+    return _over_rows(table, columns)
+
+
+def _of_our_runs(table: Relations, compared: Sequence[ComparedCell]) -> _Relations:
+    """Relations from our numbers: over folds, or over data sets where each has one number."""
+    columns: _Columns = {}
+    for one in compared:
+        if _is_compared(table, one.cell):
+            column = columns.setdefault((one.cell.metric, one.cell.algorithm), [])
+            column.extend(one.splits or [one.ours])
+    was_run = {name for (_, name), column in columns.items() if None not in column}
+    return _over_rows(table, columns) if was_run.issuperset(table.score) else {}
+
+
+def _is_compared(table: Relations, cell: PrintedCell) -> bool:
+    of_table = cell.paper == PAPER_WITH_RELATIONS and cell.table in table.cells
+    return of_table and not cell.dataset.endswith("_average")
+
+
+def _over_rows(table: Relations, columns: _Columns) -> _Relations:
+    """Relations by paired tests over rows; none where there is one row."""
+    names, by_metric = tuple(table.score), {}
+    for metric in table.relations:
+        values = [columns.get((metric, name), []) for name in names]
+        n = max(map(len, values))
+        if n < 2:
+            return {}
+        # What has no number, such as a metric that a paper does not print, is unmeasured.
+        filled = [[None] * n if len(one) < n or None in one else one for one in values]
+        rows = list(zip(*filled, strict=True))
+        by_metric[metric] = partial_order(rows, names, metric).relations
+    return by_metric

@@ -9,7 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from nearlabel.experiments.papers.method_comparisons import MethodComparison, method_comparisons
 from nearlabel.experiments.papers.paper_figures import MeasuredFigure, paper_figures
 from nearlabel.experiments.papers.printed_tables import PAPER_WITH_RELATIONS, papers
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
@@ -17,7 +16,12 @@ from nearlabel.experiments.papers.verdicts import Verdict
 from nearlabel.experiments.reporting import tables
 from nearlabel.experiments.reporting.drawing import encoded
 from nearlabel.experiments.reporting.figures import critical_difference, plot_figures
-from nearlabel.experiments.reporting.method_differences import comparison_views, order_views
+from nearlabel.experiments.reporting.method_differences import (
+    MethodComparison,
+    comparison_views,
+    method_comparisons,
+    order_views,
+)
 from nearlabel.experiments.reporting.names import metric_title
 from nearlabel.experiments.reporting.pages import (
     Picture,
