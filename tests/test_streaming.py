@@ -56,29 +56,29 @@ def test_threads_change_nothing(name, data, small_blocks):
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("some", [False, True])
+@pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("by_numpy", [False, True])
-def test_threads_count_the_same(some, by_numpy, data, small_blocks, monkeypatch):
+def test_threads_count_the_same(grouped, by_numpy, data, small_blocks, monkeypatch):
     if by_numpy:
         monkeypatch.setattr(engine, "core", lambda: None)
     graph = nl.neighbor_graph(data.X, 7)
-    rows = np.arange(0, 300, 3) if some else None
-    counted = 300 if rows is None else len(rows)
-    one = label_histograms(graph, data.Y, rows=rows)
+    groups = 3 if grouped else 1
+    how = {"group": np.arange(300) % groups if grouped else None, "groups": groups}
+    one = label_histograms(graph, data.Y, **how)
     for n_jobs in (2, 3):
         told = []
         many = label_histograms(
             graph,
             data.Y,
-            rows=rows,
+            **how,
             n_jobs=n_jobs,
             progress=lambda *done, told=told: told.append(done),
         )
         np.testing.assert_array_equal(many.with_label, one.with_label)
         np.testing.assert_array_equal(many.without_label, one.without_label)
-        assert len(told) == -(-counted // 31)
+        assert len(told) == groups * -(-300 // groups // 31)
         assert told == sorted(told)
-        assert told[-1] == (counted, counted)
+        assert told[-1] == (300, 300)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_equals_the_mean_over_the_carrier_that_is_left_out(problem, s, is_sparse
     form = sparse.csr_array if is_sparse else np.asarray
     model = even(k, s).fit(form(X), form(Y))
     assert_near(model.label_scores(form(queries)).toarray(), expected)
-    del model.__dict__["_table"]  # without it, each score is computed by itself
+    del model._posteriors.__dict__["table"]  # without it, each score is computed by itself
     few = model._scores(nl.neighbor_graph(X, k, queries[:1]), None).toarray()
     assert_near(few, expected[:1])
     if s:
@@ -60,7 +60,7 @@ def test_a_cluster_draws_from_the_carriers_of_all(problem, s):
     model = nl.LAMLkNN(k, cluster_centers=centers, smoothing=float(s), counts="even").fit(X, Y)
     training, found = oracles.neighbors(X, k)[0], oracles.neighbors(X, k, queries)[0]
     scores = model.label_scores(queries).toarray()
-    for query, group in enumerate(model._clusters_of(np.asarray(queries, float))):
+    for query, group in enumerate(model._groups(np.asarray(queries, float))):
         members = np.flatnonzero(model._cluster == group)
         expected, _ = oracles.even_mlknn(Y, training, found[[query]], s, cluster=members)
         assert_near(scores[[query]], expected)

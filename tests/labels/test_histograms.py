@@ -9,7 +9,7 @@ import nearlabel as nl
 from nearlabel.common.validation import label_matrix
 from nearlabel.labels import counts
 from nearlabel.labels.counts import neighbor_counts
-from nearlabel.labels.histograms import LabelHistograms, label_histograms
+from nearlabel.labels.histograms import label_histograms
 
 pytestmark = pytest.mark.engines
 
@@ -39,28 +39,23 @@ def test_counts_and_histograms_equal_loops(problem):
 
 
 @given(problems())
-def test_histograms_of_some_rows_are_those_of_these_rows(problem):
+def test_histograms_of_groups_count_the_rows_of_each(problem):
     X, dense, _, k = problem
     Y, graph = label_matrix(dense, "Y"), nl.neighbor_graph(X, k)
     group = np.arange(len(dense)) % 3  # for two rows, the third group is empty
-    members = [np.flatnonzero(group == g) for g in range(3)]
-    tables = [label_histograms(graph, Y, rows=rows) for rows in members]
-    stacked, q = LabelHistograms.stacked(tables), dense.shape[1]
+    stacked, q = label_histograms(graph, Y, group=group, groups=3), dense.shape[1]
     C = dense[graph.indices].sum(axis=1)
-    for g, seen in enumerate(tables):
-        mine = group == g
-        assert seen.n.tolist() == [mine.sum()] * q
-        np.testing.assert_array_equal(seen.totals, dense[mine].sum(axis=0))
+    for g in range(3):
+        mine, labels = group == g, slice(g * q, (g + 1) * q)
+        assert stacked.n[labels].tolist() == [mine.sum()] * q
+        np.testing.assert_array_equal(stacked.totals[labels], dense[mine].sum(axis=0))
         for label in range(q):
             carried = mine & (dense[:, label] == 1)
             for count in range(min(k, dense[:, label].sum()) + 1):
                 here = C[:, label] == count
-                cell = seen.cells(label, count)
-                assert seen.with_label[cell] == np.sum(here & carried)
-                assert seen.without_label[cell] == np.sum(here & mine & ~carried)
-                again = stacked.cells(g * q + label, count)
-                assert stacked.with_label[again] == seen.with_label[cell]
-                assert stacked.without_label[again] == seen.without_label[cell]
+                cell = stacked.cells(g * q + label, count)
+                assert stacked.with_label[cell] == np.sum(here & carried)
+                assert stacked.without_label[cell] == np.sum(here & mine & ~carried)
 
 
 def test_histograms_do_not_depend_on_the_blocks(monkeypatch):

@@ -14,7 +14,7 @@ from living_rows import LivingRows, histories
 from nearlabel.labels import count_changes as changes_module
 from nearlabel.labels import living_histograms
 from nearlabel.labels.count_changes import CountChanges, count_changes
-from nearlabel.labels.histograms import LabelHistograms, label_histograms
+from nearlabel.labels.histograms import label_histograms
 from nearlabel.labels.living_histograms import LivingHistograms
 
 pytestmark = pytest.mark.engines
@@ -47,8 +47,7 @@ def fresh(rows, k, groups=1):
     if groups == 1:
         return label_histograms(graph, Y)
     group = np.flatnonzero(rows.alive) % groups
-    members = [np.flatnonzero(group == g) for g in range(groups)]
-    return LabelHistograms.stacked([label_histograms(graph, Y, rows=own) for own in members])
+    return label_histograms(graph, Y, group=group, groups=groups)
 
 
 def sizes(rows, groups):
@@ -72,14 +71,11 @@ def answers(tables, k):
     )
     inside = count <= np.minimum(totals[label], k)
     asked = label[inside], count[inside]
-    own = np.arange(inside.sum()) % 2
     return [
         *tables.counts(*asked, group[inside]),
         *(tables.counts(*asked) if groups == 1 else ()),
         *tables.counts(0, 0),
-        *tables.without_own(*asked, own, group[inside]),
         *tables.at_0(),
-        *tables.without_one_at_0(),
         *tables.dense(k),
     ]
 

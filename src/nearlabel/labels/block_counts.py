@@ -15,12 +15,7 @@ from scipy import sparse
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_counts
-from nearlabel.labels.histograms import (
-    LabelHistograms,
-    add_to_histograms,
-    first_cells,
-    with_rows_at_0,
-)
+from nearlabel.labels.histograms import LabelHistograms, add_to_histograms
 
 
 class BlockCounts(ABC):
@@ -46,22 +41,23 @@ class BlockCounts(ABC):
 class BlockHistograms(BlockCounts):
     """`LabelHistograms`: the parts are cells, which are added."""
 
-    def counted(self, graph: NeighborGraph, rows: Array, Y: Csr) -> Any:
+    def counted(self, graph: NeighborGraph, rows: Array, Y: Csr) -> Array:
         """Count the rows of a graph, which are those of `rows` in Y, as all neighbors are."""
-        start = first_cells(self.totals, self.k)
-        cells: Array = np.zeros((2, start[-1]), np.int64)
-        add_to_histograms(graph, rows, Y, start, cells[0], cells[1])
-        return cells
+        tables = self._tables()
+        add_to_histograms(graph, rows, Y, tables.start, tables.with_label, tables.without_label)
+        return np.stack([tables.with_label, tables.without_label])
 
     @staticmethod
-    def joined(parts: Sequence[Any]) -> Any:
+    def joined(parts: Sequence[Array]) -> Array:
         """Add the cells."""
-        return np.sum(parts, axis=0)
+        return np.asarray(np.sum(parts, axis=0))
 
-    def learned(self, counted: Any) -> LabelHistograms:
+    def learned(self, counted: Array) -> LabelHistograms:
         """The tables of all rows."""
-        n, start = np.full(len(self.totals), self.n), first_cells(self.totals, self.k)
-        return with_rows_at_0(LabelHistograms(n, self.totals, start, counted[0], counted[1]))
+        return self._tables((counted[0], counted[1])).with_rows_at_0()
+
+    def _tables(self, cells: tuple[Array, Array] | None = None) -> LabelHistograms:
+        return LabelHistograms.of_totals(np.array([self.n]), self.totals[None], self.k, cells)
 
 
 class BlockNeighborCounts(BlockCounts):

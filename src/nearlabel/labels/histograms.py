@@ -7,15 +7,14 @@ and has that many cells, plus one for the count 0.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Csr, Floats, kernel_rows, runs
-from nearlabel.common.progress import Progress
+from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.threads import run_blocks
 from nearlabel.common.validation import check_dense_size, check_same_length
 from nearlabel.graph import NeighborGraph
@@ -48,30 +47,26 @@ class CountedRows(ABC):
         """The number of labels of one table."""
 
     @abstractmethod
-    def counts(self, label: Any, count: Any, group: Any = 0) -> Counts:
+    def counts(self, label: Array | int, count: Array | int, group: Array | int = 0) -> Counts:
         """n, n_l, c[j] and c'[j] of labels and counts, in the tables of some groups.
 
         A count is at most min(k, n_l), where n_l is over all groups.
         """
 
     @abstractmethod
-    def carriers(self, label: Any) -> Array:
+    def carriers(self, label: Array | int) -> Array:
         """The number of rows of all groups that carry each label."""
+
+    @property
+    def every_label(self) -> tuple[Array, Array]:
+        """Every label of every group, and the groups."""
+        group, label = np.divmod(np.arange(self.groups * self.q), self.q or 1)
+        return label, group
 
     def at_0(self) -> Counts:
         """`counts` of every label of every group at count 0."""
-        group, label = np.divmod(np.arange(self.groups * self.q), self.q or 1)
+        label, group = self.every_label
         return self.counts(label, 0, group)
-
-    def without_own(self, label: Any, count: Any, own: Array, group: Any = 0) -> Counts:
-        """`counts` without a given row; `own` is 1 if that row carries the label."""
-        n, n_l, c, c_prime = self.counts(label, count, group)
-        return n - 1, n_l - own, c - own, c_prime - (1 - own)
-
-    def without_one_at_0(self) -> Counts:
-        """`at_0` with one row less that does not carry the label."""
-        n, n_l, c, c_prime = self.at_0()
-        return n - 1, np.minimum(n_l, n - 1), c, np.maximum(c_prime - 1, 0)
 
     @abstractmethod
     def compacted(self) -> LabelHistograms:
@@ -97,47 +92,50 @@ class LabelHistograms(CountedRows):
     groups: int = 1  # tables, one after another
 
     @classmethod
+    def of_totals(
+        cls, n: Array, totals: Array, k: int, cells: tuple[Array, Array] | None = None
+    ) -> LabelHistograms:
+        """Tables of rows with k neighbors, from cells with and without the label; empty if None.
+
+        Group g has n[g] rows, of which totals[g, l] carry label l.
+        """
+        groups, q = totals.shape
+        sizes = np.tile(np.minimum(totals.sum(axis=0), k) + 1, groups)
+        start = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        if cells is None:
+            cells = np.zeros(start[-1], np.int64), np.zeros(start[-1], np.int64)
+        if any(len(part) != start[-1] for part in cells):
+            raise ValueError(
+                f"with_label and without_label must have {start[-1]} cells; "
+                f"got {len(cells[0])} and {len(cells[1])}"
+            )
+        return cls(np.repeat(n, q), totals.ravel(), start, *cells, groups)
+
+    @classmethod
     def of_cells(
         cls,
         Y: Csr,
         k: int,
-        with_label: Array | None = None,
-        without_label: Array | None = None,
+        cells: tuple[Array, Array] | None = None,
         *,
-        rows: Array | None = None,
+        group: Array | None = None,
+        groups: int = 1,
     ) -> LabelHistograms:
-        """Histograms of `rows`, all if None, over labels Y and k neighbors: given, or empty."""
-        everywhere = label_totals(Y)
-        start = first_cells(everywhere, k)
-        totals = everywhere if rows is None else label_totals(Y[rows])
-        n = np.full(len(totals), Y.shape[0] if rows is None else len(rows))
-        if with_label is None or without_label is None:
-            with_label, without_label = np.zeros((2, start[-1]), np.int64)
-        if not len(with_label) == len(without_label) == start[-1]:
-            raise ValueError(
-                f"with_label and without_label must have {start[-1]} cells; "
-                f"got {len(with_label)} and {len(without_label)}"
-            )
-        return cls(n, totals, start, with_label, without_label)
-
-    @classmethod
-    def stacked(cls, tables: Sequence[LabelHistograms]) -> LabelHistograms:
-        """Several tables as one: label l of table g is label ``g * q + l``."""
-        ends = np.cumsum([0, *(table.start[-1] for table in tables)])
-        starts = [table.start[:-1] + end for table, end in zip(tables, ends, strict=False)]
-        return cls(
-            np.concatenate([table.n for table in tables]),
-            np.concatenate([table.totals for table in tables]),
-            np.append(np.concatenate(starts), ends[-1]),
-            np.concatenate([table.with_label for table in tables]),
-            np.concatenate([table.without_label for table in tables]),
-            len(tables),
-        )
+        """`of_totals` of rows with labels Y; `group` has the group of each, if there are more."""
+        if group is None:
+            return cls.of_totals(np.array([Y.shape[0]]), label_totals(Y)[None], k, cells)
+        totals = [label_totals(Y[group == g]) for g in range(groups)]
+        return cls.of_totals(np.bincount(group, minlength=groups), np.stack(totals), k, cells)
 
     @property
     def q(self) -> int:
         """The number of labels of one table."""
         return len(self.totals) // self.groups
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return len(self.with_label)
 
     def compacted(self) -> LabelHistograms:
         """The tables themselves."""
@@ -147,16 +145,29 @@ class LabelHistograms(CountedRows):
         """The position of a label and a count; a count is at most min(k, n_l)."""
         return np.asarray(self.start[label] + count)
 
-    def rows_of(self, label: Array | int, cell: Any) -> Counts:
-        """n, n_l, c[j] and c'[j] of cells, given their labels."""
-        return self.n[label], self.totals[label], self.with_label[cell], self.without_label[cell]
-
-    def counts(self, label: Any, count: Any, group: Any = 0) -> Counts:
+    def counts(self, label: Array | int, count: Array | int, group: Array | int = 0) -> Counts:
         """n, n_l, c[j] and c'[j] of labels and counts, in the tables of some groups."""
         stacked = label + group * self.q
-        return self.rows_of(stacked, self.cells(stacked, count))
+        cell = self.cells(stacked, count)
+        return (
+            self.n[stacked],
+            self.totals[stacked],
+            self.with_label[cell],
+            self.without_label[cell],
+        )
 
-    def carriers(self, label: Any) -> Array:
+    def with_rows_at_0(self) -> LabelHistograms:
+        """These tables with the rows that `add_to_histograms` does not visit.
+
+        They have neither the label nor a neighbor that carries it.
+        """
+        start = self.start[:-1]
+        self.without_label[start] = 0
+        never = self.n - self.totals - np.add.reduceat(self.without_label, start)
+        self.without_label[start] = never
+        return self
+
+    def carriers(self, label: Array | int) -> Array:
         """The number of rows of all groups that carry each label."""
         return np.asarray(self.totals.reshape(self.groups, -1)[:, label].sum(axis=0))
 
@@ -194,53 +205,56 @@ def label_histograms(
     graph: NeighborGraph,
     Y: Csr,
     *,
-    rows: Array | None = None,
+    group: Array | None = None,
+    groups: int = 1,
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> LabelHistograms:
     """Count training rows by label and number of neighbors with it, in one streaming pass.
 
-    The graph has the k neighbors of each training row, excluding itself. Only `rows`, all if None,
-    are counted; their neighbors are any rows. Each of `n_jobs` threads has its own tables.
+    The graph has the k neighbors of each training row, excluding itself. `group` has the group of
+    each row, if there are several. Each of `n_jobs` threads has its own tables.
     """
     check_same_length(graph=len(graph), Y=Y.shape[0])
-    result = LabelHistograms.of_cells(Y, graph.k, rows=rows)
+    result = LabelHistograms.of_cells(Y, graph.k, group=group, groups=groups)
+    stages = Stages(progress, len(graph))
+    size = result.size // groups
+    for g in range(groups):
+        rows = None if group is None else np.flatnonzero(group == g)
+        cells = slice(g * size, (g + 1) * size)
+        tables = result.with_label[cells], result.without_label[cells]
+        many = len(graph) if rows is None else len(rows)
+        _fill(graph, Y, rows, result.start[: result.q + 1], tables, n_jobs, stages.next(many))
+    return result.with_rows_at_0()
+
+
+def _fill(
+    graph: NeighborGraph,
+    Y: Csr,
+    rows: Array | None,
+    start: Array,
+    tables: tuple[Array, Array],
+    n_jobs: int,
+    progress: Progress | None,
+) -> None:
+    """Count some rows, all if None, in the tables of one group."""
     own = np.arange(Y.shape[0]) if rows is None else rows
-    with_label, without_label = result.with_label, result.without_label
-    spare = [(with_label, without_label)]  # tables not in use by any thread
+    spare = [tables]  # not in use by any thread
 
     def count(block: slice) -> None:
         try:
-            tables = spare.pop()
+            with_label, without_label = spare.pop()
         except IndexError:
-            tables = np.zeros_like(with_label), np.zeros_like(without_label)
+            with_label, without_label = (np.zeros_like(part) for part in tables)
         near = graph.take(block if rows is None else rows[block])
-        add_to_histograms(near, own[block], Y, result.start, *tables)
-        spare.append(tables)
+        add_to_histograms(near, own[block], Y, start, with_label, without_label)
+        spare.append((with_label, without_label))
 
     run_blocks(count, len(own), rows_a_call(graph, Y), n_jobs, progress)
-    for more_with, more_without in spare:
-        if more_with is not with_label:
-            with_label += more_with
-            without_label += more_without
-    return with_rows_at_0(result)
-
-
-def first_cells(totals: Array, k: int) -> Array:
-    """Where the cells of each label begin, and their number: see `LabelHistograms`."""
-    return np.concatenate([[0], np.cumsum(np.minimum(totals, k) + 1, dtype=np.int64)])
-
-
-def with_rows_at_0(counted: LabelHistograms) -> LabelHistograms:
-    """Tables to which all rows were added, with those that `add_to_histograms` does not visit.
-
-    These are rows without the label and without a neighbor that carries it.
-    """
-    start, without_label = counted.start[:-1], counted.without_label
-    without_label[start] = 0
-    never = counted.n - counted.totals - np.add.reduceat(without_label, start)
-    without_label[start] = never
-    return counted
+    for further in spare:
+        if further[0] is not tables[0]:
+            for table, part in zip(tables, further, strict=True):
+                table += part
 
 
 def add_to_histograms(

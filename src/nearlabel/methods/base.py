@@ -44,6 +44,7 @@ from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.fold_answers import FoldAnswers, FoldRows, answers_by_neighbors
 from nearlabel.methods.items import Items, Training
 from nearlabel.methods.label_forms import LabelForms
+from nearlabel.methods.learned_counts import LearnedCounts
 from nearlabel.methods.living_model import LivingModel
 from nearlabel.methods.model_trees import model_from, model_tree
 from nearlabel.methods.needs import Needs, needs_vectors
@@ -128,13 +129,14 @@ class NeighborClassifier(LivingModel, ClassifierMixin, BaseEstimator):
     def _follow(self, change: Change) -> bool:
         """Bring what was learned up to date after a change of the training rows; say if it could.
 
-        It must be what `_learn_on` would learn. The model has the changed items already. A method
-        that learns something and has no such hook learns again when it is next used.
+        It must be what `_learn_on` would learn. The model has the changed items already. By default
+        it updates counts: a method that learns something else and has no such hook learns again
+        when it is next used.
         """
+        for field in self.stored:
+            if isinstance(field, LearnedCounts):
+                field.follow(self, change)
         return True
-
-    def _compact_learned(self) -> None:
-        """Bring what was learned into the form that `_learn` gives it."""
 
     def _prepare(self) -> None:
         """Compute what follows from what was learned: after `_learn`, and when a file was read."""

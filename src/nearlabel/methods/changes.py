@@ -20,6 +20,7 @@ from nearlabel.labels.count_changes import CountChanges, count_changes
 from nearlabel.labels.label_rows import LabelRows
 from nearlabel.methods.further_labels import FurtherLabels
 from nearlabel.methods.items import Items
+from nearlabel.methods.learned_counts import LearnedCounts
 from nearlabel.methods.states import next_state
 from nearlabel.search import (
     HeadChanges,
@@ -51,15 +52,22 @@ class Change(NamedTuple):
 
     Attributes
     ----------
-    before : Items
-        The items before the change; the model itself has the new ones.
+    before, after : Items
+        The items before the change, and those of the model now.
     counts : list of CountChanges or None
         Changes of the training rows by label and number of neighbors with it, for a method that
         needs counts.
     """
 
     before: Items
+    after: Items
     counts: list[CountChanges] | None
+
+    @property
+    def stayed(self) -> Array:
+        """Which of the items before are still there, in the order of arrival."""
+        alive = self.after.alive
+        return np.ones(len(self.before), bool) if alive is None else alive[self.before.places]
 
 
 def add(
@@ -94,7 +102,7 @@ def add(
     after.version = kept.version
     places, near = np.arange(first, first + m), arrivals.neighbors.indices[:, : kept.k]
     counts += count_changes(places, None, near, *both, n_jobs=n_jobs)
-    return _measured(_follow(new, Change(before, counts)), m, n_jobs)
+    return _measured(_follow(new, Change(before, after, counts)), m, n_jobs)
 
 
 def forget(model: Any, places: Array, progress: Progress | None = None) -> Any:
@@ -128,7 +136,7 @@ def forget(model: Any, places: Array, progress: Progress | None = None) -> Any:
         *count_changes(*heads, labels, labels, n_jobs=n_jobs),
         *count_changes(places, own, None, labels, labels, n_jobs=n_jobs),
     ]
-    return _measured(_follow(new, Change(before, counts)), len(places), n_jobs)
+    return _measured(_follow(new, Change(before, after, counts)), len(places), n_jobs)
 
 
 def relabel(
@@ -150,7 +158,7 @@ def relabel(
     counts = count_changes(
         rows, near, near, before.labels, after.labels, relabelled=places, n_jobs=n_jobs
     )
-    return _follow(new, Change(before, counts))
+    return _follow(new, Change(before, after, counts))
 
 
 def learn_again(
@@ -213,7 +221,9 @@ def compacted(model: Any) -> Any:
     )
     after.__dict__["totals"] = items.totals
     new._have(after)
-    new._compact_learned()
+    for field in new.stored:
+        if isinstance(field, LearnedCounts):
+            field.compact(new)
     return new
 
 
@@ -253,9 +263,8 @@ def follows(model: Any) -> bool:
     """Whether what a model has learned, if anything, is updated after a change of the rows."""
     from nearlabel.methods.base import NeighborClassifier  # circular at module level
 
-    kind = type(model)
-    learns = kind._learn is not NeighborClassifier._learn
-    return kind._follow is not NeighborClassifier._follow or not learns
+    has_hook = type(model)._follow is not NeighborClassifier._follow
+    return has_hook or all(isinstance(field, LearnedCounts) for field in model.stored)
 
 
 def _searchable(model: Any) -> Items:
@@ -321,7 +330,7 @@ def _not_followed(new: Any, before: Items, progress: Progress | None) -> Any:
         return learn_again(new, progress=progress)
     new.n_neighbors_ = _neighbors_among(new._items)
     if follows(new):
-        return _follow(new, Change(before, None))
+        return _follow(new, Change(before, new._items, None))
     new._is_outdated = True
     return new
 

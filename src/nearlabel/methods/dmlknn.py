@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from nearlabel.common.arrays import Array, Floats, canonical_csr
-from nearlabel.formulas.bayes import Ratio, posterior
+from nearlabel.common.arrays import Array, Floats, Matrix
+from nearlabel.formulas.count_posteriors import Ratio, posterior
 from nearlabel.formulas.similar_counts import AdmissibleRows
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.block_counts import BlockNeighborCounts
-from nearlabel.labels.count_changes import CountChanges
 from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.changes import Change
-from nearlabel.methods.fields import Choice, Integer, NeighborCounts, Real
+from nearlabel.methods.fields import Choice, Integer, Real
 from nearlabel.methods.items import Training
+from nearlabel.methods.learned_counts import NeighborCounts
 from nearlabel.methods.mlknn import priors
 from nearlabel.methods.needs import Needs
 
@@ -89,26 +86,6 @@ class DMLkNN(NeighborClassifier):
         counts = seen.counted  # C_il
         self._counts = neighbor_counts(seen.graph, seen.Y) if counts is None else counts
 
-    def _follow(self, change: Change) -> bool:
-        assert change.counts is not None
-        items, before = self._items, change.before
-        counted = CountChanges.joined(change.counts)
-        stayed = np.ones(len(before), bool)
-        if items.alive is not None:
-            stayed = items.alive[before.places]
-        number = np.full(items.n_places, -1)
-        number[items.places] = np.arange(len(items))
-        row = number[counted.row]
-        there = row >= 0
-        entries = (counted.count * counted.change)[there], (row[there], counted.label[there])
-        shape = len(items), self._labels.shape[1]
-        counts = self._counts[stayed]
-        counts.resize(shape)
-        counts = canonical_csr(counts + sparse.csr_array(entries, shape=shape))
-        counts.eliminate_zeros()
-        self._counts = counts.astype(np.int32)
-        return True
-
     def _prepare(self) -> None:
         """Arrange the rows now, so that predictions do not modify the model."""
         _ = self._rows
@@ -129,7 +106,7 @@ class DMLkNN(NeighborClassifier):
         no_likelihood = Ratio(s + U, s * cells + n - n_l)
         return posterior(prior, likelihood, no_prior, no_likelihood)
 
-    def _scores(self, graph: NeighborGraph, X: Any, rows: Array | None = None) -> LabelScores:
+    def _scores(self, graph: NeighborGraph, X: Matrix, rows: Array | None = None) -> LabelScores:
         scores, n, n_l = np.empty((len(graph), len(self._totals))), len(self._items), self._totals
         for place, (_, V, U) in self._rows.tallies(neighbor_counts(graph, self._labels)):
             if rows is None:
@@ -139,10 +116,10 @@ class DMLkNN(NeighborClassifier):
                 scores[place] = self._posterior(n - 1, n_l - y, V - y, U - (1 - y))
         return DenseScores(scores)
 
-    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+    def _left_out_scores(self, graph: NeighborGraph, X: Matrix, rows: Array) -> LabelScores:
         return self._scores(graph, X, rows)
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
         _, (admissible, V, U) = next(self._rows.tallies(neighbor_counts(graph, self._labels)))
         prior, _ = priors(self._smoothing, len(self._items), self._totals[label])
         return {

@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 
 from nearlabel.common.arrays import Array
-from nearlabel.common.files import csr_from, csr_tree
 from nearlabel.common.messages import text_array
 from nearlabel.common.tag_lists import tag_array
 from nearlabel.common.validation import check_choice, check_integer, check_real
-from nearlabel.labels.histograms import LabelHistograms
 
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -162,63 +160,6 @@ class Numbers(Value):
         if array.size and not 0 <= array.min() <= array.max() < sizes[self.below]:
             raise ValueError(f"its {self.key} must be integers below {sizes[self.below]}")
         return array
-
-
-@dataclass(frozen=True)
-class Histograms(Field):
-    """Counts of rows by label and number of neighbors: a table, or one per cluster.
-
-    `clusters` is the attribute with the cluster of each row, from 0 up; empty for one table.
-    """
-
-    key: str = "with_label"
-    attribute: str = "_counted"
-    clusters: str | None = None
-
-    def write(self, model: Any, learned: dict[str, Any]) -> None:
-        counted = getattr(model, self.attribute).compacted()
-        learned["with_label"] = counted.with_label
-        learned["without_label"] = counted.without_label
-
-    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
-        cells = [stored_array(learned[key], key, "i", 1) for key in ("with_label", "without_label")]
-        if any(some.size and some.min() < 0 for some in cells):
-            raise ValueError("its counts must not be negative")
-        Y, k = model._items.labels, min(model.n_neighbors_, sizes["n"] - 1)
-        members: list[Array | None] = [None]
-        if self.clusters is not None:
-            cluster = getattr(model, self.clusters)
-            members = [np.flatnonzero(cluster == g) for g in range(sizes["m"])]
-        if any(len(some) % len(members) for some in cells):
-            raise ValueError("its tables must have the same size")
-        parts = zip(*(np.split(some, len(members)) for some in cells), strict=True)
-        tables = [
-            LabelHistograms.of_cells(Y, k, *part, rows=rows)
-            for part, rows in zip(parts, members, strict=True)
-        ]
-        stacked = tables[0] if self.clusters is None else LabelHistograms.stacked(tables)
-        setattr(model, self.attribute, stacked)
-
-
-@dataclass(frozen=True)
-class NeighborCounts(Field):
-    """How many neighbors of each training row have each label, a sparse matrix."""
-
-    key: str = "counts"
-    attribute: str = "_counts"
-
-    def write(self, model: Any, learned: dict[str, Any]) -> None:
-        learned[self.key] = csr_tree(getattr(model, self.attribute))
-
-    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
-        counts = csr_from(learned[self.key], self.key)
-        if counts.shape != (sizes["n"], sizes["q"]):
-            raise ValueError("its counts do not match its labels")
-        most = np.minimum(model._items.totals, model.n_neighbors_)
-        wrong = (counts.data < 1) | (counts.data > most[counts.indices])
-        if counts.dtype.kind != "i" or np.any(wrong):
-            raise ValueError("its counts must be integers from 1 to the number of neighbors")
-        setattr(model, self.attribute, counts.astype(np.int32))
 
 
 def stored_array(array: Any, key: str, kinds: str, ndim: int) -> Array:

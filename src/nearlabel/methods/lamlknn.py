@@ -12,8 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from nearlabel.common.arrays import Array, Floats, row_numbers, with_data
-from nearlabel.common.progress import Stages
+from nearlabel.common.arrays import Array, Floats, Matrix, MatrixLike, Seed
 from nearlabel.common.validation import (
     canonical_vectors,
     check_integer,
@@ -22,14 +21,12 @@ from nearlabel.common.validation import (
 )
 from nearlabel.formulas.k_means import center_distances, k_means_centers, large_enough
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import counts_and_own, neighbor_counts
-from nearlabel.labels.default_scores import DefaultScores
-from nearlabel.labels.histograms import LabelHistograms, label_histograms
-from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.histograms import label_histograms
 from nearlabel.methods.changes import Change
-from nearlabel.methods.fields import Field, Histograms, Numbers, Reals
+from nearlabel.methods.fields import Field, Numbers, Reals
 from nearlabel.methods.items import Training
-from nearlabel.methods.mlknn import MLkNN, priors
+from nearlabel.methods.learned_counts import Histograms, living
+from nearlabel.methods.mlknn import MLkNN
 from nearlabel.methods.needs import Needs
 
 
@@ -82,8 +79,8 @@ class LAMLkNN(MLkNN):
 
     smoothing: float = field(default=1.0, kw_only=True)
     n_clusters: int = 5
-    cluster_centers: Any = None
-    random_state: Any = None
+    cluster_centers: MatrixLike | None = None
+    random_state: Seed = None
 
     title = "LAML-kNN"
     needs = Needs(vectors=True, counts=True)
@@ -110,35 +107,34 @@ class LAMLkNN(MLkNN):
         """Count the rows of each cluster: those with the same nearest center."""
         distances = center_distances(centers, seen.X)
         # Departs from the paper, which does not treat small clusters.
-        kept = large_enough(distances, self.n_neighbors_ + 1)
-        self.cluster_centers_, self._cluster = centers[kept], distances[:, kept].argmin(axis=1)
-        members = [np.flatnonzero(self._cluster == g) for g in range(len(kept))]
-        graph, Y, n_jobs = seen.graph, seen.Y, seen.n_jobs
-        stages = Stages(seen.progress, len(graph))
-        tables = [
-            label_histograms(graph, Y, rows=own, n_jobs=n_jobs, progress=stages.next(len(own)))
-            for own in members
-        ]
-        self._counted = LabelHistograms.stacked(tables)
+        left = large_enough(distances, self.n_neighbors_ + 1)
+        self.cluster_centers_, self._cluster = centers[left], distances[:, left].argmin(axis=1)
+        self._counted = label_histograms(
+            seen.graph,
+            seen.Y,
+            group=self._cluster,
+            groups=len(left),
+            n_jobs=seen.n_jobs,
+            progress=seen.progress,
+        )
 
     def _follow(self, change: Change) -> bool:
         assert change.counts is not None
-        items, before = self._items, change.before
-        new = np.arange(before.n_places, items.n_places)
-        cluster = self._clusters_at(new)
-        gone = np.zeros(len(before), bool)
-        if items.alive is not None:
-            gone = ~items.alive[before.places]
-        self._cluster = np.concatenate([self._cluster[~gone], cluster])
+        new = self._clusters_at(np.arange(change.before.n_places, change.after.n_places))
+        self._cluster = np.concatenate([self._cluster[change.stayed], new])
         self.__dict__.pop("cluster_sizes_", None)
         sizes = self.cluster_sizes_
         if len(sizes) > 1 and sizes.min() <= self.n_neighbors_:  # it joins the nearest, as in fit
             return False
         places = np.concatenate([part.row for part in change.counts])
         rows, which = np.unique(places, return_inverse=True)
-        group = self._clusters_at(rows)[which]
-        q, n_jobs = self._labels.shape[1], check_n_jobs(self.n_jobs)
-        self._counted = self._living_tables().changed(change.counts, sizes, q, group, n_jobs=n_jobs)
+        self._counted = living(self._counted, self.n_neighbors_).changed(
+            change.counts,
+            sizes,
+            change.after.n_labels,
+            self._clusters_at(rows)[which],
+            n_jobs=check_n_jobs(self.n_jobs),
+        )
         return True
 
     def _clusters_at(self, places: Array) -> Array:
@@ -146,30 +142,18 @@ class LAMLkNN(MLkNN):
         if not len(places):
             return np.empty(0, self._cluster.dtype)
         assert self._items.store is not None
-        return self._clusters_of(self._items.store.take(places)).astype(self._cluster.dtype)
+        return self._groups(self._items.store.take(places)).astype(self._cluster.dtype)
 
     @cached_property
     def cluster_sizes_(self) -> Array:
         """Rows of each cluster."""
         return np.bincount(self._cluster, minlength=len(self.cluster_centers_))
 
-    @cached_property
-    def prior_(self) -> Floats:
-        """P(H_1) in each cluster, shape (m', q)."""
-        n, n_l, *_ = self._counted.at_0()
-        return priors(self._smoothing, n, n_l)[0].value.reshape(len(self.cluster_centers_), -1)
-
-    @cached_property
-    def _defaults(self) -> DefaultScores:
-        """Posteriors of count 0 in each cluster."""
-        values = self._posteriors.at_0()
-        return DefaultScores(values.reshape(len(self.cluster_centers_), -1))
-
     def _prepare(self) -> None:
         super()._prepare()
         _ = self.cluster_sizes_
 
-    def initial_centers(self, X: Any) -> Floats:
+    def initial_centers(self, X: Matrix) -> Floats:
         """The given centers, or those of k-means."""
         if self.cluster_centers is None:
             return k_means_centers(X, self.n_clusters, self.random_state)
@@ -181,7 +165,7 @@ class LAMLkNN(MLkNN):
             )
         return centers
 
-    def with_known(self, X: Any, known: dict[Hashable, Any]) -> LAMLkNN:
+    def with_known(self, X: Matrix, known: dict[Hashable, Any]) -> LAMLkNN:
         """The model with the centers that an earlier one has found: they do not depend on k."""
         draws_anew = isinstance(self.random_state, np.random.RandomState | np.random.Generator)
         if self.cluster_centers is not None or draws_anew:
@@ -193,34 +177,18 @@ class LAMLkNN(MLkNN):
         model: LAMLkNN = clone(self).set_params(cluster_centers=known[key])
         return model
 
-    @property
-    def likelihood_(self) -> Floats:
-        """Likelihoods as in `MLkNN`, per cluster: shape (2, m', q, k + 1)."""
-        return super().likelihood_.reshape(2, *self.prior_.shape, -1)
-
-    def _clusters_of(self, X: Any) -> Array:
+    def _groups(self, X: Matrix) -> Array:
         return np.asarray(center_distances(self.cluster_centers_, X).argmin(axis=1))
 
-    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
-        counts, cluster = neighbor_counts(graph, self._labels), self._clusters_of(X)
-        group = cluster[row_numbers(counts)]
-        posteriors = self._posteriors_of(counts.indices, counts.data, group)
-        return LabelScores.of(with_data(counts, posteriors), self._defaults, cluster)
+    def _by_group(self, values: Floats) -> Floats:
+        return values.reshape(len(self.cluster_centers_), -1)
 
-    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
-        both, cluster = counts_and_own(graph, self._labels, rows), self._clusters_of(X)
-        own, j = np.divmod(both.data, graph.k + 1)
-        group = cluster[row_numbers(both)]
-        touched = self._posteriors.left_out(both.indices, j, own, group)
-        defaults = self._posteriors.left_out_at_0().reshape(self.prior_.shape)
-        return LabelScores.of(with_data(both, touched), DefaultScores(defaults), cluster)
-
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
-        cluster = int(self._clusters_of(X)[0])
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
+        cluster = int(self._groups(X)[0])
         return {"cluster": cluster, **self._terms_in(label, count, cluster)}
 
 
-def _as_centers(centers: Any) -> Floats:
+def _as_centers(centers: MatrixLike) -> Floats:
     """Centers that a user gave, in any form, as floats."""
     checked = check_vectors(centers, "cluster_centers")
     return np.asarray(checked.toarray() if sparse.issparse(checked) else checked, np.float64)

@@ -4,36 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Floats, with_data
-from nearlabel.common.validation import check_n_jobs
-from nearlabel.formulas.bayes import Ratio, posterior
-from nearlabel.formulas.count_posteriors import CountPosteriors, Rows
-from nearlabel.formulas.even_counts import EvenCounts
+from nearlabel.common.arrays import Array, Floats, Matrix
+from nearlabel.formulas.count_posteriors import CountPosteriors, EvenCounts, Ratio, Rows, posterior
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.block_counts import BlockCounts, BlockHistograms
-from nearlabel.labels.counts import counts_and_own, neighbor_counts
-from nearlabel.labels.default_scores import DefaultScores
-from nearlabel.labels.histograms import (
-    CountedRows,
-    LabelHistograms,
-    cell_values,
-    label_histograms,
-)
-from nearlabel.labels.living_histograms import LivingHistograms
-from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.changes import Change
-from nearlabel.methods.fields import Choice, Field, Histograms, Real
+from nearlabel.labels.histograms import CountedRows, label_histograms
+from nearlabel.methods.counting import CountingMethod
+from nearlabel.methods.fields import Choice, Field, Real
 from nearlabel.methods.items import Training
+from nearlabel.methods.learned_counts import Histograms
 from nearlabel.methods.needs import Needs
-
-_FEW_CELLS = 2**20  # of tables: posteriors of all of them take some milliseconds
-_EXACT = 2.0**53  # up to which floats represent all integers
-_USES_A_CELL = 2  # lookups per cell from which a table is worthwhile
 
 
 def priors(s: float, n: Array | int, n_l: Array) -> tuple[Ratio, Ratio]:
@@ -48,7 +32,7 @@ def likelihoods(
 
     c'[j] may be in fractions of rows, `parts` per row.
     """
-    if s > _EXACT:  # no precision is lost then, and products stay finite
+    if s > 2.0**53:  # no precision is lost then, and products stay finite
         c_prime, parts = c_prime / parts, 1
     without = s * (k + 1) + n - n_l
     return Ratio(s + c, s * (k + 1) + n_l), Ratio(parts * s + c_prime, parts * without)
@@ -64,7 +48,7 @@ def posteriors(
 
 
 @dataclass(repr=False, eq=False)
-class MLkNN(NeighborClassifier):
+class MLkNN(CountingMethod):
     """Multi-label k nearest neighbors by maximum a posteriori [1]_ [2]_.
 
     For each label, the number j of a row's neighbors with it is the evidence E_j. Its likelihood is
@@ -142,91 +126,49 @@ class MLkNN(NeighborClassifier):
             seen.graph, seen.Y, n_jobs=seen.n_jobs, progress=seen.progress
         )
 
-    def _follow(self, change: Change) -> bool:
-        assert change.counts is not None
-        n, q = np.array([len(self._items)]), self._labels.shape[1]
-        tables, n_jobs = self._living_tables(), check_n_jobs(self.n_jobs)
-        self._counted = tables.changed(change.counts, n, q, n_jobs=n_jobs)
-        return True
-
-    def _compact_learned(self) -> None:
-        self._counted = self._counted.compacted()
-
-    def _living_tables(self) -> LivingHistograms:
-        counted = self._counted
-        if isinstance(counted, LabelHistograms):
-            return LivingHistograms.of(counted, counted.q, self.n_neighbors_, counted.groups)
-        assert isinstance(counted, LivingHistograms)
-        return counted
-
-    @property
-    def _posteriors(self) -> CountPosteriors:
-        """The posteriors from the counts."""
-        kind = EvenCounts if self._kind_of_counts == "even" else CountPosteriors
-        posterior = partial(posteriors, self._smoothing, self.n_neighbors_)
-        return kind(self._counted, self.n_neighbors_, posterior)
-
     def _prepare(self) -> None:
         """Compute now what is cheap, so that predictions do not modify the model."""
-        if (
-            isinstance(self._counted, LabelHistograms)
-            and len(self._counted.with_label) <= _FEW_CELLS
-        ):
-            _ = self._table
-        _ = self.prior_, self._defaults
+        self._posteriors.prepare()
+        super()._prepare()
+        _ = self.prior_
 
     @cached_property
     def prior_(self) -> Floats:
         """P(H_1): probability of the label before the neighbors are seen."""
         n, n_l, *_ = self._counted.at_0()
-        return priors(self._smoothing, n, n_l)[0].value
-
-    @cached_property
-    def _defaults(self) -> DefaultScores:
-        """Posteriors of count 0."""
-        return DefaultScores(self._posteriors.at_0()[None])
-
-    @cached_property
-    def _table(self) -> Floats:
-        """Posteriors of all labels and counts, in the order of the cells."""
-        counted = self._counted
-        assert isinstance(counted, LabelHistograms)
-        table = np.empty(len(counted.with_label))
-        for cells, stacked in counted.runs():
-            group, label = np.divmod(stacked, counted.q)
-            count = np.arange(cells.start, cells.stop) - counted.start[stacked]
-            table[cells] = self._posteriors.at(label, count, group)
-        return table
-
-    def _posteriors_of(self, label: Array, count: Array, group: Array | int = 0) -> Floats:
-        """Posteriors of labels and counts, from a table if there is one or it is worthwhile."""
-        counted = self._counted
-        if isinstance(counted, LabelHistograms) and (
-            "_table" in vars(self) or len(label) * _USES_A_CELL > len(counted.with_label)
-        ):
-            return cell_values(self._table, counted.start, label + group * counted.q, count)
-        return self._posteriors.at(label, count, group)
+        return self._by_group(priors(self._smoothing, n, n_l)[0].value)
 
     @property
     def likelihood_(self) -> Floats:
         """Likelihoods of every count, dense."""
         rows = self._posteriors.dense_rows()
         with_label, without_label = likelihoods(self._smoothing, self.n_neighbors_, *rows)
-        return np.stack([without_label.value, with_label.value])
+        stacked = np.stack([without_label.value, with_label.value])
+        return stacked.reshape(2, *self.prior_.shape, -1)
 
-    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
-        counts = neighbor_counts(graph, self._labels)  # j of each label
-        found = self._posteriors_of(counts.indices, counts.data)
-        return LabelScores.of(with_data(counts, found), self._defaults)
+    @cached_property
+    def _posteriors(self) -> CountPosteriors:
+        """The posteriors from the counts."""
+        kind = EvenCounts if self._kind_of_counts == "even" else CountPosteriors
+        formula = partial(posteriors, self._smoothing, self.n_neighbors_)
+        return kind(self._counted, self.n_neighbors_, formula)
 
-    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
-        both = counts_and_own(graph, self._labels, rows)
-        own, j = np.divmod(both.data, graph.k + 1)
-        touched = self._posteriors.left_out(both.indices, j, own)
-        defaults = self._posteriors.left_out_at_0()
-        return LabelScores.of(with_data(both, touched), DefaultScores(defaults[None]))
+    def _relevance(self, label: Array, count: Array, group: Array | int) -> Floats:
+        return self._posteriors.looked_up(label, count, group)
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
+    def _left_out_relevance(
+        self, label: Array, count: Array, own: Array, group: Array | int
+    ) -> Floats:
+        return self._posteriors.left_out(label, count, own, group)
+
+    def _relevance_at_0(self, *, left_out: bool = False) -> Floats:
+        return self._by_group(self._posteriors.at_0(left_out=left_out))
+
+    def _by_group(self, values: Floats) -> Floats:
+        """Values of every label of every group, in the shape of `prior_`."""
+        return values
+
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
         return self._terms_in(label, count, 0)
 
     def _terms_in(self, label: int, count: int, group: int) -> dict[str, float]:
@@ -235,11 +177,11 @@ class MLkNN(NeighborClassifier):
         If a neighbor with the label may be the carrier that does not count, also the probability of
         that, and the likelihoods for one neighbor less: the score is the mean of both posteriors.
         """
-        found = self._posteriors
-        n, n_l, *_ = rows = found.rows(label, count, group)
+        counted = self._posteriors
+        n, n_l, *_ = rows = counted.rows(label, count, group)
         terms = {"prior": float(priors(self._smoothing, n, n_l)[0].value), **self._likely(rows)}
-        if chance := float(found.chance_of_one_less(label, count)):
-            less = self._likely(found.rows(label, count - 1, group))
+        if chance := counted.chance_of_one_less(label, count):
+            less = self._likely(counted.rows(label, count - 1, group))
             terms["one_less"] = chance
             terms |= {f"{name}_one_less": value for name, value in less.items()}
         return terms
@@ -247,6 +189,6 @@ class MLkNN(NeighborClassifier):
     def _likely(self, rows: Rows) -> dict[str, float]:
         """Both likelihoods; without smoothing, uniform over counts if there are no rows."""
         k = self.n_neighbors_
-        both = (float(one.value) for one in likelihoods(self._smoothing, k, *rows))
-        with_label, without = (1 / (k + 1) if np.isnan(value) else value for value in both)
+        values = (float(ratio.value) for ratio in likelihoods(self._smoothing, k, *rows))
+        with_label, without = (1 / (k + 1) if np.isnan(value) else value for value in values)
         return {"likelihood_with": with_label, "likelihood_without": without}
