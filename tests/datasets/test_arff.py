@@ -111,16 +111,16 @@ def test_ignored_attributes_and_text(put):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("1.5,-2", "1.5,x", r"toy.arff, line 10: 'wide name'.*'x'"),
-        ("1.5,-2", "?,-2", r"line 10: 'size'.*'\?'"),
-        ("1.5,-2", "1_5,-2", r"line 10: 'size'.*'1_5'"),
-        ("1.5,-2", "1e999,-2", r"line 10: 'size'.*'1e999'"),
-        ("1.5,-2", "nan,-2", r"line 10: 'size'.*'nan'"),
-        ("1.5,-2", "1.5", r"line 10: .*5 values.*4"),
+        ("1.5,-2", "1.5,x", r"toy.arff, line 10: column 'wide name'.*'x'"),
+        ("1.5,-2", "?,-2", r"line 10: column 'size'.*'\?'"),
+        ("1.5,-2", "1_5,-2", r"line 10: column 'size'.*'1_5'"),
+        ("1.5,-2", "1e999,-2", r"line 10: column 'size'.*'1e999'"),
+        ("1.5,-2", "nan,-2", r"line 10: column 'size'.*'nan'"),
+        ("1.5,-2", "1.5", r"line 10: .*5 cells.*4"),
         (
             ",red",
             ",pink",
-            r"line 10: 'color'.*'red', 'dark blue', 'green'",
+            r"line 10: column 'color'.*'red', 'dark blue', 'green'",
         ),
         ("'dark blue',0", "'dark blue,0", r"line 13: .*quoted value"),
         ("1.5,-2,red,1,0", "{0 1}", r"line 13: .*\{column value, …\}"),
@@ -154,7 +154,7 @@ def test_errors_name_the_file_the_line_and_what_was_expected(put, old, new, mess
         ),
         ("{0 1.5", "{x 1.5", r"line 10: .*0.*4.*1.5"),
         ("{0 1.5", "{1 1.5", r"line 10: column 1 .*twice"),
-        ("{0 1.5", "{0 1.5x", r"line 10: 'size'.*'1.5x'"),
+        ("{0 1.5", "{0 1.5x", r"line 10: column 'size'.*'1.5x'"),
         ("3 1}", "3 1", r"line 10: .*\{column value, …\}"),
     ],
 )

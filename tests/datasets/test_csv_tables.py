@@ -176,6 +176,14 @@ def test_errors_name_the_file_the_line_and_what_was_expected(put, old, new, mess
         nl.datasets.load(put(SONGS.replace(old, new, 1)))
 
 
+def test_of_several_errors_the_first_is_raised(put):
+    path = put("x,y,tags\n1,2,a\n3,four,b\nfive,6,c\n7,8\n")
+    with pytest.raises(DataError, match="line 3: column 'y'"):
+        nl.datasets.load(path)
+    with pytest.raises(DataError, match="line 4: column 'x'"):
+        nl.datasets.load(path, ignore=["y"])
+
+
 def test_errors_about_columns(put):
     path = put(SONGS)
     for options, message in (

@@ -15,29 +15,25 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, row_entries
+from nearlabel.common.arrays import Array, Csr, row_entries
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown, some
 from nearlabel.datasets.arff_rows import QUOTED, quoted, read_rows, unquoted, values_between_commas
 from nearlabel.datasets.column_values import (
     Column,
-    assembled,
+    feature_matrix,
     known_values,
+    label_matrix,
     named_columns,
     numbered,
     source_columns,
 )
 from nearlabel.datasets.data_files import DataFile
-from nearlabel.datasets.dataset import Dataset, dense_row
+from nearlabel.datasets.dataset import Dataset, dense_row, unlabeled
 from nearlabel.datasets.mulan_xml import labels_xml, read_labels
 from nearlabel.datasets.text_lines import LABEL_MARK, TextFile, column_names, names_or_numbers
 
-_NAME = re.compile(rf"\s*({QUOTED}|[^\s{{}},'\"%][^\s{{}},]*)")
-_MEKA_LABELS = re.compile(r"(?:^|\s)-C\s+(-?\d{1,9})(?=\s|$)")
-_MEKA_SPLIT = re.compile(r"(?:^|\s)-split-number\s+(\d{1,18})(?=\s|$)")
 _SPLIT = "% split: "  # our own mark: runs of rows, e.g. "% split: train 1500, test 917"
-
-
 _Runs = list[tuple[str, int]]
 
 
@@ -49,27 +45,36 @@ def read_arff(source: DataFile) -> Dataset:
         lines = file.lines()
         relation, columns, runs = _read_header(file, lines)
         names = [column.name for column in columns]
-        there, ignore = set(names), named_columns("ignore", options.ignore, names)
+        known, ignore = set(names), named_columns("ignore", options.ignore, names)
         if labels is None:
             labels, train_size = _mekas_labels(file, relation, names, options.labels is None)
         elif options.labels:
             labels = named_columns("labels", labels, names)
         elif options.labels is not None:  # labels are found only to be left out
-            labels = [name for name in labels if name in there]
-        if unknown := [name for name in labels if name not in there]:
+            labels = [name for name in labels if name in known]
+        if unknown := [name for name in labels if name not in known]:
             raise ValueError(f"labels={some(unknown)}: no such attribute")
-        labels = [name for name in labels if name not in ignore]
         cells = read_rows(file, lines, columns)
-    coded: Collection[str] = names if options.nominal == "code" else ()
+    coded = known if options.nominal == "code" else set()
     if options.features is not None:  # their names show how they were encoded for the model
-        coded, known = options.features, source_columns(options.features, names)
-        ignore += [name for name in names if name not in known]
-        columns = [_with_known_values(column, options.features) for column in columns]
-    X, Y, features, carried = assembled(columns, cells, labels, ignore, set(coded))
-    if all(name.startswith(LABEL_MARK) for name in carried):
-        carried = [name.removeprefix(LABEL_MARK) for name in carried]
+        coded, sources = set(options.features), source_columns(options.features, names)
+        ignore += [name for name in names if name not in sources]
+        for column in columns:  # the values that a model knows, but not the file
+            if column.codes is not None:
+                more = known_values(column.name, options.features)
+                column.codes = numbered(dict.fromkeys([*column.codes, *more]))
+    carried = {*labels} - {*ignore}
+
+    def part(names: Collection[str]) -> tuple[list[Column], Csr | None]:
+        places = [place for place, column in enumerate(columns) if column.name in names]
+        return [columns[at] for at in places], None if cells is None else cells[:, places]
+
+    X, features = feature_matrix(*part(known - {*labels, *ignore}), coded)
+    Y, label_names = label_matrix(*part(carried)) if carried else (unlabeled(X.shape[0]), [])
+    if all(name.startswith(LABEL_MARK) for name in label_names):
+        label_names = [name.removeprefix(LABEL_MARK) for name in label_names]
     train = _train_mask(runs, train_size, X.shape[0])
-    return Dataset(X, Y, column_names(carried), column_names(features), train)
+    return Dataset(X, Y, column_names(label_names), column_names(features), train)
 
 
 def _listed_labels(source: DataFile) -> Sequence[str] | None:
@@ -91,28 +96,19 @@ def _mekas_labels(
     file: TextFile, relation: str, names: list[str], needed: bool
 ) -> tuple[list[str], int | None]:
     """The labels from MEKA's header, and the size of the training part if given there."""
-    found = _MEKA_LABELS.search(relation)
-    if found is None:
+    labels = re.search(r"(?:^|\s)-C\s+(-?\d{1,9})(?=\s|$)", relation)
+    if labels is None:
         if not needed:
             return [], None
         raise ValueError(
             "which attributes are labels? There is no XML file beside it, and no '-C number' "
             "in the name of its relation; pass labels= or xml="
         )
-    count = int(found[1])
+    count = int(labels[1])
     if abs(count) > len(names):
         raise file.error(f"the relation says -C {count}, but there are {len(names)} attributes", 1)
-    split = _MEKA_SPLIT.search(relation)
-    labels = names[:count] if count >= 0 else names[count:]
-    return labels, None if split is None else int(split[1])
-
-
-def _with_known_values(column: Column, features: Sequence[str]) -> Column:
-    """A nominal column that also has the values that a model knows but the file does not."""
-    if column.codes is None:
-        return column
-    values = dict.fromkeys([*column.codes, *known_values(column.name, features)])
-    return Column(column.name, numbered(values))
+    split = re.search(r"(?:^|\s)-split-number\s+(\d{1,18})(?=\s|$)", relation)
+    return names[:count] if count >= 0 else names[count:], None if split is None else int(split[1])
 
 
 def _read_header(file: TextFile, lines: Iterator[str]) -> tuple[str, list[Column], _Runs]:
@@ -144,22 +140,22 @@ def _read_header(file: TextFile, lines: Iterator[str]) -> tuple[str, list[Column
 
 
 def _attribute(file: TextFile, text: str) -> Column:
-    found = _NAME.match(text)
-    if found is None:
+    begin = re.match(rf"\s*({QUOTED}|[^\s{{}},'\"%][^\s{{}},]*)", text)
+    if begin is None:
         raise file.error(f"@attribute needs a name and a type; got {shown(text)}")
-    name, kind = unquoted(found[1]), text[found.end() :].strip()
+    name, kind = unquoted(begin[1]), text[begin.end() :].strip()
     if kind.startswith("{"):
         if not kind.endswith("}"):
             raise file.error(f"the values of {shown(name)} do not end in '}}'")
         values = values_between_commas(kind[1:-1])
         if values is None or not values or len(set(values)) < len(values):
             raise file.error(f"the values of {shown(name)} must be unique and separated by ','")
-        return Column(name, numbered(values))
+        return Column(file, name, numbered(values))
     word = kind.partition(" ")[0].partition("[")[0].lower()
     if word in ("numeric", "real", "integer"):
-        return Column(name, None)
+        return Column(file, name)
     if word in ("string", "date"):
-        return Column(name, None, is_text=True)
+        return Column(file, name, is_text=True)
     raise file.error(
         f"the type of {shown(name)} must be numeric, real, integer, string, date or "
         f"{{value, …}}; got {shown(kind)}"

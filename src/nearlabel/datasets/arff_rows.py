@@ -3,49 +3,45 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Callable, Iterator
-from itertools import chain, repeat
-from typing import Any
+from itertools import chain
 
-import numpy as np
-
+from nearlabel.common.arrays import Csr
 from nearlabel.common.messages import shown
-from nearlabel.datasets.column_values import Column, SparseRows, plain_row
+from nearlabel.datasets.column_values import Column, SparseRows, add_block, blocks_of_rows
 from nearlabel.datasets.text_lines import TextFile
 
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 # No backtracking (++ and *+ are possessive), so that an invalid line fails quickly.
 _VALUE = re.compile(rf"(?:\s*+({QUOTED})\s*+|([^,'\"]*+))(,|$)", re.DOTALL)
 _PAIR = re.compile(rf"\s*+([0-9]++)\s++(?:({QUOTED})\s*+|([^,'\"]*+))(?:,|$)", re.DOTALL)
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
-_PLAIN = re.compile(r"[A-Za-z0-9_.:=/+-]+")
 
 
-def read_rows(file: TextFile, lines: Iterator[str], columns: list[Column]) -> Any:
-    """All rows: numbers, and codes of nominal values, shape (n, attributes)."""
+def read_rows(file: TextFile, lines: Iterator[str], columns: list[Column]) -> Csr | None:
+    """Read dense rows into the columns, or sparse ones as a matrix of numbers and codes."""
     texts = (text for line in lines if (text := line.strip()) and not text.startswith("%"))
     first = next(texts, None)
     if first is None:
         raise file.error("there are no rows after @data")
-    fast = [column.reader(strict=False) for column in columns]
-    if first.startswith("{"):
-        rows = SparseRows()
-        for text in chain([first], texts):
-            pairs = _plain_pairs(text, fast) or _pairs(file, text, columns)
-            rows.add(pairs.keys(), pairs.values())
-        return rows.matrix(len(columns))
-    cells = array("d")
-    for text in chain([first], texts):
-        values = values_between_commas(text)
-        if values is None:
-            raise file.error("a quoted value is not closed, or something follows it")
-        if len(values) != len(columns):
-            raise file.error(f"expected a row of {len(columns)} values; got {len(values)}")
-        row = plain_row(fast, values)
-        cells.extend(row or map(_cell, repeat(file), columns, values))
-    return np.frombuffer(cells).reshape(-1, len(columns))
+    rows = chain([first], texts)
+    if not first.startswith("{"):
+        values = (_values(file, text) for text in rows)
+        for cells, row_lines in blocks_of_rows(file, values, len(columns)):
+            add_block(zip(columns, cells, strict=True), row_lines)
+        return None
+    fast, matrix = [column.parser() for column in columns], SparseRows()
+    for text in rows:
+        pairs = _plain_pairs(text, fast) or _pairs(file, text, columns)
+        matrix.add(pairs.keys(), pairs.values())
+    return matrix.matrix(len(columns))
+
+
+def _values(file: TextFile, text: str) -> list[str]:
+    values = values_between_commas(text)
+    if values is None:
+        raise file.error("a quoted value is not closed, or something follows it")
+    return values
 
 
 def _plain_pairs(text: str, fast: list[Callable[[str], float]]) -> dict[int, float] | None:
@@ -81,25 +77,15 @@ def _pairs(file: TextFile, text: str, columns: list[Column]) -> dict[int, float]
         if column in row:
             raise file.error(f"column {column} is given twice")
         value = pair[3].strip() if pair[2] is None else unquoted(pair[2])
-        row[column] = _cell(file, columns[column], value)
+        row[column] = columns[column].read(value)
         place = pair.end()
     return row
-
-
-def _cell(file: TextFile, column: Column, value: str) -> float:
-    try:
-        return column.reader(strict=True)(value)
-    except (ValueError, KeyError):
-        known = ", ".join(map(shown, list(column.codes or ())[:5]))
-        wanted = f"one of {known}" if known else "a finite number"
-        message = f"{shown(column.name)}: expected {wanted}; got {shown(value)}"
-        raise file.error(message) from None
 
 
 def unquoted(text: str) -> str:
     """A name or a value without the quotes around it, if any."""
     if len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]:
-        return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), text[1:-1])
+        return re.sub(r"(?s)\\(.)", lambda mark: _ESCAPED.get(mark[1], mark[1]), text[1:-1])
     return text
 
 
@@ -109,20 +95,20 @@ def values_between_commas(text: str) -> list[str] | None:
         return [value.strip() for value in text.split(",")]
     values, place = [], 0
     while place <= len(text):
-        found = _VALUE.match(text, place)
-        if found is None:
+        value = _VALUE.match(text, place)
+        if value is None:
             return None
-        values.append(found[2].strip() if found[1] is None else unquoted(found[1]))
-        place = found.end()
-        if not found[3]:
+        values.append(value[2].strip() if value[1] is None else unquoted(value[1]))
+        place = value.end()
+        if not value[3]:
             break
     return values
 
 
 def quoted(name: str) -> str:
     """A name, in quotes if it needs them."""
-    if _PLAIN.fullmatch(name):
+    if re.fullmatch("[A-Za-z0-9_.:=/+-]+", name):
         return name
-    for mark, letter in (("\\", "\\"), ("'", "'"), ("\n", "n"), ("\r", "r"), ("\t", "t")):
+    for letter, mark in {"\\": "\\", "'": "'", **_ESCAPED}.items():
         name = name.replace(mark, "\\" + letter)
     return f"'{name}'"

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, canonical_csr
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix, canonical_csr
 from nearlabel.common.messages import did_you_mean, shown
-from nearlabel.datasets.dataset import unlabeled
-from nearlabel.datasets.text_lines import column_names, number, truth
+from nearlabel.datasets.text_lines import DataError, Source, column_names, number, truth
 
-_COMPARED = 1000  # columns whose names are compared with one that does not exist
+_CELLS_AT_ONCE = 2**13  # of a table, as Python objects
+Cells = Sequence[object] | Floats
 
 
-class Numbers:
+class ColumnNumbers:
     """The names 0, 1, 2 … of columns without names, however many they are."""
 
     def __init__(self, count: int) -> None:
@@ -35,7 +34,7 @@ class Numbers:
         return int(name) if is_number and int(name) < self._count else None
 
 
-Columns = dict[str, int] | Numbers  # by the names of labels or features
+Columns = dict[str, int] | ColumnNumbers  # by the names of labels or features
 
 
 def numbered(names: Iterable[str]) -> dict[str, int]:
@@ -45,7 +44,7 @@ def numbered(names: Iterable[str]) -> dict[str, int]:
 
 def names_of(columns: Columns) -> Array | None:
     """The names of columns; None if they are just numbers."""
-    return None if isinstance(columns, Numbers) else column_names(list(columns))
+    return None if isinstance(columns, ColumnNumbers) else column_names(list(columns))
 
 
 class SparseRows:
@@ -75,83 +74,158 @@ class SparseRows:
         return matrix
 
 
-def plain_row(
-    readers: Iterable[Callable[[Any], float]], cells: Sequence[Any]
-) -> list[float] | None:
-    """A row of plain numbers and known values; None if it must be read more carefully.
-
-    That is the case if a cell cannot be read, or if `float` accepts more than a plain number.
-    """
+def blocks_of_rows(
+    file: Source, rows: Iterable[Sequence[object]], width: int
+) -> Iterator[tuple[list[tuple[object, ...]], list[int]]]:
+    """Divide a table into blocks: the cells of each column, and the line of each row."""
+    block: list[Sequence[object]] = []
+    lines: list[int] = []
+    problem = None
     try:
-        row = [read(cell) for read, cell in zip(readers, cells, strict=True)]
-    except (ValueError, KeyError, TypeError, OverflowError):
-        return None
-    text = "".join(map(str, cells))
-    return row if sum(row) * 0 == 0 and "_" not in text and text.isascii() else None
+        for row in rows:
+            if len(row) != width:
+                raise file.error(f"expected {width} cells; got {len(row)}")
+            block.append(row)
+            lines.append(file.line)
+            if len(block) * width >= _CELLS_AT_ONCE:
+                yield list(zip(*block, strict=True)), lines
+                file.line = lines[-1]  # those who read the block set it
+                block, lines = [], []
+    except DataError as error:  # a cell of the rows before it may be wrong, too
+        problem = error
+    if block:
+        yield list(zip(*block, strict=True)), lines
+    if problem is not None:
+        raise problem
 
 
-@dataclass(frozen=True)
 class Column:
-    """A column of a file: its cells are numbers, codes of nominal values, or text."""
+    """A column of a file while it is read: its cells as numbers, or as codes of nominal values.
 
-    name: str
-    codes: dict[str, int] | None = None  # the nominal values and their codes 0, 1, 2 …
-    is_text: bool = False  # free text cannot be a feature
+    Attributes
+    ----------
+    name : str
+    codes : dict of str to int, or None
+        The nominal values and their codes 0, 1, 2 …
+    is_text : bool
+        Free text cannot be a feature; its cells count as zeros.
+    values : array of float
+        The numbers or codes of the cells so far.
+    """
 
-    def reader(self, strict: bool) -> Callable[[str], float]:
-        """A function that parses a cell; unless strict, it accepts more than plain numbers."""
+    def __init__(
+        self, file: Source, name: str, codes: dict[str, int] | None = None, is_text: bool = False
+    ) -> None:
+        self._file, self.name, self.codes, self.is_text = file, name, codes, is_text
+        self.values = array("d")
+
+    def add(self, cells: Cells, lines: Sequence[int]) -> None:
+        """Add cells, which are on these lines of the file."""
+        values = self.plain_values(cells)
+        if values is not None:
+            self.values.frombytes(values.tobytes())
+        elif len(cells) > 16:  # one that must be read with more care does not slow down the others
+            half = len(cells) // 2
+            self.add(cells[:half], lines[:half])
+            self.add(cells[half:], lines[half:])
+        else:
+            for cell, self._file.line in zip(cells, lines, strict=True):
+                self.values.append(self.read(cell))
+
+    def plain_values(self, cells: Cells) -> Floats | None:
+        """Cells that are all plain numbers or known values; None if one may be something else.
+
+        `float` accepts more than a plain number.
+        """
+        parse = self.parser()
+        try:
+            values = np.fromiter(map(parse, cells), float, len(cells))
+        except (ValueError, KeyError, TypeError, OverflowError):
+            return None
+        if parse is float:
+            text = "".join(cell for cell in cells if isinstance(cell, str))
+            if "_" in text or not text.isascii() or not np.isfinite(values).all():
+                return None
+        return values
+
+    def parser(self) -> Callable[..., float]:
+        """A function that parses plain cells."""
         if self.is_text:
             return lambda _: 0.0
-        if self.codes is not None:
-            return self.codes.__getitem__
-        return number if strict else float
+        return float if self.codes is None else self.codes.__getitem__
+
+    def read(self, cell: Any) -> float:
+        """The number or the code of a cell, or an error."""
+        parse = self.parser()
+        try:
+            return number(cell) if parse is float else parse(cell)
+        except (ValueError, KeyError):
+            known = ", ".join(map(shown, list(self.codes or ())[:5]))
+            wanted = f"one of {known}" if known else "a finite number"
+            raise self._file.error(
+                f"column {shown(self.name)}: expected {wanted}; got {shown(str(cell))}"
+            ) from None
 
     def truths(self) -> list[float] | None:
         """Each nominal value as 0 or 1; None if one is not a word for yes or no."""
-        said = [truth(value) for value in self.codes or ()]
-        return None if None in said or len(set(said)) < len(said) else list(map(float, said))  # type: ignore[arg-type]
+        truths = [truth(value) for value in self.codes or ()]
+        distinct = set(truths)
+        is_binary = None not in distinct and len(distinct) == len(truths)
+        return [float(value or 0) for value in truths] if is_binary else None
 
     def numbers(self, is_coded: bool) -> list[float] | None:
         """Each nominal value as a number; None if each gets its own column."""
-        said = self.truths()
-        if said is not None or not is_coded:
-            return said
+        truths = self.truths()
+        if truths is not None or not is_coded:
+            return truths
         try:
             return [number(value) for value in self.codes or ()]
         except ValueError:
             return list(map(float, range(len(self.codes or ()))))
 
 
+def add_block(columns: Iterable[tuple[Column, Cells]], lines: Sequence[int]) -> None:
+    """Add a block of cells to each column; of several errors the first in the file is raised."""
+    errors = []
+    for column, cells in columns:
+        try:
+            column.add(cells, lines)
+        except DataError as error:
+            errors.append(error)
+    if errors:
+        raise min(errors, key=lambda error: error.line or 0)
+
+
 def named_columns(option: str, names: Iterable[str], columns: Sequence[str]) -> list[str]:
     """The columns that an option names, by name or by a pattern such as ``tag_*``."""
-    found: dict[str, None] = {}
-    there = set(columns)
+    named: dict[str, None] = {}
+    known = set(columns)
     for name in names:
-        matching = [name] if name in there else [one for one in columns if fnmatchcase(one, name)]
+        matching = [name] if name in known else [c for c in columns if fnmatchcase(c, name)]
         if not matching:
             raise ValueError(no_column(option, name, columns))
-        found.update(dict.fromkeys(matching))
-    return list(found)
+        named.update(dict.fromkeys(matching))
+    return list(named)
 
 
 def no_column(option: str, name: str, columns: Sequence[str]) -> str:
     """The message about an option that matches no column."""
-    there = ", ".join(map(shown, columns[:8])) + (", …" if len(columns) > 8 else "")
+    listed = ", ".join(map(shown, columns[:8])) + (", …" if len(columns) > 8 else "")
     if set(name) & set("*?["):
-        return f"{option}={shown(name)}: no column matches; the columns are {there}"
-    hint = did_you_mean(name, columns[:_COMPARED])
-    return f"{option}={shown(name)}: no such column; the columns are {there}{hint}"
+        return f"{option}={shown(name)}: no column matches; the columns are {listed}"
+    hint = did_you_mean(name, columns[:1000])  # it compares with each
+    return f"{option}={shown(name)}: no such column; the columns are {listed}{hint}"
 
 
 def source_columns(features: Sequence[str], columns: Iterable[str]) -> set[str]:
     """The columns of a file that features come from: ``color=red`` comes from ``color``."""
-    there = set(columns)
-    lengths, found = set(map(len, there)), there.intersection(features)
+    known = set(columns)
+    lengths, sources = set(map(len, known)), known.intersection(features)
     for feature in features:
         for mark in re.finditer("=", feature):
-            if mark.start() in lengths and feature[: mark.start()] in there:
-                found.add(feature[: mark.start()])
-    return found
+            if mark.start() in lengths and feature[: mark.start()] in known:
+                sources.add(feature[: mark.start()])
+    return sources
 
 
 def known_values(column: str, features: Sequence[str]) -> list[str]:
@@ -160,80 +234,62 @@ def known_values(column: str, features: Sequence[str]) -> list[str]:
     return [name.removeprefix(prefix) for name in features if name.startswith(prefix)]
 
 
-def assembled(
-    columns: Sequence[Column],
-    cells: Any,
-    labels: Collection[str],
-    ignore: Collection[str] = (),
-    coded: Collection[str] = (),
-) -> tuple[Any, Csr, list[str], list[str]]:
-    """The features and the labels of a file as matrices, then the names of both.
+def feature_matrix(
+    columns: Sequence[Column], cells: Csr | None = None, coded: Collection[str] = ()
+) -> tuple[Matrix, list[str]]:
+    """Columns as a matrix of features, and their names.
 
-    The cells are numbers and codes, shape (n, columns), dense or CSR. Nominal columns in `coded`
-    become one column of numbers, the others one column per value.
+    The numbers and codes are the values of the columns, or `cells`, shape (n, columns). Nominal
+    columns in `coded` become one column of numbers, the others one column per value.
     """
-    left_out = {*labels, *ignore}
-    kept = [place for place, column in enumerate(columns) if column.name not in left_out]
-    if not kept:
+    if not columns:
         raise ValueError("there are no feature columns")
-    for place in kept:
-        if columns[place].is_text:
-            name = shown(columns[place].name)
-            raise ValueError(f"{name} is text; pass it to ignore= to leave it out")
-    X, features = _matrix(columns, cells, kept, coded)
-    Y, names = labels_of(columns, cells, labels)
-    return X, Y, features, names
+    for column in columns:
+        if column.is_text:
+            raise ValueError(f"{shown(column.name)} is text; pass it to ignore= to leave it out")
+    names: list[str] = []
+    plain: list[int] = []  # columns that stay unchanged
+    tables = {}  # what each code of the other columns becomes, one row per code
+    for place, column in enumerate(columns):
+        values = None if column.codes is None else column.numbers(column.name in coded)
+        if column.codes is not None and values is None:  # the last row is for -1, an unknown value
+            tables[place] = sparse.eye_array(len(column.codes) + 1, len(column.codes), format="csr")
+            names += [f"{column.name}={value}" for value in column.codes]
+            continue
+        names.append(column.name)
+        if values is None or values == list(range(len(values))):
+            plain.append(place)
+        else:
+            tables[place] = sparse.csr_array(np.array(values)[:, None])
+    n = len(columns[0].values) if cells is None else cells.shape[0]
+    if cells is None:
+        blocks = [np.array([columns[place].values for place in plain]).reshape(-1, n).T]
+    else:
+        blocks = [cells[:, plain] if tables else cells]
+    if not tables:
+        return blocks[0], names
+    sources, by_column = [*plain], None if cells is None else cells.tocsc()
+    for place, table in tables.items():
+        if by_column is None:
+            blocks.append(table[np.array(columns[place].values, np.intp)].toarray())
+        else:
+            blocks.append(table[by_column[:, [place]].toarray().ravel().astype(np.intp)])
+        sources += [place] * table.shape[1]
+    joined = np.hstack(blocks) if cells is None else sparse.hstack(blocks, format="csr")
+    return joined[:, np.argsort(sources, kind="stable")], names  # in the order of the file
 
 
-def labels_of(
-    columns: Sequence[Column], cells: Any, labels: Collection[str]
-) -> tuple[Csr, list[str]]:
-    """The columns of a file that are labels, as a matrix, and their names."""
-    wanted = set(labels)
-    carried = [place for place, column in enumerate(columns) if column.name in wanted]
-    if not carried:
-        return unlabeled(cells.shape[0]), []
-    for place in carried:
-        if columns[place].codes is not None and columns[place].truths() is None:
+def label_matrix(columns: Sequence[Column], cells: Csr | None = None) -> tuple[Csr, list[str]]:
+    """Columns of 0 and 1 as a matrix of labels, and their names."""
+    for column in columns:
+        if column.codes is not None and column.truths() is None:
             raise ValueError(
-                f"the label {shown(columns[place].name)} must have the values 0 and 1; "
-                f"got {', '.join(map(shown, columns[place].codes or ()))}"
+                f"the label {shown(column.name)} must have the values 0 and 1; "
+                f"got {', '.join(map(shown, column.codes))}"
             )
-    Y, names = _matrix(columns, cells, carried, ())
+    Y, names = feature_matrix(columns, cells)
     Y = canonical_csr(Y)
     for place in np.flatnonzero(Y.data != 1)[:1]:
         name, value = shown(names[Y.indices[place]]), Y.data[place]
         raise ValueError(f"the label {name} must contain only 0 and 1; got {value:g}")
     return Y.astype(np.int8), names
-
-
-def _matrix(
-    columns: Sequence[Column], cells: Any, places: Sequence[int], coded: Collection[str]
-) -> tuple[Any, list[str]]:
-    """Some columns as numbers, and their names; a nominal one may become several."""
-    is_sparse, names = sparse.issparse(cells), []
-    plain: list[int] = []  # columns that stay unchanged
-    tables = {}  # what each code of the other columns becomes, one row per code
-    for place in places:
-        codes, name = columns[place].codes, columns[place].name
-        values = None if codes is None else columns[place].numbers(name in coded)
-        if codes is not None and values is None:  # the last row is for -1, an unknown value
-            tables[place] = sparse.eye_array(len(codes) + 1, len(codes), format="csr")
-            names += [f"{name}={value}" for value in codes]
-            continue
-        names.append(name)
-        if values is None or values == list(range(len(values))):
-            plain.append(place)
-        else:
-            tables[place] = sparse.csr_array(np.array(values)[:, None])
-    blocks, sources = [cells[:, plain]], [*plain]
-    if not tables:
-        return blocks[0], names
-    by_column = cells.tocsc() if is_sparse else cells
-    for place, table in tables.items():
-        cell = by_column[:, [place]].toarray() if is_sparse else cells[:, place]
-        block = table[cell.ravel().astype(np.intp)]
-        blocks.append(block if is_sparse else block.toarray())
-        sources += [place] * table.shape[1]
-    joined = sparse.hstack(blocks, format="csr") if is_sparse else np.hstack(blocks)
-    return joined[:, np.argsort(sources, kind="stable")], names  # in the order of the file

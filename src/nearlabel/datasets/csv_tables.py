@@ -9,18 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from nearlabel.common.files import replacing
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.table_columns import FEATURE_MARK
+from nearlabel.datasets.table_columns import FEATURE_MARK, written_columns, written_row
 from nearlabel.datasets.table_rows import Table
 from nearlabel.datasets.text_lines import LABEL_MARK, LONGEST_LINE, TextFile
-from nearlabel.datasets.written_tables import table_columns, table_row
-
-_EXCELS_DELIMITER = re.compile(r'("?)sep=([^\r\n"]?)\1\s*', re.IGNORECASE)
 
 
 def read_csv(source: DataFile, delimiter: str | None = None) -> Dataset:
@@ -31,10 +28,11 @@ def read_csv(source: DataFile, delimiter: str | None = None) -> Dataset:
     """
     with source.text() as file:
         delimiter, rows = csv_rows(file, source.options.delimiter, delimiter)
-        names = [_stripped(name) for name in next(rows)]
+        # Only a marked name may have blanks around it.
+        marks = (LABEL_MARK, FEATURE_MARK)
+        names = [name if name.startswith(marks) else name.strip() for name in next(rows)]
         table = Table(file, names, source.options, decimal_comma=delimiter == ";")
-        for row in rows:
-            table.add(row)
+        table.add_rows(rows)
         return table.dataset()
 
 
@@ -48,7 +46,7 @@ def csv_rows(
     """
     lines = file.lines()
     header = next(lines, "")
-    if declared := _EXCELS_DELIMITER.fullmatch(header):
+    if declared := re.fullmatch(r'(?i)("?)sep=([^\r\n"]?)\1\s*', header):
         delimiter, header = delimiter or declared[2], next(lines, "")
         if not delimiter:
             raise file.error("sep= must be followed by the delimiter; or pass delimiter=", 1)
@@ -57,8 +55,8 @@ def csv_rows(
         what = "the file is empty" if empty else "the first row is empty"
         raise file.error(f"{what}; it must have the names of the columns", 1)
     outside_quotes = "".join(header.split('"')[::2])
-    found = delimiter or usual or max(",;\t|", key=outside_quotes.count)
-    return found, _rows(file, chain([header], lines), found)
+    delimiter = delimiter or usual or max(",;\t|", key=outside_quotes.count)
+    return delimiter, _rows(file, chain([header], lines), delimiter)
 
 
 def _rows(file: TextFile, lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
@@ -102,15 +100,10 @@ class _LongCells:
 _long_cells = _LongCells()
 
 
-def _stripped(name: str) -> str:
-    """A column name without surrounding blanks, which only a marked name may have."""
-    return name if name.startswith((LABEL_MARK, FEATURE_MARK)) else name.strip()
-
-
 def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:
     """Write a data set as a table, with one column of 0 and 1 for each label."""
-    header = table_columns(data)
-    rows = (table_row(data, row) for row in range(len(data)))
+    header = written_columns(data)
+    rows = (written_row(data, row) for row in range(len(data)))
     # Unquoted, another delimiter in a name could be mistaken for the table's.
     odd = any(mark in name for name in header for mark in ",;|\t\r")
     write_rows(
@@ -120,9 +113,9 @@ def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:
 
 def write_rows(
     path: Path | str,
-    rows: Iterable[Sequence[Any]],
+    rows: Iterable[Sequence[object]],
     delimiter: str = ",",
-    quoting: Any = csv.QUOTE_MINIMAL,
+    quoting: Literal[0, 1, 2, 3] = csv.QUOTE_MINIMAL,
 ) -> None:
     """Write a table to a file."""
     with replacing(path) as file:

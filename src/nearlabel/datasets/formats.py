@@ -10,8 +10,13 @@ from nearlabel.datasets.arff import read_arff, write_arff
 from nearlabel.datasets.csv_tables import read_csv, read_tsv, write_csv, write_tsv
 from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.json_arrays import is_json_array, read_json_array, write_json_array
-from nearlabel.datasets.json_lines import read_json_lines, write_json_lines
+from nearlabel.datasets.json_lines import (
+    is_json_array,
+    read_json_array,
+    read_json_lines,
+    write_json_array,
+    write_json_lines,
+)
 from nearlabel.datasets.npz import read_npz, write_npz
 from nearlabel.datasets.parquet import read_parquet, write_parquet
 from nearlabel.datasets.sparse_text import is_sparse_text, read_sparse_text, write_sparse_text

@@ -1,32 +1,38 @@
-"""JSON lines: reading in one pass, and writing.
+"""JSON: objects one per line or in one array, read in one pass, and written.
 
-Either each line has the features of a row as one list or object, or it is a row of a table.
+Either each object has the features of a row as one list or object, or it is a row of a table.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import row_entries
+from nearlabel.common.arrays import Tree, row_entries
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import first_twice, plain_json, shown
-from nearlabel.datasets.column_values import Columns, Numbers, SparseRows, names_of, numbered
+from nearlabel.datasets.column_values import ColumnNumbers, Columns, SparseRows, names_of, numbered
 from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset, too_many_labels, unlabeled
 from nearlabel.datasets.frames import is_frame
 from nearlabel.datasets.row_fields import RowFields
+from nearlabel.datasets.table_columns import written_columns, written_row
 from nearlabel.datasets.table_rows import Table
-from nearlabel.datasets.text_lines import TextFile, names_or_numbers, number
-from nearlabel.datasets.written_tables import table_columns, table_row
+from nearlabel.datasets.text_lines import (
+    LONGEST_LINE,
+    DataError,
+    TextFile,
+    names_or_numbers,
+    number,
+)
 
 
 def read_json_lines(source: DataFile) -> Dataset:
@@ -37,12 +43,102 @@ def read_json_lines(source: DataFile) -> Dataset:
     row of a table. The first line that `write_json_lines` writes has the names of all columns.
     """
     with source.text() as file:
-        return read_objects(file, filter(str.strip, file.lines()), source.options)
+        lines = filter(str.strip, file.lines())
+        return _read_objects(file, (json_object(file, line) for line in lines), source.options)
 
 
-def read_objects(file: TextFile, texts: Iterable[str], options: ReadOptions) -> Dataset:
-    """Read the objects of a file, given as strings."""
-    objects = (json_object(file, text) for text in texts)
+def read_json_array(source: DataFile) -> Dataset:
+    """Read an array of objects, each of the same form as a line of JSON lines."""
+    with source.text() as file:
+        return _read_objects(file, _elements(file), source.options)
+
+
+def is_json_array(source: DataFile) -> bool:
+    """Whether a file begins with an array; JSON files may contain anything."""
+    try:
+        with source.text() as file:
+            first = next((line for line in file.lines() if line.strip()), "")
+    except ValueError:
+        return False
+    return first.lstrip().startswith("[")
+
+
+def _elements(file: TextFile) -> Iterator[Tree]:
+    """The objects of an array, in linear time: an incomplete one is read on to twice its length."""
+    blanks = re.compile(r"[ \t\r\n]*+")  # the only whitespace of JSON
+    text, line = "", 1  # what is not decoded yet, and where it begins
+    expected, enough = "[", 0
+    for added in chain(file.lines(), [""]):
+        text += added
+        if added and len(text) < enough:
+            continue
+        place = 0
+        while (start := blanks.match(text, place).end()) < len(text):  # type: ignore[union-attr]
+            line += text.count("\n", place, start)
+            place, file.line = start, line
+            if text[place] not in expected:
+                raise _not_an_array(file, text[place])
+            if text[place] != "{":
+                expected = {"[": "{]", ",": "{", "]": ""}[text[place]]
+                place += 1
+                continue
+            try:
+                element, end = _DECODER.raw_decode(text, place)
+            except KeyError as twice:
+                raise file.error(f"the key {shown(twice.args[0])} occurs twice") from None
+            except (ValueError, RecursionError) as error:
+                if added and getattr(error, "pos", 0) >= len(text.rstrip()):
+                    break
+                raise _not_an_object(file, text[place:]) from None
+            yield element
+            line += text.count("\n", place, end)
+            place, expected = end, ",]"
+        else:
+            line += text.count("\n", place)
+            place = len(text)
+        text = text[place:]
+        enough = 2 * len(text)
+        if len(text) > LONGEST_LINE:
+            raise file.error(f"an object is longer than {LONGEST_LINE // 2**20} MiB")
+    if expected:
+        raise _not_an_array(file, "the end of the file")
+
+
+def _not_an_array(file: TextFile, got: str) -> DataError:
+    return file.error(f"expected an array of objects [{{…}}, {{…}}]; got {got!r}")
+
+
+def _not_an_object(file: TextFile, text: str) -> DataError:
+    return file.error(f"expected a JSON object; got {shown(text.strip())}")
+
+
+def json_object(file: TextFile, line: str) -> Tree:
+    """The object of a line, or a `DataError`."""
+    row = None
+    try:
+        row = _DECODER.decode(line)
+    except KeyError as twice:
+        raise file.error(f"the key {shown(twice.args[0])} occurs twice") from None
+    except (ValueError, RecursionError):
+        pass
+    if not isinstance(row, dict):
+        raise _not_an_object(file, line)
+    return row
+
+
+def _with_distinct_keys(pairs: list[tuple[str, object]]) -> Tree:
+    """A JSON object; a repeated key raises an error instead of taking the last value."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        raise KeyError(first_twice(key for key, _ in pairs))
+    return record
+
+
+# Rejects NaN and infinities like `plain_json`. Made once, since that takes longer than a line.
+_DECODER = json.JSONDecoder(object_pairs_hook=_with_distinct_keys, parse_constant=plain_json)
+
+
+def _read_objects(file: TextFile, objects: Iterator[Tree], options: ReadOptions) -> Dataset:
     first = next(objects, None)
     if first is None:
         raise file.error("expected objects {…}; the file is empty", 1)
@@ -50,43 +146,25 @@ def read_objects(file: TextFile, texts: Iterable[str], options: ReadOptions) -> 
     rows = objects if header else chain([first], objects)
     if header or isinstance(first.get("features"), list | dict):
         return _read_vectors(file, header, rows, options)
-    table, keys = Table(file, list(first), options), first.keys()
-    for row in rows:
-        if row.keys() != keys and not (options.gaps and row.keys() < keys):
-            odd = sorted(row.keys() ^ keys)[0]
-            raise file.error(f"all rows must have the same keys; some do not have {shown(odd)}")
-        table.add([row.get(name) for name in table.columns])
+    table = Table(file, list(first), options)
+    table.add_rows(_table_rows(file, rows, table.columns, bool(options.gaps)))
     return table.dataset()
 
 
-def json_object(file: TextFile, line: str) -> dict[str, Any]:
-    """The object of a line, or a `DataError`."""
-    row = None
-    try:
-        row = _decode(line)
-    except KeyError as twice:
-        raise file.error(f"the key {shown(twice.args[0])} occurs twice") from None
-    except (ValueError, RecursionError):
-        pass
-    if not isinstance(row, dict):
-        raise file.error(f"expected a JSON object; got {shown(line.strip())}")
-    return row
-
-
-def _with_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; a repeated key raises an error instead of taking the last value."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise KeyError(first_twice(key for key, _ in pairs))
-    return made
-
-
-# Rejects NaN and infinities like `plain_json`. Made once, since that takes longer than a line.
-_decode = json.JSONDecoder(object_pairs_hook=_with_distinct_keys, parse_constant=plain_json).decode
+def _table_rows(
+    file: TextFile, objects: Iterable[Tree], columns: list[str], gaps: bool
+) -> Iterator[list[object]]:
+    """Objects as rows of cells; with `gaps` they may lack keys."""
+    keys = set(columns)
+    for row in objects:
+        if row.keys() != keys and not (gaps and row.keys() < keys):
+            odd = sorted(row.keys() ^ keys)[0]
+            raise file.error(f"all rows must have the same keys; some do not have {shown(odd)}")
+        yield [row.get(name) for name in columns]
 
 
 def _read_vectors(
-    file: TextFile, header: dict[str, Any], rows: Iterable[dict[str, Any]], options: ReadOptions
+    file: TextFile, header: Tree, rows: Iterable[Tree], options: ReadOptions
 ) -> Dataset:
     """Read rows with their features as one list or object."""
     if options.ignore or options.labels:
@@ -94,58 +172,54 @@ def _read_vectors(
     labels, columns = _declared(file, header, "label"), _declared(file, header, "feature")
     if options.features and not header:
         columns = numbered(options.features)
-    found: dict[str, int] = {}  # the features of objects, if no columns are declared
-    kind: type | None = None  # list or dict, as in the first row
+    seen: dict[str, int] = {}  # the features of objects, if no columns are declared
+    form: type | None = None  # list or dict, as in the first row
     lists, objects = array("d"), SparseRows()
     fields = RowFields(file, options.separator, for_model=options.features is not None)
+    tag_keys = ("labels", "tags") if options.tags is None else (options.tags,)
     for row in rows:
-        features: Any = row.get("features")
-        if type(features) not in ((list, dict) if kind is None else (kind,)):
-            form = "an object" if kind is dict else "a list"
-            raise file.error(f"features: expected {form}, as in the first row")
-        kind = type(features)
-        if isinstance(features, list):
+        features = row.get("features")
+        if isinstance(features, list) and form in (list, None):
+            form = list
             lists.extend(_number(file, value) for value in features)
-            columns = Numbers(len(features)) if columns is None else columns
+            columns = ColumnNumbers(len(features)) if columns is None else columns
             if len(features) != len(columns) or not features:
                 raise file.error(f"expected {len(columns)} features; got {len(features)}")
-        else:
-            cells: dict[Any, float] = {}
+        elif isinstance(features, dict) and form in (dict, None):
+            form = dict
+            cells: dict[int, float] = {}
             for name, value in features.items():
-                place = found.setdefault(name, len(found)) if columns is None else columns.get(name)
-                if place is None and options.features is None:
+                place = seen.setdefault(name, len(seen)) if columns is None else columns.get(name)
+                if place is not None:
+                    cells[place] = _number(file, value)
+                elif options.features is None:  # others are just not known to the model
                     raise file.error(f"{shown(name)} is not one of the features")
-                cells[place] = _number(file, value)
-            cells.pop(None, None)  # features that the model does not know
             objects.add(cells.keys(), cells.values())
-        fields.add(_tags(row, options), row.get(options.id or "id"), row.get("split"))
-    columns = found if columns is None else columns
+        else:
+            wanted = "an object" if form is dict else "a list"
+            raise file.error(f"features: expected {wanted}, as in the first row")
+        key = next((key for key in tag_keys if key in row), None)
+        tags = None if key is None or options.labels is not None else row[key] or []
+        fields.add(tags, row.get(options.id or "id"), row.get("split"))
+    columns = seen if columns is None else columns
     if not fields.count:
         raise file.error("there are no rows after the first line")
     if not columns:
         raise file.error("no row has a feature")
-    is_sparse = kind is dict
-    X = objects.matrix(len(columns)) if is_sparse else np.array(lists).reshape(fields.count, -1)
+    X = np.array(lists).reshape(fields.count, -1)
+    X = objects.matrix(len(columns)) if form is dict else X
     data = Dataset(X, unlabeled(fields.count), feature_names=names_of(columns))
     return fields.finish(data, labels)
 
 
-def _number(file: TextFile, value: Any) -> float:
+def _number(file: TextFile, value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         with suppress(ValueError, OverflowError):
             return number(value)
     raise file.error(f"features: expected finite numbers; got {shown(str(value))}")
 
 
-def _tags(row: dict[str, Any], options: ReadOptions) -> Any:
-    keys = ("labels", "tags") if options.tags is None else (options.tags,)
-    key = next((key for key in keys if key in row), None)
-    if key is None or options.labels is not None:
-        return None
-    return [] if row[key] is None else row[key]
-
-
-def _declared(file: TextFile, header: Mapping[str, Any], what: str) -> Columns | None:
+def _declared(file: TextFile, header: Tree, what: str) -> Columns | None:
     """The labels or the features that the first line names or counts, if it does."""
     count, named = header.get(f"{what}s"), header.get(f"{what}_names")
     if count is not None and (type(count) is not int or not 0 <= count < 2**31):
@@ -162,34 +236,24 @@ def _declared(file: TextFile, header: Mapping[str, Any], what: str) -> Columns |
         return None
     if what == "label" and (problem := too_many_labels(count)):
         raise file.error(problem)
-    return Numbers(count)
+    return ColumnNumbers(count)
 
 
 def write_json_lines(data: Dataset, path: Path) -> None:
     """Write a data set as JSON lines: a first line with the names, then one row per line."""
-    write_json_records(path, json_records(data))
+    write_json_records(path, _records(data))
 
 
-def json_records(data: Dataset) -> Iterator[dict[str, Any]]:
-    """The objects of a data set: one with the names, then one per row; for a frame only rows."""
-    if is_frame(data.X):
-        columns = table_columns(data)
-        yield from (
-            dict(zip(columns, table_row(data, row), strict=True)) for row in range(len(data))
-        )
-        return
-    d, q = data.X.shape[1], data.Y.shape[1]
-    labels = names_or_numbers(data.label_names, q)
-    features = names_or_numbers(data.feature_names, d)
-    header: dict[str, Any] = {"nearlabel": 1, "features": d, "labels": q}
-    for key in ("feature_names", "label_names"):
-        if getattr(data, key) is not None:
-            header[key] = getattr(data, key).tolist()
-    yield header
-    yield from (_json_row(data, row, features, labels) for row in range(len(data)))
+def write_json_array(data: Dataset, path: Path) -> None:
+    """Write a data set as one array: an object with the names, then one object per row."""
+    with replacing(path) as file:
+        for place, record in enumerate(_records(data)):
+            text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+            file.write(f"{',' if place else '['}\n{text}".encode())
+        file.write(b"\n]\n")
 
 
-def write_json_records(path: Path | str, records: Iterable[Mapping[str, Any]]) -> None:
+def write_json_records(path: Path | str, records: Iterable[Mapping[str, object]]) -> None:
     """Write objects to a file, one per line."""
     with replacing(path) as file:
         for record in records:
@@ -197,17 +261,32 @@ def write_json_records(path: Path | str, records: Iterable[Mapping[str, Any]]) -
             file.write(f"{line}\n".encode())
 
 
-def _json_row(data: Dataset, row: int, features: list[str], labels: list[str]) -> dict[str, Any]:
-    X, Y = data.X, data.Y
-    result: dict[str, Any] = {}
-    if data.row_names is not None:
-        result["id"] = str(data.row_names[row])
-    if data.train is not None:
-        result["split"] = "train" if data.train[row] else "test"
-    if sparse.issparse(X):
-        result["features"] = {features[column]: value for column, value in row_entries(X, row)}
-    else:
-        result["features"] = X[row].tolist()
-    if Y.shape[1]:
-        result["labels"] = [labels[label] for label, _ in row_entries(Y, row)]
-    return result
+def _records(data: Dataset) -> Iterator[Tree]:
+    """The objects of a data set: one with the names, then one per row; for a frame only rows."""
+    if is_frame(data.X):
+        columns = written_columns(data)
+        for row in range(len(data)):
+            yield dict(zip(columns, written_row(data, row), strict=True))
+        return
+    d, q = data.X.shape[1], data.Y.shape[1]
+    labels = names_or_numbers(data.label_names, q)
+    features = names_or_numbers(data.feature_names, d)
+    header: Tree = {"nearlabel": 1, "features": d, "labels": q}
+    for key in ("feature_names", "label_names"):
+        if getattr(data, key) is not None:
+            header[key] = getattr(data, key).tolist()
+    yield header
+    for row in range(len(data)):
+        record: Tree = {}
+        if data.row_names is not None:
+            record["id"] = str(data.row_names[row])
+        if data.train is not None:
+            record["split"] = "train" if data.train[row] else "test"
+        if sparse.issparse(data.X):
+            cells = row_entries(data.X, row)
+            record["features"] = {features[column]: value for column, value in cells}
+        else:
+            record["features"] = data.X[row].tolist()
+        if q:
+            record["labels"] = [labels[label] for label, _ in row_entries(data.Y, row)]
+        yield record

@@ -16,7 +16,7 @@ from scipy import sparse
 from nearlabel.common.arrays import Array
 from nearlabel.common.messages import some
 from nearlabel.common.validation import ArgumentError, check_choice
-from nearlabel.datasets.column_values import Numbers, numbered
+from nearlabel.datasets.column_values import ColumnNumbers, numbered
 from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset, checked, unlabeled
 from nearlabel.datasets.formats import FORMATS, SUFFIXES, Format
@@ -213,7 +213,7 @@ def _with_labels(data: Dataset, own: list[str], names: dict[str, int]) -> Datase
 def with_features(data: Dataset, features: Sequence[str], source: str) -> Dataset:
     """A data set with just the given features, in that order."""
     names = data.feature_names
-    columns = Numbers(data.X.shape[1]) if names is None else numbered(names.tolist())
+    columns = ColumnNumbers(data.X.shape[1]) if names is None else numbered(names.tolist())
     places = [columns.get(name) for name in features]
     missing = [name for name, place in zip(features, places, strict=True) if place is None]
     if missing:

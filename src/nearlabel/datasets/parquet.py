@@ -5,20 +5,24 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
+from nearlabel.common.arrays import Floats
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import as_word, shown
 from nearlabel.common.validation import physical_memory
 from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.frames import import_polars, is_frame
+from nearlabel.datasets.table_columns import ColumnRoles, written_columns
 from nearlabel.datasets.table_rows import Table
 from nearlabel.datasets.text_lines import DataError
-from nearlabel.datasets.written_tables import table_columns
+
+if TYPE_CHECKING:
+    from polars import Series
 
 _HOW = {"glob": False, "hive_partitioning": False}
 # Reads a file with a memory limit, and prints what is wrong with it.
@@ -39,15 +43,15 @@ except BaseException as error:
 
 
 class _Rows:
-    """A file as error messages refer to it, by row."""
+    """A file as error messages refer to it: line 1 is the column names, others are rows."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.line = name, 0
+        self.name, self.line = name, 1
 
     def error(self, message: str, line: int | None = None) -> DataError:
-        """An error in the row that was read last; line 1 is the column names."""
-        row = f"row {self.line}: " if line is None and self.line else ""
-        return DataError(self.name, None, f"{row}{message}")
+        """An error in the row that was read last, or in another one."""
+        row = (self.line if line is None else line) - 1
+        return DataError(self.name, None, f"row {row}: {message}" if row else message)
 
 
 def read_parquet(source: DataFile) -> Dataset:
@@ -62,13 +66,13 @@ def read_parquet(source: DataFile) -> Dataset:
     table = Table(file, frame.columns, source.options)
     if table.roles.id is not None and frame.dtypes[table.roles.id].is_temporal():
         frame = frame.with_columns(frame.to_series(table.roles.id).cast(polars.String))
-    needed, cells = table.roles.needed, frozenset(table.roles.cells)
-    table.add_columns(
-        [
-            _cells(file, column, source.options, table, place in cells) if place in needed else None
-            for place, column in enumerate(frame.iter_columns())
-        ]
-    )
+    cells = frozenset(table.roles.cells)
+    columns = {
+        place: _cells(file, frame.to_series(place), source.options, table.roles, place in cells)
+        for place in table.roles.needed
+    }
+    table.add_columns(columns, range(2, len(frame) + 2))
+    file.line = 1
     return table.dataset()
 
 
@@ -88,17 +92,19 @@ def _try_to_read(path: Path) -> None:
         raise ValueError(f"this is not a Parquet file: {reason}")
 
 
-def _cells(file: _Rows, column: Any, options: ReadOptions, table: Table, is_cell: bool) -> Any:
+def _cells(
+    file: _Rows, column: Series, options: ReadOptions, roles: ColumnRoles, is_cell: bool
+) -> Floats | list[object]:
     """The cells of a column: an array of numbers, in which NaN is missing, or a list."""
     polars, kind = import_polars(), column.dtype
     is_number = kind.is_numeric() or kind == polars.Boolean
     # A number may be one of the values of a category that a model knows.
     known = options.features is None or column.name in options.features
-    if is_cell and is_number and known and column.name not in table.roles.categories:
+    if is_cell and is_number and known and column.name not in roles.categories:
         return column.cast(polars.Float64).fill_null(np.nan).to_numpy()
     if is_number:
         cells = column.to_list()
-        return [None if one is None else as_word(one) for one in cells] if is_cell else cells
+        return [None if cell is None else as_word(cell) for cell in cells] if is_cell else cells
     if kind in (polars.Categorical, polars.Enum):
         return column.cast(polars.String).to_list()
     if kind in (polars.String, polars.Null) or (kind == polars.List and not is_cell):
@@ -113,24 +119,19 @@ def _cells(file: _Rows, column: Any, options: ReadOptions, table: Table, is_cell
 def write_parquet(data: Dataset, path: Path) -> None:
     """Write a data set as a table, with one column of 0 and 1 for each label."""
     polars = import_polars()
-    columns: list[Any] = [] if data.row_names is None else [data.row_names.tolist()]
+    columns: list[object] = [] if data.row_names is None else [data.row_names.tolist()]
     if data.train is not None:
         columns.append(np.where(data.train, "train", "test").tolist())
-    if is_frame(data.X):
-        columns += data.X.iter_columns()
-    else:
-        columns += _columns(data.X)
-    columns += _columns(data.Y)
-    named = zip(table_columns(data), columns, strict=True)
+    for matrix in (data.X, data.Y):
+        if is_frame(matrix):
+            columns += matrix.iter_columns()
+        elif sparse.issparse(matrix):
+            by_column = matrix.tocsc()
+            columns += (by_column[:, [at]].toarray().ravel() for at in range(matrix.shape[1]))
+        else:
+            columns += list(np.ascontiguousarray(matrix.T))
+    named = zip(written_columns(data), columns, strict=True)
     frame = polars.DataFrame([polars.Series(name, cells) for name, cells in named])
     frame = frame.with_columns(polars.col(polars.Float32, polars.Float64).fill_nan(None))
     with replacing(path) as file:
         frame.write_parquet(file)
-
-
-def _columns(matrix: Any) -> list[Any]:
-    """The columns of a matrix, each as an array."""
-    if sparse.issparse(matrix):
-        matrix = matrix.tocsc()
-        return [matrix[:, [place]].toarray().ravel() for place in range(matrix.shape[1])]
-    return list(np.ascontiguousarray(matrix.T))

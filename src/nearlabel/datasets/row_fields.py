@@ -7,7 +7,6 @@ from ast import literal_eval
 from collections.abc import Iterable, Sized
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,9 @@ from nearlabel.common.messages import shown, text_array
 from nearlabel.common.tag_texts import is_written_list, separated_tags, tag_separator
 from nearlabel.datasets.column_values import Columns, SparseRows, names_of, numbered
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.table_columns import Source
+from nearlabel.datasets.text_lines import Source
+
+TagCell = str | tuple[str, ...]  # a text with several tags, or a list of them
 
 
 class RowFields:
@@ -29,13 +30,13 @@ class RowFields:
     def __init__(self, file: Source, separator: str | None, for_model: bool = False) -> None:
         self._file, self._separator = file, separator
         self._for_model, self._is_split = for_model, True
-        self._sets: dict[Any, int] = {}  # each distinct cell of tags, and its number
+        self._sets: dict[TagCell, int] = {}  # each distinct cell of tags, and its number
         self._set_of = array("q")
         self._names: list[str] = []
         self._train = bytearray()
         self.count = 0
 
-    def add(self, tags: Any, name: Any, split: Any) -> None:
+    def add(self, tags: object, name: object, split: object) -> None:
         """Add a row; None for what it does not have."""
         self.count += 1
         if tags is not None:
@@ -92,7 +93,7 @@ class RowFields:
         return distinct[np.array(self._set_of)], names_of(place) if place else text_array([])
 
 
-def tag_sets(cells: Iterable[str | tuple[str, ...]], separator: str | None) -> list[set[str]]:
+def tag_sets(cells: Iterable[TagCell], separator: str | None) -> list[set[str]]:
     """The tags of each cell of a column: a text with several of them, or a list."""
     lists = [_as_list(cell) for cell in cells]
     separator = separator or tag_separator(cell for cell in lists if isinstance(cell, str))
@@ -101,7 +102,7 @@ def tag_sets(cells: Iterable[str | tuple[str, ...]], separator: str | None) -> l
     ]
 
 
-def _as_list(cell: str | tuple[str, ...]) -> str | tuple[str, ...]:
+def _as_list(cell: TagCell) -> TagCell:
     """A cell with a list converted to a string, as pandas writes it, as that list."""
     if isinstance(cell, str) and is_written_list(cell):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):

@@ -8,25 +8,14 @@ cell), ``label:NAME`` (one label, 0 or 1), ``id`` (the name of a row), ``split``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from nearlabel.common.messages import first_twice, shown, some
 from nearlabel.datasets.column_values import named_columns, no_column, source_columns
 from nearlabel.datasets.data_files import ReadOptions
-from nearlabel.datasets.text_lines import LABEL_MARK, DataError
+from nearlabel.datasets.dataset import Dataset, dense_row
+from nearlabel.datasets.text_lines import LABEL_MARK, Source, names_or_numbers
 
 FEATURE_MARK = "feature:"  # before a feature whose name would mean something else
-
-
-class Source(Protocol):
-    """A file, as error messages refer to it."""
-
-    name: str
-    line: int
-
-    def error(self, message: str, line: int | None = None) -> DataError:
-        """An error at the line that was read last, or at another one."""
-        ...
 
 
 class ColumnRoles:
@@ -34,14 +23,12 @@ class ColumnRoles:
 
     Attributes
     ----------
-    labels : frozenset of str
-        The columns that are labels.
+    labels, categories : frozenset of str
+        The columns that are labels, and those that an option declares as categories.
     tags, id, split : int or None
         The positions of the columns with these roles.
     texts : list of int
         The positions of free text.
-    categories : frozenset of str
-        The columns that an option declares as categories.
     cells : list of int
         The positions of the other features, and of labels.
     """
@@ -64,21 +51,18 @@ class ColumnRoles:
         self.labels = frozenset(labels)
         self.tags = self._place("tags", tags)
         self.id = self._place("id", options.id or self._named("id"))
-        if self._is_index(columns[0], known):
-            if self.id is None:
-                self.id = 0
-            else:
-                self._ignored |= {columns[0]}
+        # The index that pandas writes, possibly more than once, names the rows.
+        wanted = {*(known or ()), *(options.labels or ()), *options.categories}
+        if columns[0] in ("", "Unnamed: 0") and columns[0] not in wanted:
+            self._ignored |= {columns[0]} if self.id is not None else frozenset()
+            self.id = 0 if self.id is None else self.id
         self.split = self._place("split", self._named("split"))
-        self.texts = self._find_texts()
+        self.texts = [self._places[name] for name in self._features_named("text", options.text)]
+        for name in (columns[place] for place in self.texts):
+            if self._places[name] == self.tags or name in self.labels | self._ignored:
+                raise file.error(f"text={shown(name)}: the column is not a feature", 1)
         self.categories = frozenset(self._features_named("categories", options.categories))
         self.cells = self._find_cells(known)
-
-    def _is_index(self, first: str, known: set[str] | None) -> bool:
-        """Whether the first column is an index written by pandas, possibly more than once."""
-        named = self._options.labels or self._options.categories or ()
-        is_wanted = first in (known or ()) or first in named
-        return first in ("", "Unnamed: 0") and not is_wanted
 
     @property
     def fields(self) -> tuple[int | None, int | None, int | None]:
@@ -86,9 +70,10 @@ class ColumnRoles:
         return self.tags, self.id, self.split
 
     @property
-    def needed(self) -> set[int | None]:
+    def needed(self) -> set[int]:
         """The positions of all columns that are read."""
-        return {*self.cells, *self.texts, *self.fields}
+        fields = {place for place in self.fields if place is not None}
+        return fields.union(self.cells, self.texts)
 
     def _find_labels(self) -> tuple[list[str], str | None]:
         """The columns that are labels, and the one with all labels in one cell."""
@@ -104,16 +89,6 @@ class ColumnRoles:
                 1,
             )
         return marked, None if marked else tags
-
-    def _find_texts(self) -> list[int]:
-        """The positions of free text."""
-        places = []
-        for name in self._features_named("text", self._options.text):
-            place = self._places[name]
-            if place == self.tags or name in self.labels | self._ignored:
-                raise self._file.error(f"text={shown(name)}: the column is not a feature", 1)
-            places.append(place)
-        return places
 
     def _features_named(self, what: str, names: Sequence[str]) -> list[str]:
         """The features that an option names; those missing for a model are reported together."""
@@ -160,3 +135,25 @@ class ColumnRoles:
             return named_columns(what, names, self._columns)
         except ValueError as error:
             raise self._file.error(str(error), 1) from None
+
+
+def written_columns(data: Dataset) -> list[str]:
+    """The columns of a data set as a table, one per label, with marks as far as they are needed."""
+
+    def marked(name: str) -> str:
+        special = name.lower() in ("", "id", "split", "tags", "labels", "unnamed: 0")
+        is_marked = name.startswith((LABEL_MARK, FEATURE_MARK)) or name != name.strip()
+        return FEATURE_MARK + name if special or is_marked else name
+
+    features = [marked(name) for name in names_or_numbers(data.feature_names, data.X.shape[1])]
+    labels = [LABEL_MARK + name for name in names_or_numbers(data.label_names, data.Y.shape[1])]
+    has_name, has_split = data.row_names is not None, data.train is not None
+    return [*(["id"] * has_name), *(["split"] * has_split), *features, *labels]
+
+
+def written_row(data: Dataset, row: int) -> list[object]:
+    """The cells of a row; None for a missing value."""
+    cells: list[object] = [] if data.row_names is None else [str(data.row_names[row])]
+    if data.train is not None:
+        cells.append("train" if data.train[row] else "test")
+    return cells + dense_row(data, row)

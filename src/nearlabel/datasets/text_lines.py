@@ -12,8 +12,9 @@ import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Protocol, Self
 from zipfile import BadZipFile
 
 from nearlabel.common.arrays import Array
@@ -31,7 +32,6 @@ _MARKS = {
 }
 LABEL_MARK = "label:"  # before the name of a label that could be mistaken for a feature
 LONGEST_LINE = 2**24  # bytes: a longer line means a damaged or hostile file
-_LINES_A_REPORT = 1000
 # Errors of damaged compressed files; zipfile raises a RuntimeError for what it cannot read.
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, BadZipFile, RuntimeError)
 
@@ -54,6 +54,17 @@ class DataError(ValueError):
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, int | None, str]]:
         return type(self), (self.file, self.line, self.message)
+
+
+class Source(Protocol):
+    """A file, as error messages refer to it."""
+
+    name: str
+    line: int
+
+    def error(self, message: str, line: int | None = None) -> DataError:
+        """An error at the line that was read last, or at another one."""
+        ...
 
 
 class TextFile:
@@ -98,33 +109,35 @@ class TextFile:
                 stream: Any = gzip.GzipFile(fileobj=raw) if is_gzipped else raw
                 begin = stream.peek(4)
             except _DAMAGED as error:
-                raise self._damaged(error) from None
+                raise self._damaged(error, 1) from None
             marked = (encoding for mark, encoding in _MARKS.items() if begin.startswith(mark))
             self._encoding = next(marked, self._encoding)
             if "\n".encode(self._encoding) != b"\n":  # decoded first, then divided into lines
                 stream = io.TextIOWrapper(stream, self._encoding, newline="\n")
                 opened.callback(stream.detach)  # it would close standard input
-            while content := self._content(stream):
-                self.line += 1
+            for line in count(1):
+                if not (content := self._content(stream, line)):
+                    return
+                self.line = line
                 if len(content) == LONGEST_LINE and content[-1:] not in ("\n", b"\n"):
                     raise self.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB")
                 yield self._text(content)
-                if self._progress is not None and self.line % _LINES_A_REPORT == 0:
-                    self._progress(self.line if total is None else raw.tell(), total)
+                if self._progress is not None and line % 1000 == 0:
+                    self._progress(line if total is None else raw.tell(), total)
 
-    def _content(self, stream: Any) -> bytes | str:
+    def _content(self, stream: Any, line: int) -> bytes | str:
         """The next line."""
         try:
             content: bytes | str = stream.readline(LONGEST_LINE)
             return content
         except _DAMAGED as error:
-            raise self._damaged(error) from None
+            raise self._damaged(error, line) from None
         except UnicodeError:
-            raise self._undecodable(self.line + 1) from None
+            raise self._undecodable(line) from None
 
-    def _damaged(self, error: Exception) -> DataError:
+    def _damaged(self, error: Exception, line: int) -> DataError:
         reason = "encrypted" if "encrypted" in str(error) else "damaged or truncated here"
-        return self.error(f"the compressed file is {reason}", self.line + 1)
+        return self.error(f"the compressed file is {reason}", line)
 
     def _open(self) -> AbstractContextManager[Any]:
         is_input = str(self._path) == "-"
