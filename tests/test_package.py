@@ -19,7 +19,7 @@ def test_importing_is_light_and_every_public_name_loads_without_extras():
 import sys, nearlabel as nl
 heavy = {"sklearn", "scipy", "numpy", "pandas"} & set(sys.modules)
 assert not heavy, heavy
-extras = "cyclopts rich iterstrat pooch polars matplotlib jinja2 scikit_posthocs PIL onnxruntime "
+extras = "cyclopts rich iterstrat polars matplotlib jinja2 scikit_posthocs PIL onnxruntime "
 extras += "pi_heif rawpy fastapi uvicorn python_multipart prometheus_client pandas"
 sys.modules.update(dict.fromkeys(extras.split()))  # they cannot be imported now
 for package in (nl, nl.datasets, nl.features, nl.metrics):

@@ -20,7 +20,6 @@ COMMANDS = {
     ("cli", "cyclopts"): "datasets list",
     ("cli", "rich"): "datasets list",
     ("data", "iterative-stratification"): "evaluate songs.csv --split cv3 --stratified",
-    ("data", "pooch"): "datasets fetch yeast",
     ("tables", "polars"): "datasets convert songs.csv songs.parquet",
     ("report", "matplotlib"): "tune songs.csv --figure curve.png",
     ("report", "jinja2"): "reproduce --report report",

@@ -6,18 +6,16 @@ import hashlib
 import re
 import warnings
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import canonical_csr
-from nearlabel.common.extras import install_command
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError
 from nearlabel.datasets.dataset import Dataset, checked
-from nearlabel.datasets.downloads import FetchError, Records, download, is_secure, sha256_of
+from nearlabel.datasets.downloads import Checksums, FetchError, download, is_secure, sha256_of
 from nearlabel.datasets.loading import load, save
 from nearlabel.datasets.public_sets import ELSEWHERE, HOMES
 from nearlabel.datasets.source_files import data_folders
@@ -63,8 +61,7 @@ def fetch(
     Raises
     ------
     FetchError
-        If no source delivered the set (complete files are kept for the next call), or if pooch is
-        not installed: it comes with the extra ``data``.
+        If no source delivered the set; complete files are kept for the next call.
     ChecksumError
         If a file differs from the first download or from `sha256`.
 
@@ -93,26 +90,24 @@ def fetch(
         )
     public, failures = HOMES[name], []
     files = public.files if mirror is None else _at_mirror(mirror, name)
-    homes = [list(files)] if files else []  # each a list of the names of its checksums
-    homes += [[f"openml-{public.openml}"]] if public.openml is not None else []
+    sources = [list(files)] if files else []  # each a list of the names of its checksums
+    sources += [[f"openml-{public.openml}"]] if public.openml is not None else []
     if sha256 is not None:  # another source would not be checked against it
-        known = [file for home in homes for file in home]
+        known = [file for source in sources for file in source]
         for file, digest in sha256.items():
             if file not in known or not re.fullmatch("(?i)[0-9a-f]{64}", str(digest)):
                 raise ValueError(
                     f"sha256 must map one or more of {', '.join(known)} to 64 hexadecimal digits; "
                     f"got {digest!r} for {file!r}"
                 )
-        homes = [home for home in homes if sha256.keys() & set(home)]
-    if list(files) in homes and find_spec("pooch") is None:
-        raise FetchError(f"fetching {name} needs pooch: {install_command('data')}")
-    for home in homes:
-        records = Records(downloads / "checksums.json", name, sha256 or {})
+        sources = [source for source in sources if sha256.keys() & {*source}]
+    for source in sources:
+        checksums = Checksums(downloads / "checksums.json", name, sha256 or {})
         try:
-            if home == list(files):
-                data = _from_files(name, files, downloads / name, records, progress)
+            if source == list(files):
+                data = _from_files(name, files, downloads / name, checksums, progress)
             else:
-                data = _from_openml(name, downloads / "openml", records)
+                data = _from_openml(name, downloads / "openml", checksums)
         except FetchError as error:
             failures.append(str(error))
             continue
@@ -122,7 +117,7 @@ def fetch(
                 f"train and test: {'; '.join(failures)}",
                 stacklevel=2,
             )
-        records.write()
+        checksums.write()
         save(data, path)
         return path
     raise FetchError(f"{name} could not be fetched: {'; '.join(failures)}")
@@ -143,20 +138,20 @@ def _from_files(
     name: str,
     files: Mapping[str, str],
     folder: Path,
-    records: Records,
+    checksums: Checksums,
     progress: Progress | None,
 ) -> Dataset:
     paths = [folder / file for file in files]
     for path in paths:
         key, address = f"{name}/{path.name}", files[path.name]
-        if path.is_file() and not records.agree(key, sha256_of(path)):
+        if path.is_file() and not checksums.agree(key, sha256_of(path)):
             path.unlink()  # it was damaged in the meantime
         if not path.is_file():
             download(address, path, progress)
         sha256, size = sha256_of(path), path.stat().st_size
-        if not records.agree(key, sha256):
+        if not checksums.agree(key, sha256):
             path.unlink()
-        records.check(key, address, sha256, size)
+        checksums.record(key, address, sha256, size)
     try:
         public = HOMES[name]
         data = load(folder / name, ignore=public.ignore, nominal=public.nominal)
@@ -173,38 +168,33 @@ def _from_files(
         ) from None
 
 
-def _from_openml(name: str, folder: Path, records: Records) -> Dataset:
+def _from_openml(name: str, folder: Path, checksums: Checksums) -> Dataset:
     from sklearn.datasets import fetch_openml
 
-    data_id = HOMES[name].openml
-    address = f"https://www.openml.org/d/{data_id}"
+    number, address = HOMES[name].openml, f"https://www.openml.org/d/{HOMES[name].openml}"
     try:
         with warnings.catch_warnings(action="ignore"):  # real problems raise an error
-            got = fetch_openml(
-                data_id=data_id, as_frame=False, data_home=folder, parser="liac-arff"
+            bunch = fetch_openml(
+                data_id=number, as_frame=False, data_home=folder, parser="liac-arff"
             )
-        known = np.isin(got.target, ["TRUE", "FALSE"])
+        known = np.isin(bunch.target, ["TRUE", "FALSE"])
         if not known.all():
-            raise ValueError(f"labels must be TRUE or FALSE; got {got.target[~known][0]!r}")
-        kept = ~np.isin(got.feature_names, HOMES[name].ignore)
-        names = np.array(got.target_names), np.array(got.feature_names)[kept]
-        Y = sparse.csr_array(got.target == "TRUE")
-        data = _checked(Dataset(got.data[:, kept], Y, *names), name)
+            raise ValueError(f"labels must be TRUE or FALSE; got {bunch.target[~known][0]!r}")
+        columns = ~np.isin(bunch.feature_names, HOMES[name].ignore)
+        names = np.array(bunch.target_names), np.array(bunch.feature_names)[columns]
+        Y = sparse.csr_array(bunch.target == "TRUE")
+        data = _checked(Dataset(bunch.data[:, columns], Y, *names), name)
     except Exception as error:  # scikit-learn may raise anything
         reason = " ".join(str(error).split())
         raise FetchError(f"{address}: {type(error).__name__}: {reason}") from None
-    content = _content(data)
-    sha256 = hashlib.sha256(content).hexdigest()
-    records.check(f"{name}/openml-{data_id}", address, sha256, len(content))
-    return data
-
-
-def _content(data: Dataset) -> bytes:
-    """The numbers of a data set as bytes, whatever their types in memory."""
+    # The checksum is that of the numbers, whatever their types in memory.
     X, Y = canonical_csr(data.X), data.Y
     places = [X.indices, X.indptr, X.shape, Y.indices, Y.indptr, Y.shape]
-    wide = [np.asarray(X.data, "<f8"), *(np.asarray(part, "<i8") for part in places)]
-    return b"".join(part.tobytes() for part in wide)
+    numbers = [np.asarray(X.data, "<f8"), *(np.asarray(part, "<i8") for part in places)]
+    content = b"".join(part.tobytes() for part in numbers)
+    sha256 = hashlib.sha256(content).hexdigest()
+    checksums.record(f"{name}/openml-{number}", address, sha256, len(content))
+    return data
 
 
 def _checked(data: Dataset, name: str) -> Dataset:
