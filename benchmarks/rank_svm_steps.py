@@ -22,9 +22,10 @@ from nearlabel.baselines.ranking_svm.set_size import threshold_function
 from nearlabel.baselines.ranking_svm.support_kernels import SupportKernel, gamma_of
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.experiments import evaluate_splits
-from nearlabel.experiments.papers.experiment_runs import METRICS, prepared
+from nearlabel.experiments.papers.experiment_runs import METRICS, experiment
+from nearlabel.experiments.papers.measured_works import prepared
 from nearlabel.experiments.papers.printed_tables import cells
-from nearlabel.experiments.papers.table_setups import TableSetup, experiment, setup_of
+from nearlabel.experiments.papers.table_setups import TableSetup, setup_of
 
 QUESTION = (
     "Rank-SVM of Zhang and Zhou (2005, 2007), by steps of the method of Frank and Wolfe, with the "

@@ -13,9 +13,8 @@ from lookalikes import make_baselines_quick, write_lookalikes
 
 from nearlabel.cli import run
 from nearlabel.cli.reproduce import say_claims
-from nearlabel.experiments.papers import table_reproduction
-from nearlabel.experiments.papers.experiment_runs import METRICS, Measurement
-from nearlabel.experiments.papers.figure_points import PLOTS, Panel, Plot
+from nearlabel.experiments.papers.experiment_runs import METRICS, Experiment, Measurement
+from nearlabel.experiments.papers.paper_figures import PLOTS, Panel, Plot
 from nearlabel.experiments.papers.printed_tables import cells, papers
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.verdicts import Verdict
@@ -44,7 +43,7 @@ def data_folder(folder, monkeypatch):
 def quick(monkeypatch):
     """Experiments and figures with fake numbers: the tests are about their display."""
 
-    def run_experiment(experiment, ready, **_):
+    def measurements(experiment, ready, **_):
         values = np.random.default_rng(len(experiment.dataset)).random((len(METRICS), 3))
         metrics = dict(zip(METRICS, values.tolist(), strict=True))
         chosen = {name: values[0] for name, values in experiment.grid.items()}
@@ -54,7 +53,7 @@ def quick(monkeypatch):
     def rate_plot(*_, **__):
         return Plot([0.1, 1.0], "rate z", [Panel("ranking_loss", {"a": [0.2, 0.3]})], log_x=True)
 
-    monkeypatch.setattr(table_reproduction, "run_experiment", run_experiment)
+    monkeypatch.setattr(Experiment, "measurements", measurements)
     monkeypatch.setitem(PLOTS, "rate", rate_plot)
 
 
@@ -113,18 +112,18 @@ def test_counts_of_the_summary_are_those_of_the_records(ask, kept):
 
 
 def test_a_second_run_continues_after_an_interrupt(kept, tmp_path, monkeypatch, capsys):
-    run_experiment, ran = table_reproduction.run_experiment, []
+    measured, ran = Experiment.measured, []
 
     def interrupted(one, *rest, **more):
         if ran:
             raise KeyboardInterrupt
         ran.append(one)
-        return run_experiment(one, *rest, **more)
+        return measured(one, *rest, **more)
 
     tables = ("--paper", "zhang-2007", "zhang-2005", "--table", "1", "I")
     command = ["reproduce", *tables, "--results", str(tmp_path)]
     with monkeypatch.context() as patched:
-        patched.setattr(table_reproduction, "run_experiment", interrupted)
+        patched.setattr(Experiment, "measured", interrupted)
         assert run(command) == 130
     assert capsys.readouterr().err == "nearlabel: interrupted\n"
     assert run(command) == 0

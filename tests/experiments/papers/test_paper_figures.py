@@ -9,9 +9,8 @@ import pytest
 import nearlabel as nl
 from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.papers import paper_figures
-from nearlabel.experiments.papers.experiment_runs import prepared
-from nearlabel.experiments.papers.figure_points import PLOTS, Panel, Plot
-from nearlabel.experiments.papers.paper_figures import measured_figures
+from nearlabel.experiments.papers.measured_works import prepared
+from nearlabel.experiments.papers.paper_figures import PLOTS, Panel, Plot, measured_figures
 from nearlabel.experiments.papers.table_setups import setup_of
 from nearlabel.experiments.protocols import splits
 
@@ -231,4 +230,4 @@ def test_undefined_numbers_are_None(made):
     data = nl.datasets.Dataset(made.X, some, train=made.train)
     [panel] = plotted(small("clusters_yeast", clusters=[1], seeds=1), data).panels
     assert all(value is None for curve in panel.curves.values() for value in curve)
-    assert not panel.has_points
+    assert not Plot([1], "clusters m", [panel]).has_points

@@ -18,11 +18,11 @@ import nearlabel as nl
 from nearlabel.baselines.algorithm_registry import ALGORITHMS, algorithm
 from nearlabel.common.file_locks import try_lock
 from nearlabel.experiments import splits
-from nearlabel.experiments.papers import experiment_runs, table_reproduction
-from nearlabel.experiments.papers.experiment_runs import prepared
+from nearlabel.experiments.papers.experiment_runs import METRICS, Experiment, experiment
+from nearlabel.experiments.papers.measured_works import prepared
 from nearlabel.experiments.papers.printed_tables import all_cells, tables_of
 from nearlabel.experiments.papers.table_reproduction import reproduce
-from nearlabel.experiments.papers.table_setups import experiment, setup_of, table_setups
+from nearlabel.experiments.papers.table_setups import setup_of, table_setups
 from nearlabel.experiments.papers.verdicts import Verdict, reason_off
 from nearlabel.search import ExactIndex
 
@@ -92,7 +92,7 @@ def planned(paper, table, dataset, algorithm):
 
 
 def measurements(one, data):
-    return experiment_runs.run_experiment(one, prepared(data, one.data))
+    return one.measurements(prepared(data, one.data))
 
 
 def test_every_published_cell_has_a_record(found):
@@ -144,7 +144,7 @@ def test_a_second_run_only_reads(found, kept, searches):
 
 
 def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
-    run, ran = table_reproduction.run_experiment, []
+    run, ran = Experiment.measured, []
 
     def interrupted(one, *rest, **more):
         if ran:
@@ -154,7 +154,7 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
 
     wanted = (["zhang-2007", "zhang-2005"], ["1", "I"])
     with monkeypatch.context() as patched:
-        patched.setattr(table_reproduction, "run_experiment", interrupted)
+        patched.setattr(Experiment, "measured", interrupted)
         with pytest.raises(KeyboardInterrupt):
             reproduce(*wanted, results=tmp_path)
     rest = reproduce(*wanted, results=tmp_path)
@@ -186,7 +186,7 @@ def test_table_1_of_2007_takes_one_search(tmp_path, searches):
 
 
 def five(metrics):
-    return [metrics[name] for name in experiment_runs.METRICS]
+    return [metrics[name] for name in METRICS]
 
 
 def test_folds_are_those_of_separate_fits(found):
@@ -321,7 +321,7 @@ def test_a_mistake_of_ours_is_no_reason(tmp_path, monkeypatch, error):
     def broken(*_, **__):
         raise error("a mistake")
 
-    monkeypatch.setattr(table_reproduction, "run_experiment", broken)
+    monkeypatch.setattr(Experiment, "measured", broken)
     with pytest.raises(error, match="a mistake"):
         reproduce(["zhang-2005"], ["I"], results=tmp_path)
 
@@ -330,7 +330,7 @@ def test_what_does_not_fit_in_memory_is_not_run(tmp_path, monkeypatch):
     def too_much(*_, **__):
         raise MemoryError("10 GB are needed")
 
-    monkeypatch.setattr(table_reproduction, "run_experiment", too_much)
+    monkeypatch.setattr(Experiment, "measured", too_much)
     found = reproduce(["zhang-2005"], ["I"], results=tmp_path)
     assert {one.reason.text for one in found.cells} == {"10 GB are needed"}
     assert found.measured == 0

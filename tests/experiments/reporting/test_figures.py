@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
-from nearlabel.experiments.papers.figure_points import Panel, Plot
+from nearlabel.experiments.papers.paper_figures import Panel, Plot
 from nearlabel.experiments.reporting import drawing, figures
 from nearlabel.experiments.significance.mean_ranks import nemenyi
 from nearlabel.experiments.significance.pairs import Pair

@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 from html_pages import Page, check_needs_nothing
 
-from nearlabel.experiments.papers.figure_points import Panel, Plot
-from nearlabel.experiments.papers.paper_figures import MeasuredFigure, PaperFigure
+from nearlabel.experiments.papers.measured_works import DataSetup
+from nearlabel.experiments.papers.paper_figures import (
+    MeasuredFigure,
+    Panel,
+    PaperFigure,
+    Plot,
+)
 from nearlabel.experiments.papers.printed_tables import PrintedCell
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
-from nearlabel.experiments.papers.table_setups import DataSetup
 from nearlabel.experiments.papers.verdicts import Reason, Verdict
 from nearlabel.experiments.reporting.method_differences import (
     PairTest,

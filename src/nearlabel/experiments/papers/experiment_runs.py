@@ -1,30 +1,27 @@
-"""An experiment, run: its data prepared, parameters chosen where none are printed, measured."""
+"""The experiments of a cell: parameters chosen where none are printed, and what is measured."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from typing import Literal, cast
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from nearlabel.baselines.algorithm_registry import BASELINES, algorithm
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Tree
 from nearlabel.common.progress import Stages
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import SplitResult, evaluate_splits
 from nearlabel.experiments.folds import Model
-from nearlabel.experiments.papers.printed_tables import PrintedCell
-from nearlabel.experiments.papers.table_setups import (
-    LABEL_COUNT_CLUSTERS,
-    DataSetup,
-    Experiment,
-    Settings,
-)
-from nearlabel.experiments.protocols import Part, splits
+from nearlabel.experiments.papers.measured_works import DataSetup, PreparedData, Settings, Work
+from nearlabel.experiments.papers.printed_tables import PrintedCell, all_cells, published_toml
+from nearlabel.experiments.papers.table_setups import TableSetup, table_setups
+from nearlabel.experiments.papers.verdicts import Reason
 from nearlabel.experiments.tuning import GraphSearchCV
 from nearlabel.features.scales import scaler
 from nearlabel.labels.counts import neighbor_counts
@@ -32,51 +29,8 @@ from nearlabel.metrics import scorer
 from nearlabel.search import Progress, neighbor_graph
 
 METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
+LABEL_COUNT_CLUSTERS = "label count clusters"  # means of label counts, without an estimator
 Values = Sequence[float | None]  # None where a number is not defined
-
-
-class PreparedData(NamedTuple):
-    """Data, their splits, and the scaling that is still to be done in each of them."""
-
-    data: Dataset
-    parts: list[Part]
-    scale: str
-
-
-def prepared(data: Dataset, setup: DataSetup) -> PreparedData:
-    """Make data ready, or say by a ValueError what they lack."""
-    for kind, needed, names in (
-        ("label", setup.labels, data.label_names),
-        ("feature", setup.nominal, data.feature_names),
-    ):
-        for name in needed:
-            if names is None or name not in names.tolist():
-                raise ValueError(f"this data set has no {kind} {name!r}")
-    if setup.rows == "several labels":
-        data = data.rows(np.diff(data.Y.indptr) > 1)
-    if setup.split is None:
-        return PreparedData(data, [], setup.scale)
-    parts = splits(data, setup.split, seed=setup.seed)
-    if setup.nominal:
-        data = _with_nominal(data, parts[0].train, setup.nominal, setup.scale)
-        return PreparedData(data, parts, "none")
-    return PreparedData(data, parts, setup.scale)
-
-
-def _with_nominal(data: Dataset, train: Array, names: Sequence[str], scale: str) -> Dataset:
-    """The data scaled, and with nominal features that are at distance 1 where they differ.
-
-    That is what Weka's distance, and so Mulan's, makes of them.
-    """
-    is_nominal = np.isin(np.asarray(data.feature_names), names)
-    rest, transformer = data.X[:, ~is_nominal], scaler(scale, data.X[:, ~is_nominal])
-    if transformer is not None:
-        rest = transformer.fit(rest[train]).transform(rest)
-    columns = [
-        (data.X[:, place, None] == np.unique(data.X[:, place])) / np.sqrt(2)
-        for place in np.flatnonzero(is_nominal)
-    ]
-    return replace(data, X=np.hstack([rest, *columns]), feature_names=None)
 
 
 @dataclass(frozen=True)
@@ -102,76 +56,148 @@ class Measurement:
         return [means[int(cell.parameters["cluster"]) - 1]]
 
 
-def run_experiment(
-    experiment: Experiment,
-    ready: PreparedData,
-    *,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-) -> list[Measurement]:
-    """Measure a method on its prepared data, with each set of parameters."""
-    (data, parts, scale), sets = ready, list(experiment.parameters)
-    if experiment.estimator == LABEL_COUNT_CLUSTERS:
-        [parameters] = sets
-        k, groups = (
-            cast(int, parameters["n_neighbors"]),
-            cast(list[list[str]], parameters["groups"]),
-        )
-        means = label_count_clusters(data, k, groups, n_jobs=n_jobs, progress=progress)
-        return [Measurement(parameters, means)]
-    if experiment.grid:
+@dataclass(frozen=True, eq=False)
+class Experiment(Work):
+    """A method on a data set.
+
+    Each of `parameters` is a set to be measured. With the grid, from which `select` chooses by
+    leave-one-out on the training rows, it has all parameters of the estimator, so that the defaults
+    of its class do not matter.
+    """
+
+    estimator: str
+    parameters: tuple[Settings, ...]
+    convention: str | None = None
+    coverage: Literal["labels", "share"] = "labels"
+    success_at: tuple[int, ...] = ()
+    grid: Mapping[str, list[object]] = field(default_factory=dict)
+    select: str | None = None
+
+    def all_settings(self) -> Settings:
+        """All that decides its numbers beside the data and the code, as JSON can hold it."""
+        settings = asdict(self)
+        data = settings.pop("data")
+        return {**settings, **data}
+
+    def measured(
+        self, ready: PreparedData, *, n_jobs: int | None = None, progress: Progress | None = None
+    ) -> Tree:
+        """A measurement for each set of parameters."""
+        made = self.measurements(ready, n_jobs=n_jobs, progress=progress)
+        return {"measurements": [asdict(measurement) for measurement in made]}
+
+    def measurements(
+        self, ready: PreparedData, *, n_jobs: int | None = None, progress: Progress | None = None
+    ) -> list[Measurement]:
+        """Measure a method on its prepared data, with each set of parameters."""
+        (data, parts, scale), sets = ready, list(self.parameters)
+        if self.estimator == LABEL_COUNT_CLUSTERS:
+            [parameters] = sets
+            k = cast(int, parameters["n_neighbors"])
+            groups = cast(list[list[str]], parameters["groups"])
+            means = label_count_clusters(data, k, groups, n_jobs=n_jobs, progress=progress)
+            return [Measurement(parameters, means)]
+        if self.grid:
+            stages = Stages(progress, 1000)
+            sets = [self._chosen(ready, n_jobs, stages.next(900))]
+            progress = stages.next(100)
+        ranks = self.success_at or (5,)  # a pass measures one success rate
         stages = Stages(progress, 1000)
-        sets = [_chosen(experiment, ready, n_jobs, stages.next(900))]
-        progress = stages.next(100)
-    ranks = experiment.success_at or (5,)  # a pass measures one success rate
-    stages = Stages(progress, 1000)
-    passes = [
-        evaluate_splits(
-            data,
-            [_model(experiment.estimator, parameters, n_jobs) for parameters in sets],
-            parts,
-            scale=scale,
-            convention=str(experiment.convention),
-            at=at,
-            progress=stages.next(1000 // len(ranks)),
+        passes = [
+            evaluate_splits(
+                data,
+                [_model(self.estimator, parameters, n_jobs) for parameters in sets],
+                parts,
+                scale=scale,
+                convention=str(self.convention),
+                at=at,
+                progress=stages.next(1000 // len(ranks)),
+            )
+            for at in ranks
+        ]
+        labels = data.Y.shape[1]
+
+        def values(results: list[SplitResult], metric: str) -> Values:
+            is_share = metric == "coverage" and self.coverage == "share"
+            each = (result.metrics[metric] / (labels if is_share else 1) for result in results)
+            return [value if math.isfinite(value) else None for value in each]
+
+        measurements = []
+        for place, parameters in enumerate(sets):
+            metrics = {metric: values(passes[0][place], metric) for metric in METRICS}
+            if self.success_at:
+                metrics["MIR"] = values(passes[0][place], "mean_inverse_rank")
+            for at, results in zip(self.success_at, passes, strict=False):
+                metrics[f"SR@{at}"] = values(results[place], "success_rate")
+            measurements.append(Measurement(parameters, metrics))
+        return measurements
+
+    def _chosen(
+        self, ready: PreparedData, n_jobs: int | None, progress: Progress | None
+    ) -> Settings:
+        """The parameters that are best by leave-one-out, on the training rows alone."""
+        [fixed], train = self.parameters, ready.parts[0].train
+        X = ready.data.X[train]
+        transformer = scaler(ready.scale, X)
+        search = GraphSearchCV(
+            _model(self.estimator, fixed, n_jobs),
+            self.grid,
+            scoring=scorer(str(self.select), convention=str(self.convention)),
+            cv="loo",
+            refit=False,
         )
-        for at in ranks
-    ]
-    labels = data.Y.shape[1]
-
-    def values(results: list[SplitResult], metric: str) -> Values:
-        is_share = metric == "coverage" and experiment.coverage == "share"
-        each = (result.metrics[metric] / (labels if is_share else 1) for result in results)
-        return [value if math.isfinite(value) else None for value in each]
-
-    measurements = []
-    for place, parameters in enumerate(sets):
-        metrics = {metric: values(passes[0][place], metric) for metric in METRICS}
-        if experiment.success_at:
-            metrics["MIR"] = values(passes[0][place], "mean_inverse_rank")
-        for at, results in zip(experiment.success_at, passes, strict=False):
-            metrics[f"SR@{at}"] = values(results[place], "success_rate")
-        measurements.append(Measurement(parameters, metrics))
-    return measurements
+        X = X if transformer is None else transformer.fit_transform(X)
+        search.fit(X, ready.data.Y[train], progress=progress)
+        return {**fixed, **search.best_params_}
 
 
-def _chosen(
-    experiment: Experiment, ready: PreparedData, n_jobs: int | None, progress: Progress | None
-) -> Settings:
-    """The parameters that are best by leave-one-out, on the training rows alone."""
-    [fixed], train = experiment.parameters, ready.parts[0].train
-    X = ready.data.X[train]
-    transformer = scaler(ready.scale, X)
-    search = GraphSearchCV(
-        _model(experiment.estimator, fixed, n_jobs),
-        experiment.grid,
-        scoring=scorer(str(experiment.select), convention=str(experiment.convention)),
-        cv="loo",
-        refit=False,
+@cache
+def experiment(setup: TableSetup, dataset: str, algorithm: str) -> Experiment:
+    """The experiment of an algorithm on a data set: always the same object."""
+    method = setup.methods[algorithm]
+    fixed = {**method.parameters, **method.of.get(dataset, {})}
+    if method.estimator not in (LABEL_COUNT_CLUSTERS, *BASELINES):
+        fixed = {**published_toml("experiments.toml")["every_method"], **fixed}
+    sets: list[Settings] = []  # one for each that the rows of the tables print
+    for cell in all_cells():
+        place = (cell.paper, cell.dataset, cell.algorithm)
+        if place == (setup.paper, dataset, algorithm) and cell.table in setup.tables:
+            parameters = {**cell.estimator_parameters, **fixed}
+            sets += [] if parameters in sets else [parameters]
+    groups = cast(list[list[str]], fixed.get("groups", []))
+    return Experiment(
+        dataset,
+        DataSetup(
+            scale=setup.scale_of(dataset, algorithm),
+            split=None if groups else setup.splits.get(dataset, setup.split),
+            rows=setup.rows,
+            nominal=tuple(setup.nominal.get(dataset, ())),
+            labels=tuple(name for group in groups for name in group),
+        ),
+        method.estimator,
+        tuple(sets),
+        convention=setup.convention,
+        coverage=setup.coverage,
+        success_at=tuple(setup.success_at),
+        grid=method.grid,
+        select=setup.select if method.grid else None,
     )
-    X = X if transformer is None else transformer.fit_transform(X)
-    search.fit(X, ready.data.Y[train], progress=progress)
-    return {**fixed, **search.best_params_}
+
+
+def experiments_of(cell: PrintedCell) -> tuple[Experiment, ...] | Reason:
+    """The experiments that a cell needs, several for an average, or why it has none."""
+    if cell.printed is None and not cell.is_new:
+        return Reason("the paper has no number here")
+    for setup in table_setups():
+        names = setup.datasets if cell.dataset == setup.average else (cell.dataset,)
+        if (
+            setup.paper == cell.paper
+            and cell.table in setup.tables
+            and set(names) <= set(setup.datasets)
+            and cell.algorithm in setup.methods
+        ):
+            return tuple(experiment(setup, name, cell.algorithm) for name in names)
+    return Reason(published_toml("experiments.toml")["lost_data"][cell.dataset])
 
 
 def _model(name: str, parameters: Settings, n_jobs: int | None) -> Model:

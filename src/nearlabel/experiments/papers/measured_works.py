@@ -6,53 +6,127 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Literal, NamedTuple, TypeVar
+
+import numpy as np
 
 import nearlabel
 from nearlabel.common import engine
+from nearlabel.common.arrays import Array, Tree
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.validation import UnsuitableDataError
 from nearlabel.common.versions import package_versions
 from nearlabel.datasets import Dataset, load
 from nearlabel.datasets.source_files import find
-from nearlabel.experiments.papers.experiment_runs import PreparedData, prepared
 from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
-from nearlabel.experiments.papers.table_setups import Work
 from nearlabel.experiments.papers.verdicts import Reason
+from nearlabel.experiments.protocols import Part, splits
 from nearlabel.experiments.result_store import ResultStore
+from nearlabel.features.scales import scaler
 
 _PACKAGE = Path(nearlabel.__file__).parent
-_SURFACE = ("cli/", "experiments/reporting/")  # what only shows results
-_STEPS = 1000  # of progress, for each result
+Settings = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class DataSetup:
+    """What is done to a data set before anything is learned from it; see ``experiments.toml``.
+
+    `split` is None where nothing is split; `labels` are names of labels that must be there.
+    """
+
+    scale: str
+    split: str | None = None
+    seed: int = 0
+    rows: Literal["all", "several labels"] = "all"
+    nominal: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+
+class PreparedData(NamedTuple):
+    """Data, their splits, and the scaling that is still to be done in each of them."""
+
+    data: Dataset
+    parts: list[Part]
+    scale: str
+
+
+def prepared(data: Dataset, setup: DataSetup) -> PreparedData:
+    """Make data ready, or say by a ValueError what they lack."""
+    for kind, needed, names in (
+        ("label", setup.labels, data.label_names),
+        ("feature", setup.nominal, data.feature_names),
+    ):
+        for name in needed:
+            if names is None or name not in names.tolist():
+                raise ValueError(f"this data set has no {kind} {name!r}")
+    if setup.rows == "several labels":
+        data = data.rows(np.diff(data.Y.indptr) > 1)
+    parts = [] if setup.split is None else splits(data, setup.split, seed=setup.seed)
+    if parts and setup.nominal:
+        data = _with_nominal(data, parts[0].train, setup.nominal, setup.scale)
+        return PreparedData(data, parts, "none")
+    return PreparedData(data, parts, setup.scale)
+
+
+def _with_nominal(data: Dataset, train: Array, names: Sequence[str], scale: str) -> Dataset:
+    """The data scaled, and with nominal features that are at distance 1 where they differ.
+
+    That is what Weka's distance, and so Mulan's, makes of them.
+    """
+    is_nominal = np.isin(np.asarray(data.feature_names), names)
+    rest, transformer = data.X[:, ~is_nominal], scaler(scale, data.X[:, ~is_nominal])
+    if transformer is not None:
+        rest = transformer.fit(rest[train]).transform(rest)
+    columns = [
+        (data.X[:, place, None] == np.unique(data.X[:, place])) / np.sqrt(2)
+        for place in np.flatnonzero(is_nominal)
+    ]
+    return replace(data, X=np.hstack([rest, *columns]), feature_names=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What is measured and stored at once, on one data set."""
+
+    dataset: str
+    data: DataSetup
+
+    @abstractmethod
+    def all_settings(self) -> Settings:
+        """All that decides its numbers beside the data and the code, as JSON can hold it."""
+
+    @abstractmethod
+    def measured(
+        self, ready: PreparedData, *, n_jobs: int | None = None, progress: Progress | None = None
+    ) -> Tree:
+        """Its numbers on the prepared data, as JSON can hold them."""
+
 
 W = TypeVar("W", bound=Work)
-Result = dict[str, Any]  # as JSON
-
-
-def paper_results(folder: str | os.PathLike[str] | None = None) -> ResultStore:
-    """The results of this state of the code, so that an old one is never taken for a new one."""
-    return ResultStore(f"reproduction-{code_key()[:16]}", folder)
 
 
 def measured_works(
     works: Sequence[W],
-    measure: Callable[[W, PreparedData, Progress | None], Result],
-    store: ResultStore,
+    folder: str | os.PathLike[str] | None = None,
     *,
     again: bool = False,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> tuple[dict[W, Result | Reason], int]:
+) -> tuple[dict[W, Tree | Reason], int]:
     """The result of each work, or why there is none; and how many were measured now.
 
-    A result of `measure` is stored at once; with `again`, even if there is a stored one. `n_jobs`
-    threads read pictures, whose vectors are kept beside the results of all states of the code.
+    A result is stored at once; with `again`, even if there is a stored one. `n_jobs` threads read
+    pictures, whose vectors are kept beside the results of all states of the code.
     """
-    results: dict[W, Result | Reason] = {}
+    store = paper_results(folder)
+    results: dict[W, Tree | Reason] = {}
     missing: dict[W, str] = {}
     keys = {name: _key_or_reason(name) for name in dict.fromkeys(work.dataset for work in works)}
     for work in works:
@@ -67,10 +141,10 @@ def measured_works(
         else:
             results[work] = stored
     latest: dict[str, Dataset] = {}  # one at a time
-    measured = 0
-    stages = Stages(progress, _STEPS * len(missing))
+    measured, steps = 0, 1000  # of progress, for each result
+    stages = Stages(progress, steps * len(missing))
     for work in sorted(missing, key=lambda work: work.dataset):  # each data set is loaded once
-        tell = stages.next(_STEPS)
+        tell = stages.next(steps)
         if tell is not None:
             tell(0, 1)
         vectors = picture_vectors_by_name().get(work.dataset)
@@ -80,8 +154,8 @@ def measured_works(
                 if vectors is None:
                     latest[work.dataset] = load(work.dataset)
                 else:
-                    halves = Stages(tell, _STEPS)
-                    reading, tell = halves.next(_STEPS // 2), halves.next(_STEPS // 2)
+                    halves = Stages(tell, steps)
+                    reading, tell = halves.next(steps // 2), halves.next(steps // 2)
                     latest[work.dataset] = vectors.load(
                         store.path.parent, again=again, n_jobs=n_jobs, progress=reading
                     )
@@ -90,7 +164,7 @@ def measured_works(
             results[work] = Reason(one_line(str(error)))
             continue
         try:
-            result = measure(work, ready, tell)
+            result = work.measured(ready, n_jobs=n_jobs, progress=tell)
         except (UnsuitableDataError, MemoryError) as error:
             results[work] = Reason(one_line(str(error)))
             continue
@@ -100,13 +174,18 @@ def measured_works(
     return results, measured
 
 
+def paper_results(folder: str | os.PathLike[str] | None = None) -> ResultStore:
+    """The results of this state of the code, so that an old one is never taken for a new one."""
+    return ResultStore(f"reproduction-{code_key()[:16]}", folder)
+
+
 @cache
 def code_key() -> str:
     """A text that changes with the code that computes, and with the packages that it uses."""
     digest = hashlib.sha256(json.dumps(package_versions(), sort_keys=True).encode())
     for path in sorted(_PACKAGE.rglob("*.py")):
         name = path.relative_to(_PACKAGE).as_posix()
-        if not name.startswith(_SURFACE):
+        if not name.startswith(("cli/", "experiments/reporting/")):  # what only shows results
             digest.update(f"{name}\n".encode())
             digest.update(path.read_bytes())
     core = engine.core()
@@ -144,6 +223,6 @@ def data_key(name: str) -> str | None:
     return digest.hexdigest()
 
 
-def result_key(settings: Mapping[str, object], data: str) -> str:
+def result_key(settings: Settings, data: str) -> str:
     """A text that changes with the settings of a result and with its data."""
     return hashlib.sha256(json.dumps([settings, data], sort_keys=True).encode()).hexdigest()

@@ -1,30 +1,227 @@
 """The papers' figures: how each is measured, and the points that are stored once measured.
 
 The texts of the papers have lost the values of their figures, so shapes are what can be compared.
+One graph serves all points of a plot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+import numpy as np
+
+from nearlabel.baselines.algorithm_registry import title
+from nearlabel.common.arrays import Floats, Tree
 from nearlabel.common.validation import UnsuitableDataError
-from nearlabel.experiments.papers.experiment_runs import PreparedData
-from nearlabel.experiments.papers.figure_points import PLOTS, Plot
-from nearlabel.experiments.papers.measured_works import Result, measured_works, paper_results
-from nearlabel.experiments.papers.printed_tables import paper_id, papers, published_toml
-from nearlabel.experiments.papers.table_setups import (
+from nearlabel.datasets import Dataset
+from nearlabel.experiments.evaluation import evaluate_splits
+from nearlabel.experiments.folds import Model
+from nearlabel.experiments.papers.experiment_runs import Values, experiment
+from nearlabel.experiments.papers.measured_works import (
     DataSetup,
+    PreparedData,
     Settings,
     Work,
-    experiment,
-    setup_of,
+    measured_works,
 )
+from nearlabel.experiments.papers.printed_tables import paper_id, papers, published_toml
+from nearlabel.experiments.papers.table_setups import setup_of
 from nearlabel.experiments.papers.verdicts import Reason
-from nearlabel.search import Progress
+from nearlabel.experiments.protocols import splits
+from nearlabel.methods.registry import method
+from nearlabel.search import Progress, neighbor_graph
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture: a metric, or "seconds", against the x axis of its plot.
+
+    Each method has a curve with a value per point of x, or a line where it does not have the
+    parameter on the x axis. `spread` has the smallest and the greatest values over seeds.
+    """
+
+    metric: str
+    curves: Mapping[str, Values]
+    lines: Mapping[str, float | None] = field(default_factory=dict)
+    spread: Mapping[str, Sequence[Values]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Pictures with one x axis; `shaded` is the part of it that the paper shows, or None."""
+
+    x: Sequence[float]
+    x_label: str
+    panels: Sequence[Panel]
+    log_x: bool = False
+    shaded: Sequence[float] | None = None
+
+    @property
+    def has_points(self) -> bool:
+        """Whether there is anything to show in each picture."""
+        return all(
+            any(value is not None for curve in panel.curves.values() for value in curve)
+            for panel in self.panels
+        )
+
+    @classmethod
+    def from_json(cls, stored: Tree) -> Plot:
+        """A plot of which ``dataclasses.asdict`` was stored."""
+        return cls(**{**stored, "panels": [Panel(**panel) for panel in stored["panels"]]})
+
+
+def run_time_plot(
+    ready: PreparedData,
+    progress: Progress | None,
+    *,
+    methods: Sequence[str],
+    k: int,
+    sizes: Sequence[int],
+    folds: int,
+    repeats: int,
+    seed: int,
+) -> Plot:
+    """Seconds of all folds against the number of rows, for each method."""
+    data = ready.data
+    order = np.random.default_rng(seed).permutation(len(data))
+    sizes = [size for size in sizes if size <= len(data)]
+    kinds = ("with the search", "without")
+    curves: dict[str, list[float | None]] = {
+        f"{title(name)}, {kind}": [] for kind in kinds for name in methods
+    }
+    for place, size in enumerate(sizes):
+        sample = data.rows(np.sort(order[:size]))
+        runs = [_fold_seconds(sample, methods, k, folds, seed) for _ in range(repeats)]
+        # The least of several runs: what else the machine did only ever adds.
+        for curve, seconds in zip(curves.values(), np.min(runs, axis=0), strict=True):
+            curve.append(round(float(seconds), 5))
+        if progress is not None:
+            progress(place + 1, len(sizes))
+    return Plot(sizes, "items n", [Panel("seconds", curves)], log_x=True)
+
+
+def _fold_seconds(data: Dataset, methods: Sequence[str], k: int, folds: int, seed: int) -> Floats:
+    """Processor time of all folds: of each method with the search, then of each without it."""
+    seconds = np.zeros((2, len(methods)))
+    for part in splits(data, f"cv{folds}", seed=seed):
+        X, Y, new = data.X[part.train], data.Y[part.train], data.X[part.test]
+        graph = neighbor_graph(X, k)
+        for place, name in enumerate(methods):
+            start = time.process_time()
+            model = method(name)(n_neighbors=k).fit(X, Y)
+            queries = neighbor_graph(X, k, new)
+            model.predict_from_graph(queries, scores=model.scores_from_graph(queries))
+            searched = time.process_time()
+            model = method(name)(n_neighbors=k).fit_graph(graph, Y)
+            model.predict_from_graph(queries, scores=model.scores_from_graph(queries))
+            seconds[:, place] += searched - start, time.process_time() - searched
+    return seconds.ravel()
+
+
+def cluster_plot(
+    ready: PreparedData,
+    progress: Progress | None,
+    *,
+    clusters: Sequence[int],
+    seeds: int,
+    k: int,
+    smoothing: float,
+    convention: str,
+) -> Plot:
+    """Average precision against the number of clusters, over several starts of k-means."""
+    metric, shared = "average_precision", {"n_neighbors": k, "smoothing": smoothing}
+    adaptive = [
+        method("LAMLkNN")(**shared, n_clusters=m, random_state=seed)
+        for m in clusters
+        for seed in range(seeds)
+    ]
+    models = {"LAML-kNN": adaptive, "ML-kNN": [method("MLkNN")(**shared)]}
+    values = _values(ready, progress, convention, models)
+    table = np.reshape([metrics[metric] for metrics in values["LAML-kNN"]], (-1, seeds))
+    panel = Panel(
+        metric,
+        {"LAML-kNN": _defined(table.mean(axis=1))},
+        {"ML-kNN": _defined([values["ML-kNN"][0][metric]])[0]},
+        {"LAML-kNN": [_defined(table.min(axis=1)), _defined(table.max(axis=1))]},
+    )
+    return Plot(clusters, "clusters m", [panel])
+
+
+def rate_plot(
+    ready: PreparedData,
+    progress: Progress | None,
+    *,
+    rates: Sequence[float],
+    shown: Sequence[float],
+    k: int,
+    convention: str,
+) -> Plot:
+    """Ranking loss against the rate, for both readings of the formula."""
+    metric, positive = "ranking_loss", method("PositivekNN")
+    models: dict[str, Sequence[Model]] = {
+        "exp(-z d)": [positive(n_neighbors=k, rate=z) for z in rates],
+        "exp(-d / z)": [positive(n_neighbors=k, rate=1 / z) for z in rates],
+        "BRkNN": [method("BRkNN")(n_neighbors=k)],
+    }
+    values = _values(ready, progress, convention, models)
+    curves = {name: _defined(one[metric] for one in values[name]) for name in models}
+    line = {"BRkNN": curves.pop("BRkNN")[0]}
+    return Plot(rates, "rate z", [Panel(metric, curves, line)], log_x=True, shaded=shown)
+
+
+def neighbor_plot(
+    ready: PreparedData,
+    progress: Progress | None,
+    *,
+    methods: Sequence[str],
+    greatest_k: int,
+    convention: str,
+    seed: int,
+) -> Plot:
+    """The ranking metrics against the number of neighbors, for each method."""
+    neighbors, models = range(1, greatest_k + 1), {}
+    for name in methods:
+        seeded = {"random_state": seed} if name == "PositivekNN" else {}
+        models[title(name)] = [method(name)(n_neighbors=k, **seeded) for k in neighbors]
+    values = _values(ready, progress, convention, models)
+    panels = [
+        Panel(metric, {name: _defined(one[metric] for one in values[name]) for name in values})
+        for metric in ("ranking_loss", "average_precision", "coverage", "one_error")
+    ]
+    return Plot(list(neighbors), "neighbors k", panels)
+
+
+def _values(
+    ready: PreparedData,
+    progress: Progress | None,
+    convention: str,
+    models: Mapping[str, Sequence[Model]],
+) -> dict[str, list[dict[str, float]]]:
+    """Metrics of the models of each curve on one split: one search for all."""
+    (data, parts, scale), every = ready, [model for each in models.values() for model in each]
+    results = evaluate_splits(
+        data, every, parts, scale=scale, convention=convention, progress=progress
+    )
+    metrics = (result.metrics for [result] in results)
+    return {name: [next(metrics) for _ in each] for name, each in models.items()}
+
+
+def _defined(values: Iterable[float] | Floats) -> list[float | None]:
+    """Values with None where a number is not defined."""
+    return [float(value) if math.isfinite(value) else None for value in values]
+
+
+PLOTS: dict[str, Callable[..., Plot]] = {
+    "run_time": run_time_plot,
+    "clusters": cluster_plot,
+    "rate": rate_plot,
+    "neighbors": neighbor_plot,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +254,19 @@ class PaperFigure(Work):
         of_data = {key: value for key, value in asdict(self.data).items() if value}
         return {**self.settings, **of_data}
 
+    def measured(
+        self,
+        ready: PreparedData,
+        *,
+        n_jobs: int | None = None,  # noqa: ARG002 - times are of one thread
+        progress: Progress | None = None,
+    ) -> Tree:
+        """Its plot, as JSON can hold it."""
+        plot = PLOTS[self.kind](ready, progress, **self.settings)
+        if not plot.has_points:
+            raise UnsuitableDataError("these data have too few rows, or no labels to measure by")
+        return asdict(plot)
+
 
 @dataclass(frozen=True)
 class MeasuredFigure:
@@ -69,13 +279,12 @@ class MeasuredFigure:
 
 @cache
 def paper_figures() -> Mapping[str, PaperFigure]:
-    """All figures by name."""
+    """All figures by name: one for each data set of an entry of ``figures.toml``."""
     entries = published_toml("figures.toml")["figures"]
     return {figure.name: figure for entry in entries for figure in _figures(entry)}
 
 
-def _figures(entry: Mapping[str, Any]) -> Iterator[PaperFigure]:
-    """A figure for each data set of an entry."""
+def _figures(entry: Tree) -> Iterator[PaperFigure]:
     for dataset in entry.get("k") or entry["datasets"]:
         settings = dict(entry["settings"])
         if "k" in entry:
@@ -108,19 +317,10 @@ def measured_figures(
     figures = [
         figure for figure in paper_figures().values() if not chosen or figure.paper in chosen
     ]
-    outcomes, _ = measured_works(
-        figures, _points, paper_results(results), again=again, progress=progress
-    )
+    outcomes, _ = measured_works(figures, results, again=again, progress=progress)
     return [
         MeasuredFigure(figure, reason=outcome.text)
         if isinstance(outcome := outcomes[figure], Reason)
         else MeasuredFigure(figure, Plot.from_json(outcome))
         for figure in figures
     ]
-
-
-def _points(figure: PaperFigure, ready: PreparedData, progress: Progress | None) -> Result:
-    plot = PLOTS[figure.kind](ready, progress, **figure.settings)
-    if not all(panel.has_points for panel in plot.panels):
-        raise UnsuitableDataError("these data have too few rows, or no labels to measure by")
-    return asdict(plot)

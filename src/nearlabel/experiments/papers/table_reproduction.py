@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from nearlabel.common.arrays import Tree
 from nearlabel.common.validation import ArgumentError, check_n_jobs
 from nearlabel.experiments.papers import printed_tables
-from nearlabel.experiments.papers.experiment_runs import Measurement, PreparedData, run_experiment
-from nearlabel.experiments.papers.measured_works import Result, measured_works, paper_results
+from nearlabel.experiments.papers.experiment_runs import Experiment, Measurement, experiments_of
+from nearlabel.experiments.papers.measured_works import Settings, measured_works, paper_results
 from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
 from nearlabel.experiments.papers.printed_tables import PrintedCell
-from nearlabel.experiments.papers.table_setups import Experiment, Settings, experiments_of
 from nearlabel.experiments.papers.verdicts import Reason, Verdict, reason_off, verdict
 from nearlabel.metrics import METRICS
 from nearlabel.search import Progress
@@ -92,20 +92,24 @@ def reproduce(
     `again`, all are measured again. Papers are named by ids such as "zhang-2007"; by default all
     of their tables are reproduced. `progress` is called with (steps done, steps in all).
     """
-    cells = _wanted(papers, tables)
+    chosen = dict.fromkeys(map(printed_tables.paper_id, papers or printed_tables.papers()))
+    known = {paper: printed_tables.tables_of(paper) for paper in chosen}
+    for table in tables:
+        if not any(table in of_paper for of_paper in known.values()):
+            listed = "; ".join(f"{paper}: {', '.join(names)}" for paper, names in known.items())
+            raise ArgumentError(f"table must be one of {listed}; got {table!r}", "table")
     check_n_jobs(n_jobs)
-    store = paper_results(results)
+    cells = [
+        cell
+        for cell in printed_tables.all_cells()
+        if cell.paper in chosen and (not tables or cell.table in tables)
+    ]
     plans = [experiments_of(cell) for cell in cells]
     needed = dict.fromkeys(
         experiment for plan in plans if not isinstance(plan, Reason) for experiment in plan
     )
-
-    def measure(experiment: Experiment, ready: PreparedData, tell: Progress | None) -> Result:
-        measurements = run_experiment(experiment, ready, n_jobs=n_jobs, progress=tell)
-        return {"measurements": [asdict(measurement) for measurement in measurements]}
-
     outcomes, measured = measured_works(
-        list(needed), measure, store, again=again, n_jobs=n_jobs, progress=progress
+        list(needed), results, again=again, n_jobs=n_jobs, progress=progress
     )
     reasons = [outcome for outcome in outcomes.values() if isinstance(outcome, Reason)]
     return Reproduction(
@@ -118,26 +122,12 @@ def reproduce(
         measured,
         len(outcomes) - measured - len(reasons),
         list(dict.fromkeys(name for reason in reasons for name in reason.absent)),
-        store.path,
+        paper_results(results).path,
     )
 
 
-def _wanted(papers: Collection[str], tables: Collection[str]) -> list[PrintedCell]:
-    chosen = dict.fromkeys(map(printed_tables.paper_id, papers or printed_tables.papers()))
-    known = {paper: printed_tables.tables_of(paper) for paper in chosen}
-    for table in tables:
-        if not any(table in of_paper for of_paper in known.values()):
-            listed = "; ".join(f"{paper}: {', '.join(names)}" for paper, names in known.items())
-            raise ArgumentError(f"table must be one of {listed}; got {table!r}", "table")
-    return [
-        cell
-        for cell in printed_tables.all_cells()
-        if cell.paper in chosen and (not tables or cell.table in tables)
-    ]
-
-
 def _compared(
-    cell: PrintedCell, experiment: Experiment, outcomes: Sequence[Result | Reason]
+    cell: PrintedCell, experiment: Experiment, outcomes: Sequence[Tree | Reason]
 ) -> ComparedCell:
     """Compare a cell with the result of its experiment, or with the average of several results."""
     reasons = [outcome for outcome in outcomes if isinstance(outcome, Reason)]
@@ -159,7 +149,13 @@ def _compared(
         return ComparedCell(cell, reason=undefined, parameters=parameters, experiment=experiment)
     ours = statistics.fmean(numbers)
     over_splits = len(outcomes) == 1 and len(numbers) > 1
-    judged = _verdict(cell, experiment, ours)
+    judged = Verdict.NEW
+    if cell.printed is not None:
+        counts_labels = cell.metric == "coverage" and experiment.coverage == "labels"
+        better: Literal["less", "more"] | None = None
+        if cell.dataset in picture_vectors_by_name():  # our features may be better
+            better = "less" if METRICS[cell.metric].loss else "more"
+        judged = verdict(ours, cell.printed, cell.std, counts_labels=counts_labels, better=better)
     return ComparedCell(
         cell,
         judged,
@@ -170,14 +166,3 @@ def _compared(
         experiment,
         numbers if over_splits else (),
     )
-
-
-def _verdict(cell: PrintedCell, experiment: Experiment, ours: float) -> Verdict:
-    """The verdict on our number; of pictures the features are ours, and may be better."""
-    if cell.printed is None:
-        return Verdict.NEW
-    counts_labels = cell.metric == "coverage" and experiment.coverage == "labels"
-    better: Literal["less", "more"] | None = None
-    if cell.dataset in picture_vectors_by_name():
-        better = "less" if METRICS[cell.metric].loss else "more"
-    return verdict(ours, cell.printed, cell.std, counts_labels=counts_labels, better=better)

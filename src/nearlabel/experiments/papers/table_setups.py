@@ -1,25 +1,15 @@
-"""How the published tables are reproduced: the setup of each, and the experiments of a cell."""
+"""How the published tables are reproduced: the setup of each, as ``experiments.toml`` has it."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal, cast
+from typing import Literal
 
-from nearlabel.baselines.algorithm_registry import BASELINES
-from nearlabel.experiments.papers.printed_tables import (
-    PrintedCell,
-    all_cells,
-    papers,
-    published_toml,
-    tables_in_words,
-)
-from nearlabel.experiments.papers.verdicts import Reason
+from nearlabel.experiments.papers.measured_works import Settings
+from nearlabel.experiments.papers.printed_tables import papers, published_toml, tables_in_words
 
-LABEL_COUNT_CLUSTERS = "label count clusters"  # means of label counts, without an estimator
-Settings = Mapping[str, object]
 SHORT_NAMES = {"n_neighbors": "k", "n_clusters": "m", "smoothing": "s", "rate": "z"}
 
 
@@ -117,103 +107,3 @@ def table_setups() -> tuple[TableSetup, ...]:
 def setup_of(paper: str, table: str) -> TableSetup:
     """The setup of a table."""
     return next(setup for setup in table_setups() if setup.paper == paper and table in setup.tables)
-
-
-@dataclass(frozen=True)
-class DataSetup:
-    """What is done to a data set before anything is learned from it; see ``experiments.toml``.
-
-    `split` is None where nothing is split; `labels` are names of labels that must be there.
-    """
-
-    scale: str
-    split: str | None = None
-    seed: int = 0
-    rows: Literal["all", "several labels"] = "all"
-    nominal: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Work:
-    """What is measured and stored at once, on one data set."""
-
-    dataset: str
-    data: DataSetup
-
-    @abstractmethod
-    def all_settings(self) -> Settings:
-        """All that decides its numbers beside the data and the code, as JSON can hold it."""
-
-
-@dataclass(frozen=True, eq=False)
-class Experiment(Work):
-    """A method on a data set.
-
-    Each of `parameters` is a set to be measured. With the grid, from which `select` chooses by
-    leave-one-out on the training rows, it has all parameters of the estimator, so that the defaults
-    of its class do not matter.
-    """
-
-    estimator: str
-    parameters: tuple[Settings, ...]
-    convention: str | None = None
-    coverage: Literal["labels", "share"] = "labels"
-    success_at: tuple[int, ...] = ()
-    grid: Mapping[str, list[object]] = field(default_factory=dict)
-    select: str | None = None
-
-    def all_settings(self) -> Settings:
-        """All that decides its numbers beside the data and the code, as JSON can hold it."""
-        settings = asdict(self)
-        data = settings.pop("data")
-        return {**settings, **data}
-
-
-@cache
-def experiment(setup: TableSetup, dataset: str, algorithm: str) -> Experiment:
-    """The experiment of an algorithm on a data set: always the same object."""
-    method = setup.methods[algorithm]
-    fixed = {**method.parameters, **method.of.get(dataset, {})}
-    if method.estimator not in (LABEL_COUNT_CLUSTERS, *BASELINES):
-        fixed = {**published_toml("experiments.toml")["every_method"], **fixed}
-    sets: list[Settings] = []  # one for each that the rows of the tables print
-    for cell in all_cells():
-        place = (cell.paper, cell.dataset, cell.algorithm)
-        if place == (setup.paper, dataset, algorithm) and cell.table in setup.tables:
-            parameters = {**cell.estimator_parameters, **fixed}
-            sets += [] if parameters in sets else [parameters]
-    groups = cast(list[list[str]], fixed.get("groups", []))
-    return Experiment(
-        dataset,
-        DataSetup(
-            scale=setup.scale_of(dataset, algorithm),
-            split=None if groups else setup.splits.get(dataset, setup.split),
-            rows=setup.rows,
-            nominal=tuple(setup.nominal.get(dataset, ())),
-            labels=tuple(name for group in groups for name in group),
-        ),
-        method.estimator,
-        tuple(sets),
-        convention=setup.convention,
-        coverage=setup.coverage,
-        success_at=tuple(setup.success_at),
-        grid=method.grid,
-        select=setup.select if method.grid else None,
-    )
-
-
-def experiments_of(cell: PrintedCell) -> tuple[Experiment, ...] | Reason:
-    """The experiments that a cell needs, several for an average, or why it has none."""
-    if cell.printed is None and not cell.is_new:
-        return Reason("the paper has no number here")
-    for setup in table_setups():
-        names = setup.datasets if cell.dataset == setup.average else (cell.dataset,)
-        if (
-            setup.paper == cell.paper
-            and cell.table in setup.tables
-            and set(names) <= set(setup.datasets)
-            and cell.algorithm in setup.methods
-        ):
-            return tuple(experiment(setup, name, cell.algorithm) for name in names)
-    return Reason(published_toml("experiments.toml")["lost_data"][cell.dataset])

@@ -16,9 +16,6 @@ from nearlabel.experiments.papers.printed_tables import (
 )
 
 ERRATA = "docs/errata.md"
-# What counts as close where a paper prints no standard deviation.
-_CLOSE = Decimal("0.005")
-_CLOSE_COVERAGE = Decimal("0.05")
 
 
 class Verdict(StrEnum):
@@ -88,7 +85,7 @@ def verdict(
         return Verdict.DIGITS
     if better is not None and (shown < published) == (better == "less"):
         return Verdict.BETTER
-    limit = Decimal(std) if std else _CLOSE_COVERAGE if counts_labels else _CLOSE
+    limit = Decimal(std or ("0.05" if counts_labels else "0.005"))
     if abs(_exact(ours) - published) > limit:
         return Verdict.OFF
     return Verdict.WITHIN_STD if std else Verdict.CLOSE
@@ -179,11 +176,16 @@ class KnownDifference:
 
     def explains(self, cell: PrintedCell, parameters: Mapping[str, object]) -> bool:
         """Whether it is about a cell and the parameters with which our number was made."""
-        of_cell = all(
+        for fit in fits() if self.parameters != "any" else ():
+            if (fit.dataset, fit.algorithm) == (cell.dataset, cell.algorithm):
+                is_fitting = fit.parameters.items() <= parameters.items()
+                break
+        else:
+            is_fitting = None  # not known
+        return all(
             not (wanted := getattr(self, f"{key}s")) or getattr(cell, key) in wanted
             for key in ("paper", "table", "dataset", "algorithm", "metric")
-        )
-        return of_cell and self.parameters in ("any", _against_fit(cell, parameters))
+        ) and (self.parameters, is_fitting) in (("any", None), ("fitting", True), ("others", False))
 
 
 @cache
@@ -198,11 +200,3 @@ def reason_off(cell: PrintedCell, parameters: Mapping[str, object]) -> Reason:
         if known.explains(cell, parameters):
             return Reason(f"{known.reason} ({ERRATA}#{known.anchor})")
     return Reason(f"not explained yet ({ERRATA})")
-
-
-def _against_fit(cell: PrintedCell, parameters: Mapping[str, object]) -> str:
-    """Whether parameters are those that are known to fit the row of a cell."""
-    for fit in fits():
-        if (fit.dataset, fit.algorithm) == (cell.dataset, cell.algorithm):
-            return "fitting" if fit.parameters.items() <= parameters.items() else "others"
-    return "unknown"

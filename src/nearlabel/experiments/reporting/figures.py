@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from nearlabel.experiments.papers.figure_points import Plot
+from nearlabel.experiments.papers.paper_figures import Plot
 from nearlabel.experiments.reporting.drawing import (
     COLORS,
     GRAY,
