@@ -11,7 +11,7 @@ import numpy as np
 from measuring import report
 
 import nearlabel as nl
-from nearlabel.blend.label_axes import label_scales
+from nearlabel.blend.joined_space import label_scales
 from nearlabel.blend.ridge import LabelRidge
 from nearlabel.common.arrays import canonical_csr
 from nearlabel.labels.scores import DenseScores

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import nearlabel as nl
 from nearlabel.blend import learned_blend
 from nearlabel.blend.pooled_logistic import CrossFitted
+from nearlabel.blend.readings import LeftOut, ScoredRows
 
 pytestmark = pytest.mark.engines
 
@@ -130,8 +131,8 @@ def test_inputs_of_a_left_out_row_do_not_depend_on_its_labels(data, most, monkey
         )
         row = np.array([7])
         graph, blend = model._items.left_out_neighbors(row, 10), model._blend
-        said = blend.said_left_out(graph, data.X[row], row, row, sparse.csr_array(Y[row]))
-        known.append(blend.columns(said, blend.pairs(said, 1)))
+        left_out = LeftOut(row, row, sparse.csr_array(Y[row]))
+        known.append(blend.columns(ScoredRows(graph, data.X[row], left_out))[1])
     assert known[0].shape[1] == len(model.weights_)
     assert known[0] == pytest.approx(known[1], abs=1e-10)
 

@@ -11,8 +11,7 @@ from strategies import label_matrices, vectors
 from threadpoolctl import threadpool_limits
 
 from nearlabel.blend import axes, rows
-from nearlabel.blend.closed_form import ClosedForm
-from nearlabel.blend.penalties import best_penalty, squared_errors
+from nearlabel.blend.closed_form import ClosedForm, best_penalty, squared_errors
 from nearlabel.blend.ridge import ALPHAS, LabelRidge
 from nearlabel.common.arrays import canonical_csr
 from nearlabel.metrics import average_precision
@@ -155,7 +154,7 @@ def test_many_labels_take_little_memory(monkeypatch):
     X, _ = made(50, 3)
     label = np.arange(0, 1_000_000, 20_000)
     Y = sparse.csr_array((np.ones(50, np.int8), label, np.arange(51)), shape=(50, 1_000_000))
-    monkeypatch.setattr("nearlabel.blend.penalties._FEWEST_ROWS", 5)
+    monkeypatch.setattr("nearlabel.blend.closed_form._FEWEST_RANKED", 5)
     ridge = LabelRidge("linear").fit(X, Y)
     assert ridge.choice_.criterion == "squared_error"
     scores = ridge.left_out_scores()

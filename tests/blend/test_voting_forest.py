@@ -68,7 +68,7 @@ def test_sparse_rows_and_threads_change_nothing(forest, data, monkeypatch):
         monkeypatch.setattr(voting_forest, "_MOST_DENSE_CELLS", most)
         other = VotingForest.fit(X[:60], data.Y[:60], 0, n_jobs=2)
         assert (other.scores(X[60:]).toarray() == mine).all()
-    monkeypatch.setattr(voting_forest, "_CELLS_AT_ONCE", 50)
+    monkeypatch.setattr("nearlabel.blend.rows.CELLS_AT_ONCE", 50)
     assert forest.scores(X[60:]).toarray() == pytest.approx(mine)
 
 

@@ -16,10 +16,6 @@ from nearlabel.labels.counts import label_totals
 _WIDEST = 3_000  # rows or features, whichever are fewer, for a full decomposition
 _TRUNCATED_RANK = 1_000
 LABEL_CELLS = 2**26  # numbers in an array of axes x labels or features: 512 MiB
-_FEWEST_AXES = 64
-_SMALLEST = 1e-14  # eigenvalues, relative to the largest
-_SMALLEST_OF_LANDMARKS = 1e-9
-_ITERATIONS, _OVERSAMPLING = 4, 32
 _ROWS_AT_ONCE = 2**12  # at least: every block visits many labels or features
 
 
@@ -51,7 +47,7 @@ def kernel_axes(X: Matrix, Y: Csr, landmarks: Landmarks) -> Axes:
     """
     kernel = landmarks.kernel(landmarks.rows)
     values, vectors = np.linalg.eigh((kernel + kernel.T) / 2)
-    inside = values > _SMALLEST_OF_LANDMARKS * values[-1]
+    inside = values > 1e-9 * values[-1]
     whitening = vectors[:, inside] / np.sqrt(values[inside])
     mean, gram, cross = _moments(X, Y, landmarks)
     gram = whitening.T @ gram @ whitening
@@ -69,7 +65,7 @@ def linear_axes(X: Matrix, Y: Csr, seed: int) -> Axes:
     start (Halko, Martinsson and Tropp, 2011): what is outside of them is treated as zero.
     """
     n, d = X.shape
-    room = max(_FEWEST_AXES, LABEL_CELLS // max(Y.shape[1], d))
+    room = max(64, LABEL_CELLS // max(Y.shape[1], d))
     if min(n, d) > min(_WIDEST, room):
         mean, values, vectors = _leading(X, min(_TRUNCATED_RANK, room, n, d), seed)
     elif d > n:
@@ -150,7 +146,7 @@ def _leading(X: Matrix, rank: int, seed: int) -> tuple[Floats, Floats, Floats]:
     of the axes, which takes less time.
     """
     (n, d), mean = X.shape, _mean(X)
-    width = min(rank + _OVERSAMPLING, n, d)
+    width = min(rank + 32, n, d)  # a few more axes than are wanted, so that these converge
     blocks = [*row_blocks(n, width if sparse.issparse(X) else max(d, width), _ROWS_AT_ONCE)]
 
     def coordinates(axes: Floats) -> Iterator[Floats]:
@@ -158,7 +154,7 @@ def _leading(X: Matrix, rank: int, seed: int) -> tuple[Floats, Floats, Floats]:
         return (projection.coordinates(X[rows]) for rows in blocks)
 
     axes = np.random.RandomState(seed).standard_normal((d, width))
-    for _ in range(_ITERATIONS):
+    for _ in range(4):
         if d < n:
             parts = coordinates(_orthonormal(axes))
         else:
@@ -180,17 +176,15 @@ def _transposed(X: Matrix, mean: Floats, left: Floats) -> Floats:
 
 
 def _orthonormal(matrix: Floats) -> Floats:
-    axes: Floats = linalg.qr(matrix, mode="economic", check_finite=False)[0]
-    return axes
+    return np.asarray(linalg.qr(matrix, mode="economic", check_finite=False)[0])
 
 
 def _nonzero(decomposed: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     """Nonzero eigenvalues, given in ascending order, and their vectors; the greatest first."""
     values, vectors = decomposed
-    count = np.count_nonzero(values > max(values[-1], 0) * _SMALLEST)
+    count = np.count_nonzero(values > max(values[-1], 0) * 1e-14)
     return values[::-1][:count], vectors[:, ::-1][:, :count]
 
 
 def _mean(X: Matrix) -> Floats:
-    mean: Floats = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() / X.shape[0]
-    return mean
+    return np.asarray(X.sum(axis=0, dtype=np.float64).ravel() / X.shape[0])

@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.blend.decision_cuts import OBJECTIVES, LabelDecision, learned_decision
 from nearlabel.blend.evidence import Pairs
 from nearlabel.blend.label_space import LabelSpace
 from nearlabel.blend.learned_blend import DENSE_LABELS, TOUCHED_LABELS, LearnedBlend
-from nearlabel.blend.other_readings import OtherReading, check_others
 from nearlabel.blend.pooled_logistic import CrossFitted
+from nearlabel.blend.readings import (
+    LeftOut,
+    MethodReadings,
+    OtherReading,
+    RidgeReading,
+    ScoredRows,
+    check_others,
+)
 from nearlabel.blend.ridge import LabelRidge
 from nearlabel.blend.rows import drawn_rows, seed_of
-from nearlabel.blend.stored_blend import StoredBlend, StoredDecision
+from nearlabel.blend.stored_blend import StoredBlend, StoredDecision, chosen_methods
 from nearlabel.blend.voting_forest import MOST_ROWS, VotingForest
-from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix, Seed
 from nearlabel.common.threads import one_blas_thread
 from nearlabel.common.validation import check_choice, check_flag
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.brknn import BRkNN
+from nearlabel.methods.inner_methods import learned, unlearned
 from nearlabel.methods.items import Items, Training
-from nearlabel.methods.living_model import FittedModel
-from nearlabel.methods.mlknn import MLkNN
 from nearlabel.methods.needs import Needs
-from nearlabel.methods.positiveknn import PositivekNN
 from nearlabel.search import VectorStore
 from nearlabel.search.exact.equal_rows import equal_rows
-
-_PAIRS = 2**20  # (row, label) pairs that weights and cuts are learned from
-_SHOWN = 5  # readings in a summary
 
 
 @dataclass(repr=False, eq=False)
@@ -126,13 +127,13 @@ class BlendedNeighbors(NeighborClassifier):
     """
 
     n_neighbors: int | None = 40
-    readings: Any = None
+    readings: Sequence[NeighborClassifier] | None = None
     learn_distance: bool = True
     ridge: bool = True
     forest: bool | str = "auto"
-    others: Any = None
+    others: Sequence[BaseEstimator] | None = None
     objective: str = "hamming"
-    random_state: Any = 0
+    random_state: Seed = 0
 
     title = "Blend"
     stored = (StoredBlend("blend", "_blend"), StoredDecision("decision", "_decision"))
@@ -142,40 +143,39 @@ class BlendedNeighbors(NeighborClassifier):
         """What it needs: room for a score of every label, unless there are too many."""
         items = vars(self).get("_items")
         are_few = items is None or items.labels.shape[1] <= DENSE_LABELS
-        return Needs(vectors=True, dense_scores=are_few or not self._readings())
+        return Needs(vectors=True, dense_scores=are_few or not chosen_methods(self))
 
     @property
     def weights_(self) -> dict[str, float]:
         """The weight of each reading."""
         blend: LearnedBlend = self._blend
-        assert blend.logistic is not None
         return dict(zip(blend.names, blend.logistic.whole.weights[:-1].tolist(), strict=True))
 
     @property
     def label_space_(self) -> LabelSpace | None:
         """The learned distance."""
-        space: LabelSpace | None = self._blend.space
-        return space
+        learned: MethodReadings | None = self._blend.learned
+        return None if learned is None else learned.space
 
     @property
-    def cuts_(self) -> Any:
+    def cuts_(self) -> Floats:
         """Probabilities from which labels are predicted."""
         return self._decision.cuts
 
     def summary(self) -> str:
         """A summary in a few lines: the distance, the weights and the decision."""
         check_is_fitted(self)
-        space, lines = self._blend.space, []
+        space, lines = self.label_space_, []
         if space is not None:
             joined = "" if space.weight_ == 1 else f", {1 - space.weight_:.0%} from the features"
             lines.append(
                 f"learned distance: {space.kernel_} ridge regression of the labels, "
                 f"{space.metric_}{joined}"
             )
-        elif self.learn_distance and self._blend.plain:
+        elif self.learn_distance and self._blend.plain.methods:
             lines.append("no learned distance: too many training rows are duplicates")
-        weights = sorted(self.weights_.items(), key=lambda one: -abs(one[1]))
-        shown = ", ".join(f"{name} {weight:+.2f}" for name, weight in weights[:_SHOWN])
+        weights = sorted(self.weights_.items(), key=lambda named: -abs(named[1]))
+        shown = ", ".join(f"{name} {weight:+.2f}" for name, weight in weights[:5])
         lines.append(f"largest weights in the blend: {shown}")
         cuts = self.cuts_
         if self._decision.objective == "cardinality":
@@ -187,17 +187,18 @@ class BlendedNeighbors(NeighborClassifier):
         return "\n".join([*lines, f"predicted: {decided}"])
 
     def _check_parameters(self) -> None:
-        for one in self._readings():
-            is_method = isinstance(one, NeighborClassifier) and one.needs.graph
-            if not is_method or hasattr(one, "estimator") or isinstance(one, BlendedNeighbors):
+        for reading in chosen_methods(self):
+            is_method = isinstance(reading, NeighborClassifier) and reading.needs.graph
+            is_nested = hasattr(reading, "estimator") or isinstance(reading, BlendedNeighbors)
+            if not is_method or is_nested:
                 raise TypeError(
                     "readings must be nearlabel methods that read a neighbor graph, such as "
-                    f"MLkNN(10); got {one!r}"
+                    f"MLkNN(10); got {reading!r}"
                 )
-            one.check_parameters()
-            if one.n_neighbors is None or one.n_neighbors > (self.n_neighbors or 0):
+            reading.check_parameters()
+            if reading.n_neighbors is None or reading.n_neighbors > (self.n_neighbors or 0):
                 raise ValueError(
-                    f"readings: {one!r} needs {one.n_neighbors} neighbors, more than "
+                    f"readings: {reading!r} needs {reading.n_neighbors} neighbors, more than "
                     f"n_neighbors={self.n_neighbors}"
                 )
         check_choice(self.objective, "objective", OBJECTIVES)
@@ -208,116 +209,91 @@ class BlendedNeighbors(NeighborClassifier):
         check_others(self.others)
         seed_of(self.random_state)
 
-    def _readings(self) -> list[Any]:
-        """The methods; the default ones with at most n_neighbors neighbors."""
-        if self.readings is None:
-            few, some, many = (min(k, self.n_neighbors or k) for k in (10, 30, 40))
-            counted = [MLkNN(k) for k in sorted({few, some})]
-            return [*counted, BRkNN(some, weights="distance"), PositivekNN(many, random_state=0)]
-        if not isinstance(self.readings, list | tuple):
-            raise TypeError(f"readings must be a list of methods; got {self.readings!r}")
-        return list(self.readings)
-
-    def _others(self, q: int) -> list[Any]:
-        """The classifiers, or an error if there are too many labels for them."""
-        others = check_others(self.others)
-        if others and q > DENSE_LABELS:
-            raise ValueError(f"others supports at most {DENSE_LABELS} labels; got {q}")
-        return others
-
     def _learn(self, seen: Training) -> None:
         graph, X, Y = seen.graph, seen.X, seen.Y
         n, q = Y.shape
-        others = self._others(q)
-        seed, readings = seed_of(self.random_state), self._readings()
-        plain = [self._reading(one, self._items, seen) for one in readings]
-        blend = LearnedBlend(plain, totals=label_totals(Y), n=n)
+        if self.others and q > DENSE_LABELS:
+            raise ValueError(f"others supports at most {DENSE_LABELS} labels; got {q}")
+        seed = seed_of(self.random_state)
+        plain = self._learned_methods(self._items, graph, seen)
+        blend = LearnedBlend(plain, label_totals(Y), n)
         near = regression = None
         copies = equal_rows(X)  # None if there are few
-        if self.learn_distance and readings and copies is None:
-            blend.space = LabelSpace(random_state=seed, n_jobs=self.n_jobs)
-            Z, regression = blend.space.left_out_rows(X, Y)
-            blend.rows = Items(Y, True, None, "euclidean", self.search, VectorStore(Z))
-            near = blend.rows.left_out_neighbors(None, graph.k, n_jobs=seen.n_jobs)
-            again = seen._replace(graph=near, X=Z)
-            blend.learned = [self._reading(one, blend.rows, again) for one in readings]
+        if self.learn_distance and plain.methods and copies is None:
+            space = LabelSpace(random_state=seed, n_jobs=self.n_jobs)
+            Z, regression = space.left_out_rows(X, Y)
+            items = Items(Y, True, None, "euclidean", self.search, VectorStore(Z))
+            near = items.left_out_neighbors(None, graph.k, n_jobs=seen.n_jobs)
+            blend.learned = self._learned_methods(items, near, seen, space)
         if self.ridge:
             regression = regression or LabelRidge(random_state=seed).fit(X, Y)
-            blend.regressions = {one: regression.weights(one) for one in regression.tried_}
+            blend.regressions = [
+                RidgeReading(kernel, regression.weights(kernel), not blend.is_dense)
+                for kernel in regression.tried_
+            ]
         if n <= MOST_ROWS if isinstance(self.forest, str) else self.forest:
             blend.forest = VotingForest.fit(X, Y, seed, seen.n_jobs)
-        blend.others = [OtherReading.fit(one, X, Y) for one in others]
+        blend.others = [OtherReading.fit(other, X, Y) for other in check_others(self.others)]
         # Leave-one-out scores of equal rows differ only by the labels of the row left out: learned
         # from together, such rows would reveal each other's labels.
         rows = np.arange(n) if copies is None else np.sort(copies.copies[copies.starts[:-1]])
-        most = max(1, _PAIRS // (q if blend.is_dense else TOUCHED_LABELS))
+        most = max(1, 2**20 // (q if blend.is_dense else TOUCHED_LABELS))
         rows = rows[drawn_rows(len(rows), most, seed)]
         own = Y[rows]
-        nearest = None if near is None else near.take(rows)
-        said = blend.said_left_out(graph.take(rows), X[rows], rows, rows, own, nearest)
-        pairs = blend.pairs(said, len(rows))
-        columns, truth = blend.columns(said, pairs), pairs.truth(own)
-        parts = 1 < q <= DENSE_LABELS
-        which = rows[pairs.row], pairs.label
+        left_out = LeftOut(rows, rows, own, None if near is None else near.take(rows))
+        pairs, columns = blend.columns(ScoredRows(graph.take(rows), X[rows], left_out))
+        truth, row, may_differ = pairs.truth(own), rows[pairs.row], 1 < q <= DENSE_LABELS
         with one_blas_thread:  # the order of sums, and so the rounding, stays the same
-            blend.logistic = CrossFitted.fit(columns, truth, *which, q, own=parts)
+            blend.logistic = CrossFitted.fit(columns, truth, row, pairs.label, q, own=may_differ)
         blend.missed = blend.missed_share(pairs, truth, own)
         self._blend = blend
-        self._decision: LabelDecision = learned_decision(
-            blend.probabilities(pairs, columns, rows), own, self.objective
-        )
+        scores = blend.probabilities(pairs, columns, rows)
+        self._decision: LabelDecision = learned_decision(scores, own, self.objective)
 
-    def _reading(self, estimator: Any, items: Items, seen: Training) -> Any:
-        """A method that has learned from a graph."""
-        inner = self._unlearned(estimator, items, min(int(estimator.n_neighbors), seen.graph.k))
-        wanted = inner._rows_to_learn_from(seen.Y, seen.X)
-        near = seen.graph.head(inner.n_neighbors_)
-        near = near if wanted is None else near.take(wanted)
-        inner._learn_from(near, wanted, seen.n_jobs, None)
-        return inner
-
-    def _unlearned(self, estimator: Any, items: Items, k: int) -> Any:
-        """A copy of a method with items, from which it has not learned yet."""
-        inner = clone(estimator)
-        kept = vars(self).keys() & FittedModel.__annotations__.keys()
-        vars(inner).update({name: vars(self)[name] for name in kept})
-        vars(inner).update(inner._checked_settings())
-        inner._items, inner.n_neighbors_ = items, k
-        return inner
+    def _learned_methods(
+        self, items: Items, graph: NeighborGraph, seen: Training, space: LabelSpace | None = None
+    ) -> MethodReadings:
+        """The methods after they have learned from a graph of items."""
+        seen = Training(graph, seen.Y, items.vectors, seen.rows, seen.n_jobs, None)
+        methods = [
+            learned(unlearned(method, self, items, min(method.n_neighbors or 0, graph.k)), seen)
+            for method in chosen_methods(self)
+        ]
+        return MethodReadings(methods, items, space)
 
     def _have(self, items: Items) -> None:
         super()._have(items)
         if "_blend" in vars(self):
+            methods = [copy(method) for method in self._blend.plain.methods]
+            for method in methods:
+                method._have(items)
             self._blend = copy(self._blend)
-            self._blend.plain = [copy(one) for one in self._blend.plain]
-            for one in self._blend.plain:
-                one._have(items)
+            self._blend.plain = MethodReadings(methods, items)
 
-    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+    def _scores(self, graph: NeighborGraph, X: Matrix) -> LabelScores:
         blend, parts = self._blend, []
         for run in blend.runs(len(graph)):
-            some = graph.rows(run.start, run.stop)
-            parts.append(blend.blended(blend.said(some, X[run]), len(some)))
+            rows = ScoredRows(graph.rows(run.start, run.stop), X[run])
+            parts.append(blend.probabilities(*blend.columns(rows)))
         return LabelScores.joined(parts)
 
-    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+    def _left_out_scores(self, graph: NeighborGraph, X: Matrix, rows: Array) -> LabelScores:
         blend, parts = self._blend, []
         among = np.searchsorted(self._items.places, rows)  # the learned rows have no gaps
         for run in blend.runs(len(graph)):
-            some, own = graph.rows(run.start, run.stop), self._labels[rows[run]]
-            said = blend.said_left_out(some, X[run], rows[run], among[run], own)
-            parts.append(blend.blended(said, len(some), among[run]))
+            left_out = LeftOut(rows[run], among[run], self._labels[rows[run]])
+            part = ScoredRows(graph.rows(run.start, run.stop), X[run], left_out)
+            parts.append(blend.probabilities(*blend.columns(part), among[run]))
         return LabelScores.joined(parts)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         return self._decision.labels(scores)
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
         """What each reading adds to the log odds, the strongest first."""
         blend = self._blend
-        assert blend.logistic is not None
         pair = Pairs(np.zeros(1, np.intp), np.array([label]), (1, blend.q), False)
-        columns = blend.columns(blend.said(graph, X), pair)
+        _, columns = blend.columns(ScoredRows(graph, X), pair)
         parts = blend.logistic.whole.parts(columns, pair.label)[0].tolist()
         named = zip([*blend.names, "intercept"], parts, strict=True)
         return dict(sorted(named, key=lambda part: -abs(part[1])))

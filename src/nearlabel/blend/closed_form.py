@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from nearlabel.blend.axes import kernel_axes, linear_axes
 from nearlabel.blend.projections import Landmarks
-from nearlabel.blend.ridge_scores import RidgeScores, RidgeWeights, Shares
-from nearlabel.blend.rows import row_blocks
+from nearlabel.blend.ridge_scores import RidgeScores, RidgeWeights, rest_of
+from nearlabel.blend.rows import drawn_rows, row_blocks
 from nearlabel.common.arrays import Array, Csr, Floats, Matrix
 from nearlabel.labels.counts import label_totals
+from nearlabel.labels.scores import DenseScores
+from nearlabel.metrics.ranking import Ranking
 
 _STORED_CELLS = 2**25  # of an array of rows x axes: 256 MiB
+_FEWEST_RANKED = 500  # rows: with fewer, average precision would be unreliable
 
 
 class ClosedForm:
@@ -48,13 +53,9 @@ class ClosedForm:
         """(e + λ)⁻¹, shape (r,)."""
         return 1 / (self.values + alpha * self.values.mean()) if len(self.values) else self.values
 
-    def shares(self, alpha: float, B: Floats) -> Shares:
-        """Leverages of training rows with coordinates B, and the factors that follow from them.
-
-        y_i - (yc_i - fitted_i) / (1 - h_i) = (fitted_i + mean(Y)) / (1 - h_i) - h_i / (1 - h_i) y_i
-        with centered fitted values.
-        """
-        return Shares.of(1 / self.X.shape[0] + B**2 @ self.shrinkage(alpha))
+    def leverage(self, alpha: float, B: Floats) -> Floats:
+        """Leverages of training rows with coordinates B."""
+        return np.asarray(1 / self.X.shape[0] + B**2 @ self.shrinkage(alpha))
 
     def leverages(self, alpha: float) -> Floats:
         """Leverages of all training rows, shape (n,)."""
@@ -65,22 +66,15 @@ class ClosedForm:
 
     def left_out_products(
         self, alpha: float, loadings: Floats
-    ) -> Iterator[tuple[slice, Floats, Shares]]:
-        """Blocks of training rows, each with B loadings, shape (m, k), and its shares."""
+    ) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Blocks of training rows, each with B loadings, shape (m, k), and its leverages."""
         n = self.X.shape[0]
         leverages = np.empty(n)
         for rows in row_blocks(n, max(self.X.shape[1], len(self.cross))):
             B = self.coordinates(rows)
-            shares = self.shares(alpha, B)
-            leverages[rows] = shares.leverage
-            yield rows, B @ loadings, shares
+            leverages[rows] = self.leverage(alpha, B)
+            yield rows, B @ loadings, leverages[rows]
         self._leverages = {alpha: leverages}
-
-    def left_out_rows(self, alpha: float, B: Floats, own: Csr) -> Floats:
-        """Dense scores of a few training rows with coordinates B, each left out."""
-        shares = self.shares(alpha, B)
-        factors = B * self.shrinkage(alpha) * shares.of_mean[:, None]
-        return RidgeScores(factors, self.cross, self.mean, *shares[1:], own).toarray()
 
     def weights(self, alpha: float) -> RidgeWeights:
         """The weights for scores of new rows: V (e + λ)⁻¹ C, as two factors if that is smaller."""
@@ -90,5 +84,69 @@ class ClosedForm:
             projection, loadings = projection.times(shrinkage[:, None] * self.cross), None
         else:
             weights, offset = projection.weights * shrinkage, projection.offset * shrinkage
-            projection = projection._replace(weights=weights, offset=offset)
+            projection = replace(projection, weights=weights, offset=offset)
         return RidgeWeights(projection, loadings, self.mean, self.leverages(alpha))
+
+
+class Penalty(NamedTuple):
+    """A penalty, and the criterion by which it was chosen.
+
+    Attributes
+    ----------
+    alpha : float
+    criterion : {"average_precision", "squared_error"}
+    value : float
+        Greater is better: errors are negated.
+    """
+
+    alpha: float
+    criterion: str
+    value: float
+
+
+def best_penalty(form: ClosedForm, alphas: Sequence[float], seed: int) -> Penalty:
+    """The penalty with the best leave-one-out scores; the first among equal ones.
+
+    By average precision, or by the squared error (PRESS; Allen, 1974) if there are so many labels
+    that few rows could be ranked, or if every row has no label or all of them.
+    """
+    n, q = form.Y.shape
+    criterion, values = "average_precision", [np.nan]
+    ranked = min(n, 2**22 // q, 20_000)
+    if ranked >= min(n, _FEWEST_RANKED):
+        rows = drawn_rows(n, ranked, seed)
+        truth, B = form.Y[rows], form.coordinates(rows)
+        values = []
+        for alpha in alphas:
+            factors, leverage = B * form.shrinkage(alpha), form.leverage(alpha, B)
+            scores = RidgeScores.left_out(factors, form.cross, form.mean, leverage, truth)
+            values.append(Ranking(truth, DenseScores(scores.toarray())).average_precision())
+    if np.isnan(values).any():
+        rows = drawn_rows(n, 2_000, seed)
+        criterion = "squared_error"
+        values = [-error for error in squared_errors(form, alphas, rows, form.Y[rows])]
+    best = int(np.argmax(values))
+    return Penalty(alphas[best], criterion, float(values[best]))
+
+
+def squared_errors(
+    form: ClosedForm, alphas: Sequence[float], rows: Array, truth: Csr
+) -> list[float]:
+    """Mean squared leave-one-out errors over all labels, without a rows x labels matrix.
+
+    With a_i = (e + λ)⁻¹ B_i, ||yc_i - a_i C||² = ||yc_i||² - 2 a_i · C yc_i + a_i · C Cᵀ a_i, and
+    the sum of the last terms is that of the cells of C Cᵀ times those of aᵀ a.
+    """
+    mean, cross = form.mean, form.cross
+    B = form.coordinates(rows)
+    lengths = np.diff(truth.indptr) - 2 * (truth @ mean) + mean @ mean
+    towards = np.asarray(truth @ cross.T) - cross @ mean
+    inner = cross @ cross.T
+    errors = []
+    for alpha in alphas:
+        growth = 1 / rest_of(form.leverage(alpha, B))
+        a = B * form.shrinkage(alpha) * growth[:, None]
+        squared = lengths * growth - 2 * np.einsum("ij,ij->i", a, towards)
+        total = squared @ growth + np.vdot(inner, a.T @ a)
+        errors.append(float(total) / len(rows) / len(mean))
+    return errors

@@ -1,15 +1,9 @@
-"""The inputs of a blend: one row per (row, label) pair, one column or more per reading.
-
-A reading is a method on one of two graphs, or a ridge regression. A method's column is its log
-odds; a regression's columns are its scores and their roots, which separate small scores, and with
-many labels their log odds.
-"""
+"""Pairs of rows and labels, and scores of them as inputs of a blend: log odds, or the like."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,11 +11,8 @@ from scipy.special import expit, logit
 
 from nearlabel.blend.ridge_scores import RidgeScores
 from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, row_numbers
+from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
-
-_RIDGE_CHANCES = 1e-4, 0.99  # bounds of regression scores before they become log odds
-_PRIOR_SHARE = 0.03  # of the labels' frequencies mixed into shares of votes, which may be 0 and 1
-_FARTHEST = 15.0  # log odds
 
 
 @dataclass(frozen=True)
@@ -57,10 +48,7 @@ class Pairs:
 
     def of(self, scores: LabelScores | RidgeScores) -> Floats:
         """The scores of these pairs, shape (p,)."""
-        if not self.is_all:
-            return scores.at(self.row, self.label)
-        every: Floats = scores.toarray().ravel()
-        return every
+        return scores.toarray().ravel() if self.is_all else scores.at(self.row, self.label)
 
     def truth(self, Y: Csr) -> Array:
         """Which of them are in Y, shape (p,)."""
@@ -68,7 +56,7 @@ class Pairs:
             return np.asarray(Y.toarray().ravel() == 1)
         return entries_at(Y, self.row, self.label)[0]
 
-    def scores(self, values: Floats, defaults: Any) -> LabelScores:
+    def scores(self, values: Floats, defaults: DefaultScores | None) -> LabelScores:
         """Scores of these pairs as label scores, with defaults for the missing pairs."""
         if self.is_all:
             return LabelScores.from_dense(values.reshape(self.shape))
@@ -82,31 +70,12 @@ def frequency_log_odds(totals: Array, n: int) -> Floats:
     return np.asarray(np.log((totals + 0.5) / (n - totals + 0.5)))
 
 
-def reading_log_odds(model: Any, values: Floats, label: Array, frequency: Floats) -> Floats:
-    """A method's column for pairs, given its scores of them and the log odds of frequencies."""
-    chance = np.asarray(model._uncalibrated(values, label), np.float64)
-    if not model.needs.counts:
-        return share_log_odds(chance, frequency)
-    return _log_odds(chance)  # methods with tables have smoothed probabilities
-
-
 def share_log_odds(share: Floats, frequency: Floats) -> Floats:
     """Log odds of shares of votes, which may be 0 and 1: a little of the frequency is mixed in."""
-    return _log_odds((1 - _PRIOR_SHARE) * share + _PRIOR_SHARE * expit(frequency))
+    return bounded_log_odds(0.97 * share + 0.03 * expit(frequency))
 
 
-def _log_odds(chance: Floats) -> Floats:
+def bounded_log_odds(chance: Floats) -> Floats:
+    """Log odds of probabilities, between -15 and 15."""
     with np.errstate(divide="ignore"):
-        return np.asarray(np.clip(logit(chance), -_FARTHEST, _FARTHEST))
-
-
-def ridge_columns(values: Floats, *, log_odds: bool) -> list[Floats]:
-    """The columns of a regression: scores, their roots, and their log odds if requested.
-
-    With many labels, nearly all scores are close to 0, and weights that suit them rank the greatest
-    too low: compared with the log odds of the methods, roots grow too slowly.
-    """
-    found = [np.clip(values, -1, 2), np.sqrt(np.clip(values, 0, 2))]
-    if log_odds:
-        found.append(np.asarray(logit(np.clip(values, *_RIDGE_CHANCES))))
-    return found
+        return np.asarray(np.clip(logit(chance), -15.0, 15.0))

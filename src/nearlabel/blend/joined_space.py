@@ -1,28 +1,89 @@
-"""Learned coordinates joined with plain features, in the way that serves ML-kNN best."""
+"""Coordinates from ridge scores, and how they are joined with plain features.
+
+A row's expected labels are reduced to a few principal axes. With columns l scaled by S_l, distances
+between rows of scores are those of the matrix W S² Wᵀ, where W are the weights of the regression:
+Mahalanobis distances for a linear one. So a few axes suffice, however many labels there are.
+"""
 
 from __future__ import annotations
 
-import math
-from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import normalize
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from nearlabel.blend.label_axes import LabelAxes
+from nearlabel.blend.closed_form import ClosedForm
 from nearlabel.blend.projections import Projection
-from nearlabel.blend.ridge import LabelRidge
-from nearlabel.blend.rows import drawn_rows, row_blocks
+from nearlabel.blend.ridge_scores import rest_of
+from nearlabel.blend.rows import row_blocks
 from nearlabel.common.arrays import Csr, Floats, Matrix, canonical_csr
-from nearlabel.common.threads import one_blas_thread
 from nearlabel.methods.mlknn import MLkNN
 from nearlabel.metrics.ranking import Ranking
 from nearlabel.search import neighbor_graph
 
-_NEIGHBORS = 30
-_ROWS = 4_000  # on which candidates are compared
+
+def label_scales(mean: Floats, spread: float) -> Floats:
+    """(p (1 - p))^(-spread / 2) for each label's share p; 0 for a label of no row or all rows."""
+    variance = mean * (1 - mean)
+    varies = variance > 0
+    return np.where(varies, np.where(varies, variance, 1.0) ** (-spread / 2), 0.0)
+
+
+class LabelAxes(NamedTuple):
+    """Coordinates of rows on the principal axes of a regression's scaled scores.
+
+    Attributes
+    ----------
+    projection : Projection
+        Coordinates of new rows.
+    left_out : ndarray, shape (n, k)
+        Those of the training rows, each by a regression fitted to the others. The axes and the
+        labels' means, which are only added, stay the same. The mean of all other rows would reveal
+        a row's own labels: it is lower for each label that the row has.
+    """
+
+    projection: Projection
+    left_out: Floats
+
+    @classmethod
+    def of(
+        cls, form: ClosedForm, alpha: float, spread: float, n_components: int, dtype: type
+    ) -> LabelAxes:
+        """The axes of a regression with this penalty, at most `n_components`.
+
+        If there are no more labels than that, the axes are the labels.
+        """
+        shrinkage, scales = form.shrinkage(alpha), label_scales(form.mean, spread)
+        if len(scales) <= n_components:
+            loadings, of_labels = form.cross * scales, np.diag(scales)
+        else:
+            # The variance of the scores is diag(w) G diag(w), G = C S² Cᵀ: nothing is q x q.
+            w = np.sqrt(form.values) * shrinkage
+            gram = np.zeros((len(w), len(w)))
+            for labels in row_blocks(len(scales), len(w)):
+                scaled = form.cross[:, labels] * scales[labels]
+                gram += scaled @ scaled.T
+            variance, turned = np.linalg.eigh(w[:, None] * gram * w)
+            best = np.arange(len(w))[::-1][:n_components]
+            best = best[variance[best] > 1e-12 * variance[best[:1]]]
+            axes = w[:, None] * turned[:, best] / np.sqrt(variance[best])
+            axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(len(best))] < 0, -1, 1)
+            loadings, of_labels = gram @ axes, (scales**2)[:, None] * (form.cross.T @ axes)
+        loadings, offset = shrinkage[:, None] * loadings, form.mean @ of_labels
+        n = form.X.shape[0]
+        left_out: Floats = np.empty((n, len(offset)), dtype)
+        for rows, block, leverage in form.left_out_products(alpha, loadings):
+            # (fitted_i + mean) / (1 - h) - h / (1 - h) y_i, less the mean of the others,
+            # (n mean - y_i) / (n - 1), is fitted_i / (1 - h) - t (y_i - mean).
+            growth = 1 / rest_of(leverage)
+            t = (n * leverage - 1) / (n - 1) * growth
+            block *= growth[:, None]
+            block -= t[:, None] * (form.Y[rows] @ of_labels - offset)
+            block += offset
+            left_out[rows] = block
+        return cls(form.projection.times(loadings, offset), left_out)
 
 
 class Joining(NamedTuple):
@@ -53,82 +114,6 @@ class Joining(NamedTuple):
         return normalize(joined, copy=False) if self.metric == "cosine" else joined
 
 
-class Candidate(NamedTuple):
-    """A way to turn the scores of a regression into a distance.
-
-    Attributes
-    ----------
-    spread : float
-        The exponent with which labels are scaled by their spread.
-    weight : float
-        Share of the learned coordinates in the squared distance.
-    metric : {"euclidean", "cosine"}
-    """
-
-    spread: float
-    weight: float
-    metric: str
-
-
-class JoinedSpace(NamedTuple):
-    """The best of some candidates.
-
-    Attributes
-    ----------
-    candidate : Candidate
-    scores : list of dict
-        The candidates, each with its score; empty if there is only one.
-    projection : Projection
-        Learned coordinates of new rows.
-    joining : Joining
-        How they are joined with the features.
-    left_out : ndarray
-        Learned coordinates of the training rows, each left out.
-    """
-
-    candidate: Candidate
-    scores: list[dict[str, object]]
-    projection: Projection
-    joining: Joining
-    left_out: Floats
-
-
-def joined_space(
-    ridge: LabelRidge,
-    X: Matrix,
-    Y: Csr,
-    options: tuple[list[float], list[float], list[str]],
-    n_components: int,
-    n_jobs: int | None,
-) -> JoinedSpace:
-    """The combination of spread, weight and metric with the best leave-one-out score of ML-kNN."""
-    axes, left_out, scales = {}, {}, {}
-    for spread in options[0]:
-        with one_blas_thread:
-            axes[spread] = LabelAxes(ridge.form_, ridge.choice_.alpha, spread, n_components)
-            left_out[spread] = axes[spread].left_out(float_type(X))
-        scales[spread] = unit_scale(left_out[spread])
-    plain_scale, sample = unit_scale(X), drawn_rows(X.shape[0], _ROWS, ridge.random_state)
-
-    def joining(candidate: Candidate) -> Joining:
-        spread, weight, metric = candidate
-        learned, plain = math.sqrt(weight) * scales[spread], math.sqrt(1 - weight) * plain_scale
-        return Joining(learned, plain, metric)
-
-    candidates = [Candidate(*values) for values in product(*options)]
-    scores: list[dict[str, object]] = []
-    best = candidates[0]
-    if len(candidates) > 1:
-        values = []
-        for candidate in candidates:
-            rows = joining(candidate).rows(left_out[candidate.spread][sample], X[sample])
-            values.append(left_out_quality(rows, Y[sample], n_jobs))
-            scores.append({**candidate._asdict(), "score": values[-1]})
-        best = candidates[int(np.argmax(values))]
-    projection = axes[best.spread].projection
-    return JoinedSpace(best, scores, projection, joining(best), left_out[best.spread])
-
-
 def unit_scale(rows: Matrix) -> float:
     """The factor that scales the mean squared distance between different rows to 1."""
     n, d = rows.shape
@@ -147,16 +132,10 @@ def left_out_quality(rows: Matrix, Y: Csr, n_jobs: int | None) -> float:
     With a single label, where there is nothing to rank, the negative squared error.
     """
     n, q = Y.shape
-    k = min(_NEIGHBORS, n - 1)
+    k = min(30, n - 1)
     graph = neighbor_graph(rows, k, search="exact", n_jobs=n_jobs)
-    model = MLkNN(k).fit_graph(graph, Y)
-    scores = model._left_out_scores(graph, None, np.arange(n))
+    scores = MLkNN(k).fit_graph(graph, Y)._left_out_scores(graph, None, np.arange(n))
     if q == 1:
         return -float(np.mean((scores.toarray() - Y.toarray()) ** 2))
     value = Ranking(Y, scores).average_precision()
     return 0.0 if np.isnan(value) else value  # nan: no row can be ranked
-
-
-def float_type(X: Matrix) -> type[np.floating[Any]]:
-    """The type of learned coordinates: that of the features if these are small floats."""
-    return np.float32 if X.dtype in (np.float16, np.float32) else np.float64

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import numbers
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, Self
+from itertools import product
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearlabel.blend.joined_space import Joining, float_type, joined_space
+from nearlabel.blend.joined_space import Joining, LabelAxes, left_out_quality, unit_scale
 from nearlabel.blend.projections import Projection
 from nearlabel.blend.ridge import KERNELS, LabelRidge
-from nearlabel.blend.rows import seed_of
-from nearlabel.common.arrays import Csr, Floats, Matrix, canonical_csr
+from nearlabel.blend.rows import drawn_rows, seed_of
+from nearlabel.common.arrays import (
+    Csr,
+    Floats,
+    LabelsLike,
+    Matrix,
+    MatrixLike,
+    Seed,
+    Tree,
+    canonical_csr,
+)
 from nearlabel.common.mapped_arrays import checked_tree
 from nearlabel.common.threads import one_blas_thread
 from nearlabel.common.validation import (
@@ -32,7 +43,6 @@ from nearlabel.common.validation import (
 from nearlabel.methods.fields import stored_names
 
 METRICS = ("euclidean", "cosine")
-_CHOSEN = ("kernel", "alpha", "spread", "weight", "metric")
 
 
 class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -120,7 +130,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         spread: float | str = 0.5,
         n_components: int = 128,
         alpha: float | str = "auto",
-        random_state: Any = 0,
+        random_state: Seed = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -132,7 +142,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: object, y: object) -> Self:
+    def fit(self, X: MatrixLike, y: LabelsLike) -> Self:
         """Learn the distance.
 
         Parameters
@@ -148,7 +158,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._learn(X, y)
         return self
 
-    def fit_transform(self, X: object, y: object) -> Matrix:
+    def fit_transform(self, X: MatrixLike, y: LabelsLike) -> Matrix:
         """Learn the distance, and return the training rows, each left out.
 
         Parameters
@@ -161,12 +171,12 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         return self.left_out_rows(X, y)[0]
 
-    def left_out_rows(self, X: object, y: object) -> tuple[Matrix, LabelRidge]:
+    def left_out_rows(self, X: MatrixLike, y: LabelsLike) -> tuple[Matrix, LabelRidge]:
         """The result of `fit_transform`, and the regression that it comes from."""
         X, coordinates, ridge = self._learn(X, y)
         return self._joining.rows(coordinates, X), ridge
 
-    def transform(self, X: object) -> Matrix:
+    def transform(self, X: MatrixLike) -> Matrix:
         """Transform new rows.
 
         Parameters
@@ -181,11 +191,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = checked_vectors(partial(validate_data, self, reset=False), X, "X")
         with one_blas_thread:
             coordinates = self._projection.coordinates(X)
-        return self._joining.rows(coordinates.astype(float_type(X), copy=False), X)
-
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Names of the columns: labelspace0, labelspace1 …"""
-        return super().get_feature_names_out(input_features)
+        return self._joining.rows(coordinates.astype(_float_type(X), copy=False), X)
 
     @property
     def gamma_(self) -> float | None:
@@ -199,7 +205,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         plain = self.n_features_in_ if self._joining.plain else 0
         return len(self._projection.offset) + int(plain)
 
-    def _learn(self, X: Any, y: object) -> tuple[Matrix, Floats, LabelRidge]:
+    def _learn(self, X: MatrixLike, y: LabelsLike) -> tuple[Matrix, Floats, LabelRidge]:
         """Fit; returns the checked rows, their left-out coordinates, and the regression."""
         options = self._options()
         n_components = check_integer(self.n_components, "n_components", low=1)
@@ -211,13 +217,34 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if X.shape[0] < 2:
             raise ValueError("X has 1 sample; at least 2 are required to leave one out")
         ridge.fit(X, Y)
-        space = joined_space(ridge, X, Y, options, n_components, n_jobs)
-        self.spread_, self.weight_, self.metric_ = space.candidate
-        self.candidates_ = space.scores
-        self.kernel_, self.kernel_scores_ = ridge.kernel_, ridge.values_
-        self.alpha_ = ridge.choice_.alpha
-        self._projection, self._joining = space.projection, space.joining
-        return X, space.left_out, ridge
+        form, alpha = ridge.form_, ridge.choice_.alpha
+        axes, scales, plain_scale = {}, {}, unit_scale(X)
+        for spread in options[0]:
+            with one_blas_thread:
+                axes[spread] = LabelAxes.of(form, alpha, spread, n_components, _float_type(X))
+            scales[spread] = unit_scale(axes[spread].left_out)
+
+        def joining(spread: float, weight: float, metric: str) -> Joining:
+            learned, plain = math.sqrt(weight) * scales[spread], math.sqrt(1 - weight) * plain_scale
+            return Joining(learned, plain, metric)
+
+        best, *others = candidates = [*product(*options)]
+        scores = []
+        if others:
+            sample = drawn_rows(X.shape[0], 4_000, ridge.random_state)
+            for candidate in candidates:
+                rows = joining(*candidate).rows(axes[candidate[0]].left_out[sample], X[sample])
+                scores.append(left_out_quality(rows, Y[sample], n_jobs))
+            best = candidates[int(np.argmax(scores))]
+        names = ("spread", "weight", "metric", "score")
+        self.candidates_ = [
+            dict(zip(names, (*candidate, score), strict=True))
+            for candidate, score in zip(candidates, scores, strict=False)
+        ]
+        self.spread_, self.weight_, self.metric_ = best
+        self.kernel_, self.kernel_scores_, self.alpha_ = ridge.kernel_, ridge.values_, alpha
+        self._projection, self._joining = axes[self.spread_].projection, joining(*best)
+        return X, axes[self.spread_].left_out, ridge
 
     def _options(self) -> tuple[list[float], list[float], list[str]]:
         """The spreads, weights and metrics that the parameters leave to choose from."""
@@ -235,7 +262,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         alpha = "auto" if _is_auto(self.alpha) else _above_0(self.alpha, "alpha", 1e9)
         return LabelRidge(kernel, alpha, seed_of(self.random_state))
 
-    def _tree(self) -> dict[str, object]:
+    def _tree(self) -> Tree:
         check_is_fitted(self)
         parameters = self.get_params()
         del parameters["n_jobs"]  # of the machine, not of the model
@@ -247,7 +274,13 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             "parameters": parameters,
             "features": self.n_features_in_,
             "feature_names": None if names is None else names.tolist(),
-            "chosen": {key: getattr(self, f"{key}_") for key in _CHOSEN},
+            "chosen": {
+                "kernel": self.kernel_,
+                "alpha": self.alpha_,
+                "spread": self.spread_,
+                "weight": self.weight_,
+                "metric": self.metric_,
+            },
             "kernel_scores": self.kernel_scores_,
             "candidates": self.candidates_,
             "projection": self._projection.tree(),
@@ -255,7 +288,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         }
 
     @classmethod
-    def _from_tree(cls, tree: Mapping[str, Any], _: int) -> Self:
+    def _from_tree(cls, tree: Tree, _: int) -> Self:
         tree = checked_tree(tree)
         space, chosen = cls(**tree["parameters"]), cls(**tree["chosen"])
         space._options()
@@ -278,7 +311,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_joining")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
@@ -287,7 +320,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return tags
 
 
-def _label_matrix(y: object) -> Csr:
+def _label_matrix(y: LabelsLike) -> Csr:
     """Labels as for the methods; for a 1-d y with more than two classes, one label per class."""
     column = y if getattr(y, "ndim", None) == 1 else None
     if column is not None and type_of_target(column, input_name="y") == "multiclass":
@@ -296,11 +329,16 @@ def _label_matrix(y: object) -> Csr:
     return check_labels(y).matrix
 
 
+def _float_type(X: Matrix) -> type:
+    """The type of learned coordinates: that of the features if these are small floats."""
+    return np.float32 if X.dtype in (np.float16, np.float32) else np.float64
+
+
 def _is_auto(value: object) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def _above_0(value: Any, name: str, high: float) -> float:
+def _above_0(value: object, name: str, high: float) -> float:
     number = check_real(value, f'{name} (or "auto")', low=0, high=high)
     if number == 0:
         message = f'{name} (or "auto") must be above 0 and at most {high:g}; got {value!r}'

@@ -8,7 +8,8 @@ justify against a penalty.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.special import expit
@@ -28,7 +29,8 @@ _FEWEST_EXAMPLES = 10  # of a label, for it to get its own weights
 STRENGTHS = (300.0, 30.0)  # penalties on deviations from the common weights; else no deviations
 
 
-class PooledLogistic(NamedTuple):
+@dataclass(frozen=True)
+class PooledLogistic:
     """Log odds of pairs as weighted sums of their columns.
 
     Attributes
@@ -60,7 +62,8 @@ class PooledLogistic(NamedTuple):
         return scaled
 
 
-class CrossFitted(NamedTuple):
+@dataclass(frozen=True)
+class CrossFitted:
     """A regression on all rows, and for each fold one on the other folds.
 
     Attributes

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from nearlabel.blend.rows import dense_rows, row_blocks
-from nearlabel.common.arrays import Floats, Matrix
+from nearlabel.blend.rows import row_blocks
+from nearlabel.common.arrays import Floats, Matrix, Tree
 from nearlabel.common.files import csr_from, csr_tree
 from nearlabel.common.validation import all_finite, check_real
 from nearlabel.methods.fields import stored_array
@@ -35,11 +36,12 @@ class Landmarks(NamedTuple):
             return np.asarray(rbf_kernel(X, self.rows, self.gamma))
         # Far from the origin, differences would be lost to rounding.
         center = self.rows.mean(axis=0)
-        X = dense_rows(X)
+        X = X if isinstance(X, np.ndarray) else X.toarray()
         return np.asarray(rbf_kernel(X - center, self.rows - center, self.gamma))
 
 
-class Projection(NamedTuple):
+@dataclass(frozen=True)
+class Projection:
     """Coordinates (x - center) weights + offset, where x is a row or its kernel.
 
     Attributes
@@ -71,18 +73,19 @@ class Projection(NamedTuple):
         coordinates += self.offset
         return coordinates
 
-    def times(self, weights: Floats) -> Projection:
-        """The projection to these coordinates times a matrix."""
-        return self._replace(weights=self.weights @ weights, offset=self.offset @ weights)
+    def times(self, weights: Floats, offset: Floats | float = 0.0) -> Projection:
+        """The projection to these coordinates times a matrix, plus an offset."""
+        product = self.weights @ weights, self.offset @ weights + offset
+        return Projection(self.center, *product, self.landmarks)
 
-    def tree(self) -> dict[str, object]:
+    def tree(self) -> Tree:
         """The stored form."""
         rows, gamma = (None, None) if self.landmarks is None else self.landmarks
         rows = csr_tree(rows) if sparse.issparse(rows) else rows
-        return {**self._asdict(), "landmarks": rows, "gamma": gamma}
+        return {**vars(self), "landmarks": rows, "gamma": gamma}
 
     @classmethod
-    def from_tree(cls, tree: Mapping[str, Any], d: int) -> Projection:
+    def from_tree(cls, tree: Tree, d: int) -> Projection:
         """From the stored form; a ValueError or the like if it is not valid."""
         sizes, rows = {"d": d}, tree["landmarks"]
         if tree["gamma"] is None:

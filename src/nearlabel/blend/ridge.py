@@ -18,8 +18,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 
 from nearlabel.blend.axes import LABEL_CELLS
-from nearlabel.blend.closed_form import ClosedForm
-from nearlabel.blend.penalties import Penalty, best_penalty
+from nearlabel.blend.closed_form import ClosedForm, Penalty, best_penalty
 from nearlabel.blend.projections import Landmarks
 from nearlabel.blend.ridge_scores import RidgeScores, RidgeWeights
 from nearlabel.blend.rows import drawn_rows
@@ -28,10 +27,6 @@ from nearlabel.common.threads import one_blas_thread
 
 KERNELS = ("linear", "rbf")
 ALPHAS = tuple(float(alpha) for alpha in np.logspace(2, -4, 13))
-_GAMMAS = (0.25, 1.0, 4.0)  # over the median squared distance
-_LANDMARKS, _LANDMARKS_OF_GAMMA, _FEWEST_LANDMARKS = 2_000, 300, 64
-_ROWS_OF_GAMMA = 10_000
-_KERNEL_WORK = 6 * 10**10  # rows x landmarks²: fewer landmarks for more than 15,000 rows
 _Fitted = tuple[ClosedForm, Penalty]
 
 
@@ -115,18 +110,19 @@ class LabelRidge:
         return self.weights().scores(X)
 
     def _rbf(self, X: Matrix, Y: Csr) -> _Fitted:
-        """With the kernel width that is best for a few landmarks."""
+        """With the kernel width that is best for a few landmarks, on at most 10,000 rows."""
         n, q = Y.shape
-        most = min(_LANDMARKS, LABEL_CELLS // q, math.isqrt(_KERNEL_WORK // n))
-        drawn = np.random.RandomState(self.random_state).permutation(n)
-        drawn = drawn[: max(_FEWEST_LANDMARKS, most)]
-        few = X[drawn[:_LANDMARKS_OF_GAMMA]].astype(np.float64)
-        rows = drawn_rows(n, _ROWS_OF_GAMMA, self.random_state)
+        # Fewer landmarks for more than 15,000 rows: the work grows with rows x landmarks².
+        most = min(2_000, LABEL_CELLS // q, math.isqrt(6 * 10**10 // n))
+        drawn = np.random.RandomState(self.random_state).permutation(n)[: max(64, most)]
+        few = X[drawn[:300]].astype(np.float64)
+        rows = drawn_rows(n, 10_000, self.random_state)
         sample = (X, Y) if len(rows) == n else (X[rows], Y[rows])
         centered = few if sparse.issparse(few) else few - few.mean(axis=0)
         distances = euclidean_distances(centered, squared=True)
         scale = np.median(distances[distances > 0]) if distances.any() else 1.0
-        trials = [self._fitted(*sample, Landmarks(few, gamma / scale)) for gamma in _GAMMAS]
+        gammas = (0.25 / scale, 1.0 / scale, 4.0 / scale)
+        trials = [self._fitted(*sample, Landmarks(few, gamma)) for gamma in gammas]
         form, choice = max(trials, key=lambda trial: trial[1].value)
         if len(drawn) == few.shape[0] and len(rows) == n:
             return form, choice

@@ -4,46 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from nearlabel.blend.projections import Projection, finite_arrays
 from nearlabel.blend.rows import row_blocks
-from nearlabel.common.arrays import Array, Csr, Floats, Matrix, entries_at
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix, Tree, entries_at
 from nearlabel.common.validation import check_dense_size
 
-_LEAST_REST = 1e-12  # of 1 - leverage, against rounding
 
-
-class Shares(NamedTuple):
-    """Coefficients of the labels' means and the rows' own labels in left-out scores, shape (n,)."""
-
-    leverage: Floats
-    of_mean: Floats
-    of_own: Floats
-
-    @classmethod
-    def of(cls, leverage: Floats) -> Shares:
-        """1 / (1 - h) and h / (1 - h)."""
-        rest = np.maximum(1 - leverage, _LEAST_REST)
-        return cls(leverage, 1 / rest, leverage / rest)
-
-    def without_mean(self, n: int) -> Floats:
-        """The coefficient t of the rows' own labels if the means are those of all n rows.
-
-        (fitted_i + mean) / (1 - h) - h / (1 - h) y_i, less the mean of the others, (n mean - y_i) /
-        (n - 1), is fitted_i / (1 - h) - t (y_i - mean) with t = (n h - 1) / (n - 1) / (1 - h).
-        """
-        return (n * self.leverage - 1) / (n - 1) * self.of_mean
+def rest_of(leverage: Floats) -> Floats:
+    """1 - h, by which an error of fitted values grows when its row is left out, above rounding."""
+    return np.maximum(1 - leverage, 1e-12)
 
 
 @dataclass(frozen=True)
 class RidgeScores:
     """Scores of q labels for n rows: ``factors @ loadings + of_mean * mean - of_own * own``.
-
-    For new rows `of_mean` is 1 and `of_own` is 0; for training rows that are left out both follow
-    from their leverage.
 
     Attributes
     ----------
@@ -63,6 +40,19 @@ class RidgeScores:
     of_mean: Floats
     of_own: Floats
     own: Csr | None = None
+
+    @classmethod
+    def left_out(
+        cls, factors: Floats, loadings: Floats | None, mean: Floats, leverage: Floats, own: Csr
+    ) -> RidgeScores:
+        """Scores of training rows that are left out, from their factors among all others.
+
+        y_i - (yc_i - fitted_i) / (1 - h_i) = (fitted_i + mean(Y)) / (1 - h_i) - h_i / (1 - h_i) y_i
+        with leverages h and centered fitted values.
+        """
+        rest = rest_of(leverage)
+        of_mean = 1 / rest
+        return cls(factors * of_mean[:, None], loadings, mean, of_mean, leverage / rest, own)
 
     def toarray(self) -> Floats:
         """All scores, shape (n, q)."""
@@ -88,7 +78,8 @@ class RidgeScores:
         return np.asarray(scores)
 
 
-class RidgeWeights(NamedTuple):
+@dataclass(frozen=True)
+class RidgeWeights:
     """A fitted regression without the rows that it was fitted to.
 
     Attributes
@@ -115,16 +106,15 @@ class RidgeWeights(NamedTuple):
 
     def left_out_scores(self, X: Matrix, rows: Array, own: Csr) -> RidgeScores:
         """Scores of training rows, each left out, given their vectors, numbers and labels."""
-        shares = Shares.of(self.leverage[rows])
-        factors = self.projection.coordinates(X) * shares.of_mean[:, None]
-        return RidgeScores(factors, self.loadings, self.mean, *shares[1:], own)
+        factors, leverage = self.projection.coordinates(X), self.leverage[rows]
+        return RidgeScores.left_out(factors, self.loadings, self.mean, leverage, own)
 
-    def tree(self) -> dict[str, object]:
+    def tree(self) -> Tree:
         """The stored form."""
-        return {**self._asdict(), "projection": self.projection.tree()}
+        return {**vars(self), "projection": self.projection.tree()}
 
     @classmethod
-    def from_tree(cls, tree: Mapping[str, Any], sizes: Mapping[str, int]) -> RidgeWeights:
+    def from_tree(cls, tree: Tree, sizes: Mapping[str, int]) -> RidgeWeights:
         """From the stored form; a ValueError or the like if it is not valid."""
         projection = Projection.from_tree(tree["projection"], sizes["d"])
         loadings, sizes = None, {**sizes, "r": len(projection.offset)}

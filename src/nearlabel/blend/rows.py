@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_random_state
 
-from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.arrays import Integers, Seed
 
 CELLS_AT_ONCE = 2**21  # 16 MiB: larger arrays would be returned to the system every time
 
@@ -21,21 +18,16 @@ def row_blocks(n: int, width: int, fewest: int = 256) -> Iterator[slice]:
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
-def drawn_rows(n: int, most: int, seed: int) -> Array:
+def drawn_rows(n: int, most: int, seed: int) -> Integers:
     """At most `most` of n rows, in order, drawn by seed if there are more."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.RandomState(seed).choice(n, most, replace=False))
 
 
-def seed_of(random_state: Any) -> int:
+def seed_of(random_state: Seed) -> int:
     """The seed given as random_state, or one drawn from it."""
-    if isinstance(random_state, bool) or not isinstance(random_state, numbers.Integral):
-        random_state = check_random_state(random_state).randint(2**31 - 1)
-    check_random_state(random_state)
-    return int(random_state)
-
-
-def dense_rows(X: Csr) -> Array:
-    """Rows as an array."""
-    return np.asarray(X.toarray() if sparse.issparse(X) else X)
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        check_random_state(random_state)
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,61 +12,74 @@ from nearlabel.blend.label_space import LabelSpace
 from nearlabel.blend.learned_blend import LearnedBlend
 from nearlabel.blend.pooled_logistic import CrossFitted, PooledLogistic
 from nearlabel.blend.projections import finite_arrays
+from nearlabel.blend.readings import MethodReadings, RidgeReading
 from nearlabel.blend.ridge import KERNELS
 from nearlabel.blend.ridge_scores import RidgeWeights
 from nearlabel.blend.voting_forest import VotingForest
+from nearlabel.common.arrays import Tree
 from nearlabel.common.validation import check_choice, check_integer, check_real
+from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.brknn import BRkNN
 from nearlabel.methods.fields import Field
+from nearlabel.methods.inner_methods import unlearned
 from nearlabel.methods.items import Items
+from nearlabel.methods.mlknn import MLkNN
 from nearlabel.methods.model_trees import learned_tree, read_learned, vector_tree, vectors_of
+from nearlabel.methods.positiveknn import PositivekNN
 from nearlabel.search import VectorStore
+
+if TYPE_CHECKING:
+    from nearlabel.blend.blended_neighbors import BlendedNeighbors
 
 
 class StoredBlend(Field):
     """The methods, the learned rows, the regressions and their weights."""
 
-    def write(self, model: Any, learned: dict[str, Any]) -> None:
+    def write(self, model: BlendedNeighbors, learned: Tree) -> None:
         blend: LearnedBlend = getattr(model, self.attribute)
-        assert blend.logistic is not None
-        strength = blend.logistic.strength
+        learned_methods, logistic = blend.learned, blend.logistic
         learned[self.key] = {
-            "plain": [_reading_tree(one) for one in blend.plain],
-            "learned": [_reading_tree(one) for one in blend.learned],
-            "space": None if blend.space is None else blend.space._tree(),
-            "rows": None if blend.rows is None else vector_tree(blend.rows.vectors),
-            "regressions": {key: one.tree() for key, one in blend.regressions.items()},
+            "plain": _method_trees(blend.plain),
+            "learned": [],
+            "space": None,
+            "rows": None,
+            "regressions": {part.kernel: part.weights.tree() for part in blend.regressions},
             "forest": None if blend.forest is None else blend.forest.tree(),
-            "logistic": [one._asdict() for one in (blend.logistic.whole, *blend.logistic.folds)],
+            "logistic": [vars(part) for part in (logistic.whole, *logistic.folds)],
             "missed": blend.missed,
-            "strength": strength if np.isfinite(strength) else None,
+            "strength": logistic.strength if np.isfinite(logistic.strength) else None,
         }
+        if learned_methods is not None and learned_methods.space is not None:
+            learned[self.key] |= {
+                "learned": _method_trees(learned_methods),
+                "space": learned_methods.space._tree(),
+                "rows": vector_tree(learned_methods.items.vectors),
+            }
 
-    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
-        tree = learned[self.key]
+    def read(
+        self, model: BlendedNeighbors, learned: Mapping[str, Tree], sizes: dict[str, int]
+    ) -> None:
+        tree, items = learned[self.key], model._items
         n, d = sizes["n"], sizes["d"]
-        readings, items = model._readings(), model._items
-        rows = None
-        if tree["rows"] is not None:
+        plain = MethodReadings(_methods(model, tree["plain"], items), items)
+        blend = LearnedBlend(plain, items.totals, n)
+        if (tree["rows"] is None) != (tree["space"] is None):
+            raise ValueError("it has a learned distance without rows, or the reverse")
+        if tree["space"] is not None:
+            space = LabelSpace._from_tree(tree["space"], 0)
             store = VectorStore(vectors_of(tree["rows"], n))
             rows = Items(items.labels, True, None, "euclidean", items.search, store)
-        plain = [_read(model, *one, items) for one in zip(readings, tree["plain"], strict=True)]
-        blend = LearnedBlend(plain, totals=items.totals, n=n)
-        space = None if tree["space"] is None else LabelSpace._from_tree(tree["space"], 0)
-        if (rows is None) != (space is None):
-            raise ValueError("it has a learned distance without rows, or the reverse")
-        if rows is not None and space is not None:
-            pairs = zip(readings, tree["learned"], strict=True)
-            blend.learned = [_read(model, *one, rows) for one in pairs]
-            blend.rows, blend.space = rows, space
+            blend.learned = MethodReadings(_methods(model, tree["learned"], rows), rows, space)
             if (space.n_features_in_, space._n_features_out) != (d, rows.vectors.shape[1]):
                 raise ValueError("its learned rows do not match its features")
-        blend.regressions = {
-            check_choice(kernel, "kernel", KERNELS): RidgeWeights.from_tree(part, sizes)
-            for kernel, part in tree["regressions"].items()
-        }
+        for kernel, part in tree["regressions"].items():
+            weights = RidgeWeights.from_tree(part, sizes)
+            kernel = check_choice(kernel, "kernel", KERNELS)
+            blend.regressions.append(RidgeReading(kernel, weights, not blend.is_dense))
         if tree.get("forest") is not None:  # older files have none
             blend.forest = VotingForest.from_tree(tree["forest"], items.labels, d)
-        sizes = {"q": sizes["q"], "f": len(blend.names), "w": len(blend.names) + 1}
+        f = len(blend.names)
+        sizes = {"q": sizes["q"], "f": f, "w": f + 1}
         whole, *folds = (_logistic(part, sizes) for part in tree["logistic"])
         strength = np.inf
         if tree["strength"] is not None:
@@ -81,10 +94,13 @@ class StoredBlend(Field):
 class StoredDecision(Field):
     """The decision of a blend."""
 
-    def write(self, model: Any, learned: dict[str, Any]) -> None:
-        learned[self.key] = getattr(model, self.attribute)._asdict()
+    def write(self, model: BlendedNeighbors, learned: Tree) -> None:
+        decision: LabelDecision = getattr(model, self.attribute)
+        learned[self.key] = {"objective": decision.objective, "cuts": decision.cuts}
 
-    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+    def read(
+        self, model: BlendedNeighbors, learned: Mapping[str, Tree], sizes: dict[str, int]
+    ) -> None:
         tree = learned[self.key]
         (cuts,) = finite_arrays(tree, {"cuts": "c"}, {})
         if len(cuts) not in (1, sizes["q"]):
@@ -93,18 +109,36 @@ class StoredDecision(Field):
         setattr(model, self.attribute, LabelDecision(objective, cuts))
 
 
-def _reading_tree(model: Any) -> dict[str, Any]:
-    return {"neighbors": model.n_neighbors_, "learned": learned_tree(model)}
+def chosen_methods(model: BlendedNeighbors) -> list[NeighborClassifier]:
+    """The unfitted methods of a blend; the default ones with at most n_neighbors neighbors."""
+    if model.readings is None:
+        k10, k30, k40 = (min(k, model.n_neighbors or k) for k in (10, 30, 40))
+        counting = [MLkNN(k) for k in sorted({k10, k30})]
+        return [*counting, BRkNN(k30, weights="distance"), PositivekNN(k40, random_state=0)]
+    if not isinstance(model.readings, list | tuple):
+        raise TypeError(f"readings must be a list of methods; got {model.readings!r}")
+    return list(model.readings)
 
 
-def _read(model: Any, reading: Any, tree: Mapping[str, Any], items: Items) -> Any:
-    k = check_integer(tree["neighbors"], "neighbors", low=1, high=len(items) - 1)
-    inner = model._unlearned(reading, items, k)
-    read_learned(inner, tree["learned"])
-    return inner
+def _method_trees(readings: MethodReadings) -> list[Tree]:
+    """What methods on one graph have learned."""
+    return [
+        {"neighbors": method.n_neighbors_, "learned": learned_tree(method)}
+        for method in readings.methods
+    ]
 
 
-def _logistic(tree: Mapping[str, Any], sizes: dict[str, int]) -> PooledLogistic:
+def _methods(model: BlendedNeighbors, trees: list[Tree], items: Items) -> list[NeighborClassifier]:
+    """The methods of a blend with what they have learned from items."""
+    methods = []
+    for reading, tree in zip(chosen_methods(model), trees, strict=True):
+        k = check_integer(tree["neighbors"], "neighbors", low=1, high=len(items) - 1)
+        methods.append(unlearned(reading, model, items, k))
+        read_learned(methods[-1], tree["learned"])
+    return methods
+
+
+def _logistic(tree: Tree, sizes: dict[str, int]) -> PooledLogistic:
     shapes = {"mean": "f", "scale": "f", "weights": "w"}
     if tree["own"] is not None:
         shapes["own"] = "qw"

@@ -14,26 +14,27 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
+from nearlabel.blend.evidence import Pairs, share_log_odds
+from nearlabel.blend.readings import ScoredRows
+from nearlabel.blend.rows import row_blocks
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix, Tree, canonical_csr, with_data
 from nearlabel.labels.scores import LabelScores
 from nearlabel.metrics import average_precision
 
 MOST_ROWS = 30_000  # of a forest: with more, it would take longer than the rest of a blend
-_TREES, _FEWEST_TREES = 150, 50
-_ROWS_OF_ALL_TREES = 5_000  # with more rows, there are fewer trees
+_TREES, _FEWEST_TREES = 150, 50  # the fewer the more rows there are, from 5,000 on
 _PILOT_TREES = 30  # to choose the number of features per node
-_SHARE_OF_FEATURES, _MOST_FEATURES = 0.2, 500
 _TARGETS = 32  # more labels than that are combined into this many random sums [3]_
 _MOST_DENSE_CELLS = 2**26
-_CELLS_AT_ONCE = 2**22
 
 
 class GrownTree(NamedTuple):
@@ -100,7 +101,7 @@ class VotingForest:
     labels: Csr
 
     @classmethod
-    def fit(cls, X: Any, Y: Csr, seed: int, n_jobs: int | None = None) -> Self:
+    def fit(cls, X: Matrix, Y: Csr, seed: int, n_jobs: int | None = None) -> Self:
         """Grow trees on rows with labels Y.
 
         A node tries a fifth of the features or the square root of their number, whichever gives the
@@ -108,30 +109,44 @@ class VotingForest:
         """
         n, d = X.shape
         if sparse.issparse(X) and n * d > _MOST_DENSE_CELLS:
-            X = sparse.csc_array(with_data(X, _single(X.data)))
+            X = sparse.csc_array(with_data(X, _single(np.asarray(X.data))))
             X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
         else:  # trees grow several times faster on dense rows
-            X = _single(X.toarray() if sparse.issparse(X) else X)
+            X = _single(X if isinstance(X, np.ndarray) else X.toarray())
         targets = _targets(Y, seed)
-        count = min(_TREES, max(_FEWEST_TREES, _TREES * _ROWS_OF_ALL_TREES // n))
-        tried = max(1, round(d**0.5)), min(max(1, round(_SHARE_OF_FEATURES * d)), _MOST_FEATURES)
-        grow = _Growing(X, targets, seed, n_jobs)
-        pilots = {one: cls(grow.trees(one, range(_PILOT_TREES)), Y) for one in tried}
-        best = tried[0]
-        if len(pilots) > 1:
-            left_out = {one: pilot.left_out_scores(np.arange(n)) for one, pilot in pilots.items()}
-            precision = {one: average_precision(Y, each) for one, each in left_out.items()}
-            best = max(tried, key=lambda one: np.nan_to_num(precision[one]))
-        return cls(pilots[best].trees + grow.trees(best, range(_PILOT_TREES, count)), Y)
 
-    def scores(self, X: Any) -> LabelScores:
+        def grown(features: int, numbers: Sequence[int]) -> tuple[GrownTree, ...]:
+            """Trees with these numbers, whose nodes try that many features."""
+            trees = Parallel(require="sharedmem", n_jobs=n_jobs)
+            grow = delayed(_grown_tree)
+            return tuple(trees(grow(X, targets, features, (seed, number)) for number in numbers))
+
+        count = min(_TREES, max(_FEWEST_TREES, _TREES * 5_000 // n))
+        tried = max(1, round(d**0.5)), min(max(1, round(0.2 * d)), 500)
+        pilots = {features: cls(grown(features, range(_PILOT_TREES)), Y) for features in tried}
+        precision = [average_precision(Y, pilots[m].left_out_scores(np.arange(n))) for m in tried]
+        best = tried[int(np.argmax(np.nan_to_num(precision)))]
+        return cls(pilots[best].trees + grown(best, range(_PILOT_TREES, count)), Y)
+
+    @property
+    def names(self) -> list[str]:
+        """The name of its column in a blend."""
+        return ["forest"]
+
+    def columns(self, rows: ScoredRows, pairs: Pairs, frequency: Floats) -> list[Floats]:
+        """Its column in a blend for pairs: log odds of the shares of votes."""
+        left_out = rows.left_out
+        votes = self.scores(rows.X) if left_out is None else self.left_out_scores(left_out.rows)
+        return [share_log_odds(pairs.of(votes), frequency)]
+
+    def scores(self, X: Matrix) -> LabelScores:
         """The share of votes for each label of new rows."""
-        leaves = [np.empty((len(self.trees), 0), np.int32)]
-        for some in _blocks(X.shape[0], X.shape[1]):
-            block = X[some].toarray() if sparse.issparse(X) else X[some]
-            leaves.append(np.stack([tree.leaves(_single(block)) for tree in self.trees]))
-        found = np.hstack(leaves)
-        return self._votes(found, np.ones(found.shape, bool))
+        parts = [np.empty((len(self.trees), 0), np.int32)]
+        for rows in row_blocks(X.shape[0], X.shape[1], 1):
+            block = _single(X[rows] if isinstance(X, np.ndarray) else X[rows].toarray())
+            parts.append(np.stack([tree.leaves(block) for tree in self.trees]))
+        leaves = np.hstack(parts)
+        return self._votes(leaves, np.ones(leaves.shape, bool))
 
     def left_out_scores(self, rows: Array) -> LabelScores:
         """The same for training rows, by the trees that have not seen them."""
@@ -144,10 +159,10 @@ class VotingForest:
         share = 1.0 / np.maximum(asked.sum(axis=0), 1)
         nodes = leaves + self._first_nodes[:, None]
         parts = [sparse.csr_array((0, self.labels.shape[1]))]
-        for some in _blocks(m, count):
-            at, which = nodes[:, some].T, asked[:, some].T
+        for rows in row_blocks(m, count, 1):
+            at, which = nodes[:, rows].T, asked[:, rows].T
             row = np.broadcast_to(np.arange(len(at))[:, None], at.shape)[which]
-            pairs = (share[some][row], (row, at[which]))
+            pairs = (share[rows][row], (row, at[which]))
             shape = (len(at), self._members.shape[0])
             parts.append(sparse.csr_array(pairs, shape=shape) @ self._members @ self.labels)
         return LabelScores.of(canonical_csr(sparse.vstack(parts, format="csr")))
@@ -172,69 +187,47 @@ class VotingForest:
         shape = (int(self._first_nodes[-1]) + len(self.trees[-1].feature), self.labels.shape[0])
         return sparse.csr_array((weight / total[node], (node, row)), shape=shape)
 
-    def tree(self) -> dict[str, Any]:
+    def tree(self) -> Tree:
         """The stored form."""
-        joined = {
-            name: np.concatenate([getattr(one, name) for one in self.trees])
-            for name in GrownTree._fields
-        }
-        return {"nodes": [len(one.feature) for one in self.trees], **joined}
+        names = ("feature", "threshold", "children", "leaf", "drawn")
+        arrays = zip(names, zip(*self.trees, strict=True), strict=True)
+        joined = {name: np.concatenate(parts) for name, parts in arrays}
+        return {"nodes": [len(tree.feature) for tree in self.trees], **joined}
 
     @classmethod
-    def from_tree(cls, tree: Mapping[str, Any], labels: Csr, d: int) -> Self:
+    def from_tree(cls, tree: Tree, labels: Csr, d: int) -> Self:
         """From the stored form; a ValueError or the like if it is not valid."""
-        n, ends = labels.shape[0], np.cumsum(tree["nodes"])
-        parts: dict[str, list[Array]] = {
-            name: np.split(tree[name], ends[:-1]) for name in ("feature", "threshold", "children")
-        }
-        for name in ("leaf", "drawn"):
-            parts[name] = list(tree[name].reshape(len(ends), n))
-        each = zip(*(parts[name] for name in GrownTree._fields), strict=True)
-        trees = tuple(GrownTree(*one) for one in each)
+        ends = np.cumsum(tree["nodes"])
+        nodes = [np.split(tree[name], ends[:-1]) for name in ("feature", "threshold", "children")]
+        rows = [tree[name].reshape(len(ends), labels.shape[0]) for name in ("leaf", "drawn")]
+        trees = tuple(GrownTree(*arrays) for arrays in zip(*nodes, *rows, strict=True))
         if not trees or len(tree["feature"]) != ends[-1]:
             raise ValueError("its trees have no nodes")
-        for one in trees:
-            one.check(d)
+        for grown in trees:
+            grown.check(d)
         return cls(trees, labels)
 
 
-class _Growing(NamedTuple):
-    """The data that trees are grown on."""
+def _grown_tree(X: Matrix, targets: Floats, features: int, seed: tuple[int, int]) -> GrownTree:
+    """A tree whose nodes try that many features."""
+    from sklearn.tree import ExtraTreeRegressor
 
-    X: Any
-    targets: Any
-    seed: int
-    n_jobs: int | None
-
-    def trees(self, features: int, numbers: Sequence[int]) -> tuple[GrownTree, ...]:
-        """Trees with these numbers, whose nodes try that many features."""
-        from joblib import Parallel, delayed
-
-        grow = delayed(self._tree)
-        how: dict[str, Any] = {"require": "sharedmem", "n_jobs": self.n_jobs}
-        return tuple(Parallel(**how)(grow(features, number) for number in numbers))
-
-    def _tree(self, features: int, number: int) -> GrownTree:
-        from sklearn.tree import ExtraTreeRegressor
-
-        n = self.targets.shape[0]
-        random = np.random.default_rng((self.seed, number))
-        drawn = np.bincount(random.integers(n, size=n), minlength=n)
-        seed = int(random.integers(2**31 - 1))
-        model = ExtraTreeRegressor(max_features=features, random_state=seed)
-        model.fit(self.X, self.targets, sample_weight=drawn.astype(np.float64), check_input=False)
-        grown = model.tree_
-        X = sparse.csr_array(self.X) if sparse.issparse(self.X) else self.X
-        return GrownTree(
-            np.maximum(grown.feature, -1).astype(np.int32),
-            np.asarray(grown.threshold, np.float64),
-            np.column_stack([grown.children_left, grown.children_right]).astype(np.int32),
-            grown.apply(X).astype(np.int32),
-            np.minimum(drawn, 255).astype(np.uint8),
-        )
+    n = targets.shape[0]
+    random = np.random.default_rng(seed)
+    drawn = np.bincount(random.integers(n, size=n), minlength=n)
+    model = ExtraTreeRegressor(max_features=features, random_state=int(random.integers(2**31 - 1)))
+    model.fit(X, targets, sample_weight=drawn.astype(np.float64), check_input=False)
+    grown = model.tree_
+    return GrownTree(
+        np.maximum(grown.feature, -1).astype(np.int32),
+        np.asarray(grown.threshold, np.float64),
+        np.column_stack([grown.children_left, grown.children_right]).astype(np.int32),
+        grown.apply(sparse.csr_array(X) if sparse.issparse(X) else X).astype(np.int32),
+        np.minimum(drawn, 255).astype(np.uint8),
+    )
 
 
-def _targets(Y: Csr, seed: int) -> Array:
+def _targets(Y: Csr, seed: int) -> Floats:
     """The targets of the trees: the labels, or random sums of them if there are many."""
     q = Y.shape[1]
     if q <= _TARGETS:
@@ -243,14 +236,9 @@ def _targets(Y: Csr, seed: int) -> Array:
     return np.asarray(Y @ mixed)
 
 
-def _single(X: Any) -> Array:
+def _single(X: Array) -> Array:
     """Values as trees compare them: float32, clipped to its range."""
     most = np.finfo(np.float32).max
     if X.dtype != np.float32:
         X = np.clip(X, -most, most)
     return np.ascontiguousarray(X, dtype=np.float32)
-
-
-def _blocks(n: int, width: int) -> Iterator[slice]:
-    step = max(1, _CELLS_AT_ONCE // max(1, width))
-    return (slice(start, start + step) for start in range(0, n, step))

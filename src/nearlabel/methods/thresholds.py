@@ -18,8 +18,8 @@ from nearlabel.labels.decisions import f1_cuts, labels_from
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NO_ROWS, NeighborClassifier
 from nearlabel.methods.fields import Field, Reals
+from nearlabel.methods.inner_methods import learned, unlearned
 from nearlabel.methods.items import Items, Training
-from nearlabel.methods.living_model import FittedModel
 from nearlabel.methods.model_trees import learned_tree, read_learned
 
 _OBJECTIVES = ("f1",)
@@ -33,7 +33,7 @@ class _Inner(Field):
         learned[self.key] = learned_tree(model.estimator_)
 
     def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
-        inner = model._inner()
+        inner = unlearned(model.estimator, model, model._items, model.n_neighbors_)
         read_learned(inner, learned[self.key])
         model.estimator_ = inner
 
@@ -143,11 +143,8 @@ class LabelThresholds(NeighborClassifier):
 
     def _learn(self, seen: Training) -> None:
         graph, Y, X = seen.graph, seen.Y, seen.X
-        inner = self._inner()
-        inner.__dict__.update(inner._checked_settings())
-        wanted = inner._rows_to_learn_from(Y, X)
-        inner._learn_from(
-            graph if wanted is None else graph.take(wanted), wanted, seen.n_jobs, seen.progress
+        inner = learned(
+            unlearned(self.estimator, self, self._items, self.n_neighbors_), seen, seen.progress
         )
         left_out = inner._left_out_scores(graph, X, np.arange(Y.shape[0]))
         cuts = f1_cuts(left_out, Y, least=float(self.min_f1))
@@ -168,13 +165,6 @@ class LabelThresholds(NeighborClassifier):
         if "estimator_" in vars(self):
             self.estimator_ = copy(self.estimator_)
             self.estimator_._have(items)
-
-    def _inner(self) -> NeighborClassifier:
-        """A copy of the method with the same items, which has not learned yet."""
-        inner: NeighborClassifier = clone(self.estimator)
-        kept = vars(self).keys() & FittedModel.__annotations__.keys()
-        inner.__dict__.update({name: vars(self)[name] for name in kept})
-        return inner
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         return self.estimator_._scores(graph, X)

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import nearlabel as nl
-from nearlabel.blend.other_readings import OtherReading
+from nearlabel.blend.readings import OtherReading
 
 FEW = {"readings": [], "ridge": False, "forest": False}
 

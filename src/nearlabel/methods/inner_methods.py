@@ -1,0 +1,36 @@
+"""Methods within a method: they have its training items, and learn from its neighbors."""
+
+from __future__ import annotations
+
+from sklearn.base import clone
+
+from nearlabel.common.progress import Progress
+from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.items import Items, Training
+from nearlabel.methods.living_model import FittedModel
+
+
+def unlearned(
+    estimator: NeighborClassifier, outer: NeighborClassifier, items: Items, k: int
+) -> NeighborClassifier:
+    """A copy of a method with k neighbors among items, from which it has not learned yet.
+
+    All else that every fitted model has, it shares with the method that it is a part of.
+    """
+    inner: NeighborClassifier = clone(estimator)
+    shared = vars(outer).keys() & FittedModel.__annotations__.keys()
+    inner.__dict__.update({name: vars(outer)[name] for name in shared})
+    inner.__dict__.update(inner._checked_settings())
+    inner._items, inner.n_neighbors_ = items, k
+    return inner
+
+
+def learned(
+    inner: NeighborClassifier, seen: Training, progress: Progress | None = None
+) -> NeighborClassifier:
+    """The method after it has learned from the first k neighbors of what the outer one has seen."""
+    graph, rows = seen.graph, inner._rows_to_learn_from(seen.Y, seen.X)
+    graph = graph.head(inner.n_neighbors_) if graph.k > inner.n_neighbors_ else graph
+    graph = graph if rows is None else graph.take(rows)
+    inner._learn_from(graph, rows, seen.n_jobs, progress)
+    return inner
