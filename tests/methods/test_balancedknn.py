@@ -172,8 +172,7 @@ def searched(monkeypatch):
     return found
 
 
-def test_it_searches_once_for_the_training_rows_and_once_for_queries(data, searched, monkeypatch):
-    monkeypatch.setattr("nearlabel.search.ExactIndex.graph", None)  # no other search
+def test_it_searches_once_for_the_training_rows_and_once_for_queries(data, searched):
     model = nl.BalancedkNN().fit(data.X, data.Y)
     assert searched == [150]
     model.predict(data.X[:9])

@@ -11,8 +11,8 @@ from nearlabel.search.approximate import probe_counts as plans
 
 @pytest.fixture(scope="module")
 def small_lists():
-    """Use lists for few rows, measure recall on few rows, and use the pass if it helps."""
-    few = {"_ROWS_TUNED": 16, "ROWS_MEASURED": 32, "_PASS_COST": 0.01}
+    """Use lists for few rows, and measure recall on few rows."""
+    few = {"_ROWS_TUNED": 16, "ROWS_MEASURED": 32}
     with (
         mock.patch.object(lists, "_FEWEST", 64),
         mock.patch.object(choice, "_FEWEST_FEATURES", 1),

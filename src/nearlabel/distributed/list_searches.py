@@ -25,7 +25,7 @@ from nearlabel.distributed.workspaces import Workspace
 from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.search import InvertedLists
 from nearlabel.search.approximate.list_index import planned_neighbors
-from nearlabel.search.approximate.probe_counts import Plan, among_rows, make_plan
+from nearlabel.search.approximate.probe_counts import MeasuredPlan, make_plan
 from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.approximate.probing import QueryPlan
 from nearlabel.search.approximate.recall import recall_of
@@ -52,7 +52,7 @@ class ListSearch:
         self._folder = lists_folder(place, blocks, metric, lists)
         self._listed = listed_rows(str(self._folder), metric)
 
-    def plan(self, k: int) -> Plan:
+    def plan(self, k: int) -> MeasuredPlan:
         """Choose the lists to probe for k neighbors; kept for models of these lists."""
         planned, order = planned_neighbors(k, len(self._blocks)), self._listed.lists.order
         plan = make_plan(
@@ -83,21 +83,20 @@ class ListSearch:
         """Find the neighbors of all rows; return their files and the recall. See `ListIndex`."""
         listed, n, wanted = self._listed, len(self._blocks), self._lists.recall
         plan = self.plan(k)
-        probes, through = among_rows(listed, plan, wanted, 1)
-        probes = probes.at_least(listed.least_probes(k + 1))
+        probes = plan.probes.at_least(listed.least_probes(k + 1))
         stages = Stages(progress, n)
-        steps = [stages.next(n // 2), stages.next(n // 4)]
+        step = stages.next(n - n // 4 - 1)
         files, blocks = files_of(target, len(self._blocks.blocks)), self._blocks.blocks
         _remove_searches(target)  # of a run that was killed
         try:
             while True:
-                search = self._search_all(k, probes, through, target, steps)
-                near = np.load(search / "near-distances.npy", mmap_mode="r")[plan.measured.rows]
+                search = self._search_all(k, probes, target, step)
+                near = np.load(search / "distances.npy", mmap_mode="r")[plan.measured.rows]
                 recall = recall_of(near, plan.measured.exact.head(k))
                 if recall.value >= wanted or probes.most == len(listed.lists):
                     break
                 probes = probes.more(len(listed.lists))
-                steps = [None, None]  # progress does not restart
+                step = None  # progress does not restart
                 _remove_searches(target)
             calls = [
                 (str(self._folder / "order.npy"), str(search), block.start, block.stop, *pair)
@@ -108,26 +107,20 @@ class ListSearch:
             _remove_searches(target)
         return files, recall
 
-    def _search_all(
-        self, k: int, probes: Probes, through: int, graph: Path, steps: list[Progress | None]
-    ) -> Path:
-        """Search for all rows, then among neighbors of neighbors; write the results by place.
+    def _search_all(self, k: int, probes: Probes, graph: Path, progress: Progress | None) -> Path:
+        """Search for all rows; write the results by place.
 
         They are in a folder of their own, where no late call of an earlier search writes.
         """
         listed, n = self._listed, len(self._blocks)
         target = graph / f"search-{secrets.token_hex(8)}"
         target.mkdir()
-        for name in ("found", "near"):
-            make_file(target / f"{name}-indices.npy", (n, k), np.int32)
-            make_file(target / f"{name}-distances.npy", (n, k), np.float32)
+        make_file(target / "indices.npy", (n, k), np.int32)
+        make_file(target / "distances.npy", (n, k), np.float32)
         how = str(self._folder), self._metric, str(target), k
         parts = runs(listed.lists.sizes, ROWS_A_CALL)
-        searches = [(*how, run.start, run.stop, probes) for run in parts]
-        run_calls(self._place.client, search_lists, searches, progress=steps[0])
-        ends = [(start, min(start + ROWS_A_CALL, n)) for start in range(0, n, ROWS_A_CALL)]
-        calls = [(*how, *rows, min(through, k)) for rows in ends]
-        run_calls(self._place.client, look_at_neighbors, calls, progress=steps[1])
+        calls = [(*how, run.start, run.stop, probes) for run in parts]
+        run_calls(self._place.client, search_lists, calls, progress=progress)
         return target
 
 
@@ -150,26 +143,8 @@ def search_lists(
     listed = listed_rows(folder, metric)
     near = listed.near_rows_of(slice(first, last), k, probes)
     start = int(listed.lists.starts[first])
-    write_rows(f"{target}/found-indices.npy", start, near.indices)
-    write_rows(f"{target}/found-distances.npy", start, near.distances)
-
-
-def look_at_neighbors(
-    folder: str, metric: str, target: str, k: int, start: int, stop: int, through: int
-) -> None:
-    """Search the neighbors of the neighbors of some rows, by place; runs on workers."""
-    listed = listed_rows(folder, metric)
-    stored = [
-        np.load(f"{target}/found-{name}.npy", mmap_mode="r") for name in ("indices", "distances")
-    ]
-    graph = NeighborGraph.unchecked(np.asarray(stored[0]), np.asarray(stored[1]), len(listed))
-    own = graph.indices[start:stop]
-    between = np.unique(own[:, :through])
-    seen = np.unique(np.concatenate([own.ravel(), graph.indices[between].ravel()]))
-    listed.touch(listed.lists_of(np.concatenate([np.arange(start, stop), seen])))
-    near = listed.looked_at(graph.head(k), through, slice(start, stop))
-    write_rows(f"{target}/near-indices.npy", start, near[0])
-    write_rows(f"{target}/near-distances.npy", start, near[1])
+    write_rows(f"{target}/indices.npy", start, near.indices)
+    write_rows(f"{target}/distances.npy", start, near.distances)
 
 
 def take_block(
@@ -180,7 +155,7 @@ def take_block(
     places = np.flatnonzero((numbers >= start) & (numbers < stop))
     places = places[np.argsort(numbers[places])]
     for name, path in (("indices", indices), ("distances", distances)):
-        write_array(path, np.load(f"{target}/near-{name}.npy", mmap_mode="r")[places])
+        write_array(path, np.load(f"{target}/{name}.npy", mmap_mode="r")[places])
 
 
 def answer_block(

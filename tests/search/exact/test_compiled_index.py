@@ -212,7 +212,7 @@ def test_packed_rows_are_not_kept_beyond_their_limit():
     for limit, is_kept in ((60 * 22 * 4, True), (60 * 22 * 4 - 1, False)):
         with mock.patch.object(compiled, "KEPT_BYTES", limit):
             index = nl.ExactSearch().build(X)
-            assert index._compiled._is_kept == is_kept
+            assert index.compiled._is_kept == is_kept
             assert_same(index.graph(3), by_numpy(X, 3))
 
 
@@ -263,7 +263,7 @@ def test_queries_far_beyond_the_rows(searched_again):
 def test_each_pair_of_stripes_is_compared_once(count):
     met = []
     found = nl.neighbor_graph(np.eye(count + 1), 1)
-    index = nl.ExactSearch(block_bytes=4).build(np.eye(count + 1)[:, :count])._compiled
+    index = nl.ExactSearch(block_bytes=4).build(np.eye(count + 1)[:, :count]).compiled
     with mock.patch.object(compiled.engine, "core") as core:
         core.return_value.Shortlist.return_value.offer = lambda _, *rows: met.append(rows)
         index.fill_among(found, 1, None)

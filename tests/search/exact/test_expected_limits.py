@@ -174,7 +174,7 @@ def test_rows_within_a_limit_by_loose_bounds_only_are_not_enough(offset):
 
             def of(self, *arguments, lower=lower, **options):
                 limits = real(self, *arguments, **options)
-                return limits - np.float32(lower * 2 * 17 * index._compiled._bounds.scale)
+                return limits - np.float32(lower * 2 * 17 * index.compiled._bounds.scale)
 
             with mock.patch.object(ExpectedLimits, "of", of):
                 assert_same(index.graph(K), twin)
@@ -211,7 +211,7 @@ def test_equal_rows_beyond_a_limit_below_zero_are_not_missed():
     """The bounds of equal rows may differ in their last digits, and the lowest numbers win."""
     rng = np.random.default_rng(0)
     X = np.vstack([np.zeros((2 * K, 16)), rng.normal(size=(N, 16))])
-    index = built(X)._compiled
+    index = built(X).compiled
     distances, rows = np.zeros((2, K)), np.zeros((2, K), np.int32)
     limits = np.array([-1e-9, 0.0], np.float32)
     np.testing.assert_array_equal(index._are_beyond(limits, rows, distances), [True, False])
@@ -241,7 +241,7 @@ def test_sparse_rows_far_clusters_and_few_queries_have_no_limits():
     with mock.patch.object(ExpectedLimits, "of", side_effect=AssertionError):
         assert_same(nl.neighbor_graph(few, K), by_numpy(few, K))
         index = built(far)
-        assert index._compiled._bounds.centers is not None
+        assert index.compiled._bounds.centers is not None
         index.graph(K)
         built(X).graph(K, queries[:8])
 

@@ -88,50 +88,6 @@ def test_larger_data_that_take_the_sampled_bound(n, kind, metric):
     np.testing.assert_array_equal(via_csr.distances, graph.distances)
 
 
-def made_rows(kind, n, d):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, d))
-    if kind == "integers":
-        return rng.integers(0, 3, (n, d)).astype(float)
-    if kind == "clusters":
-        return 5 * rng.normal(size=(30, d))[rng.integers(0, 30, n)] + X
-    if kind == "outlier":
-        X[7] = 1e18
-    return X + 1e7 * (kind == "offset")
-
-
-@pytest.mark.parametrize("kind", ["gaussian", "integers", "clusters", "offset", "outlier"])
-@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cosine", "manhattan"])
-@pytest.mark.parametrize("n", [30, 700, pytest.param(2500, marks=pytest.mark.slow)])
-def test_rows_hardly_farther_than_the_nearest(n, kind, metric):
-    X, k = made_rows(kind, n + 15, 20), 12
-    base, queries = X[:n], X[n:]
-    index = ExactIndex(base, metric, 2**26)
-    indices, distances = oracles.neighbors(base, k, queries, metric)
-    farther = distances - distances[:, :1]
-    for margin in (0.0, *np.quantile(farther, [0.3, 0.7]), farther.max() + 1):
-        is_near = distances <= distances[:, :1] + margin
-        found = index.near(k, queries, margin, n_jobs=2)
-        np.testing.assert_array_equal(found.indices, np.where(is_near, indices, -1))
-        np.testing.assert_array_equal(found.distances, np.where(is_near, distances, np.inf))
-
-
-@pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])
-def test_rows_hardly_farther_where_narrow_stripes_come_first(metric):
-    """Clusters far from each other are centered individually: some have hardly k rows."""
-    rng = np.random.default_rng(0)
-    home, widths = rng.integers(0, 8, 2048), 10.0 ** rng.integers(-6, 1, 8)
-    X = 10 * rng.normal(size=(8, 64))[home] + widths[home, None] * rng.normal(size=(2048, 64))
-    queries = X[::20] + 0.1 * X.std() * rng.normal(size=X[::20].shape)
-    index = ExactIndex(X, metric, 2**26)
-    full = index.graph(30, queries)
-    farther = full.distances - full.distances[:, :1]
-    for margin in (0.0, np.median(farther), farther.max()):
-        is_near = full.distances <= full.distances[:, :1] + margin
-        found = index.near(30, queries, margin)
-        np.testing.assert_array_equal(found.indices, np.where(is_near, full.indices, -1))
-
-
 def test_a_row_is_left_out_by_number_so_its_duplicates_stay():
     graph = nl.neighbor_graph(np.zeros((4, 2)), 3)
     assert graph.indices.tolist() == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]

@@ -5,9 +5,6 @@ lists whose centers are near it, its probes (`probes.py`); among these its neigh
 canonical distances. Queries near each other are searched together: one matrix product per list
 serves all queries that probe it.
 
-For the rows themselves, a last pass examines the neighbors of each row's first neighbors. It finds
-most of what the probes have missed, in a small part of their time.
-
 How many probes are needed is measured, not guessed: on some rows whose exact neighbors are
 computed. The recall that a graph reports is measured on other such rows, in the final graph.
 """

@@ -12,7 +12,7 @@ from nearlabel.common.threads import ForkSafeLock, one_blas_thread
 from nearlabel.common.validation import check_integer, check_real
 from nearlabel.graph import NeighborGraph, Recall, index_type
 from nearlabel.search.approximate.partition import divide_by, nearest_centers
-from nearlabel.search.approximate.probe_counts import Plan, among_rows, make_plan
+from nearlabel.search.approximate.probe_counts import MeasuredPlan, make_plan
 from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
 from nearlabel.search.approximate.recall import recall_of
@@ -270,25 +270,24 @@ class ListIndex(Index):
         """The graph of the base rows; repeated with more probes if its recall is too low."""
         n = self.vectors.shape[0]
         stages = Stages(progress, n)
-        building, *searching = stages.next(n // 4), stages.next(n // 2), stages.next(n // 8)
+        building, searching = stages.next(n // 4), stages.next(n - n // 4 - 1)
         if building is not None:
             building(0, 1)
-        listed, plan = self._ready(k, n_jobs, Plan)
-        assert isinstance(plan, Plan)
+        listed, plan = self._ready(k, n_jobs, MeasuredPlan)
+        assert isinstance(plan, MeasuredPlan)
         if building is not None:
             building(1, 1)
         count = len(listed.lists)
-        probes, through = among_rows(listed, plan, self._recall, n_jobs)
-        probes = probes.at_least(listed.least_probes(k + 1))
+        probes = plan.probes.at_least(listed.least_probes(k + 1))
         numbers = listed.lists.order[plan.measured.rows]
         while True:
-            graph = listed.among(k, probes, through, n_jobs, searching)
+            graph = listed.among(k, probes, n_jobs, searching)
             recall = recall_of(graph.distances[numbers], plan.measured.exact.head(k))
             if recall.value >= self._recall or probes.most == count:
                 break
             del graph
             probes = probes.more(count)
-            searching = [None, None]  # progress does not restart
+            searching = None  # progress does not restart
         if progress is not None:
             progress(n, n)
         graph.recall = recall

@@ -14,15 +14,13 @@ from nearlabel.search.approximate.probes import Probes, more_lists
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
 from nearlabel.search.approximate.recall import ROWS_MEASURED, recall_of_shares
 
-_THROUGH = 20  # first neighbors whose neighbors are examined
-_PASS_COST = 2  # of examining a neighbor's neighbor, in rows of lists
 _ROWS_TUNED = ROWS_MEASURED // 2  # on which the number of probes is chosen
 _RESERVE = 8  # neighbors per further one that callers may ask for in reserve
 _SHARES = 0.3, 0.6  # of the lists that a query may probe, which it usually does
 
 
 @dataclass(frozen=True)
-class Sample:
+class SampledRows:
     """Some rows and their exact neighbors, both by place."""
 
     rows: Array
@@ -34,21 +32,17 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Plan(QueryPlan):
-    """What is known about searches for k neighbors, including those of the base rows themselves.
+class MeasuredPlan(QueryPlan):
+    """A plan that can also be checked on the graph of the base rows themselves.
 
     Attributes
     ----------
-    tried : list of Probes
-        Those that probe fewer lists, and `probes`.
-    tuned, measured : Sample
-        Rows on which probes are chosen, and others on which recall is measured. If the latter fall
+    measured : SampledRows
+        Rows on which recall is measured, other than those on which probes were chosen. If they fall
         short, which is rare, more probes are used.
     """
 
-    tried: list[Probes]
-    tuned: Sample
-    measured: Sample
+    measured: SampledRows
 
 
 def make_plan(
@@ -58,7 +52,7 @@ def make_plan(
     seed: int,
     n_jobs: int,
     exact_neighbors: Callable[[Array], NeighborGraph] | None = None,
-) -> Plan:
+) -> MeasuredPlan:
     """The probes that queries need to reach a recall of their k neighbors.
 
     `exact_neighbors`, if given, finds the k nearest rows of some rows by position.
@@ -71,7 +65,7 @@ def make_plan(
     else:
         exact = exact_neighbors(chosen)
     parts = np.split(np.arange(len(chosen)), [len(chosen) // 3])
-    tuned, measured = (Sample(chosen[some], exact.take(some)) for some in parts)
+    tuned, measured = (SampledRows(chosen[part], exact.take(part)) for part in parts)
 
     @cache
     def shares(probes: Probes, *, are_measured: bool = False) -> Floats:
@@ -79,17 +73,16 @@ def make_plan(
         return sample.shares(listed.left_out(sample.rows, k, probes, n_jobs).distances)
 
     rules = _rules(listed, tuned, shares, recall)
-    enough = _fewest(rules, shares, recall, errors=1)
+    enough = _fewest(rules, shares, recall)
     found = shares(rules[enough], are_measured=True)
-    while not _suffices(found, recall, errors=1) and enough + 1 < len(rules):
+    while not _suffices(found, recall) and enough + 1 < len(rules):
         enough += 1
         found = shares(rules[enough], are_measured=True)
-    told = recall_of_shares(found, k, "base")
-    return Plan(rules[enough], told, rules[: enough + 1], tuned, measured)
+    return MeasuredPlan(rules[enough], recall_of_shares(found, k, "base"), measured)
 
 
 def _rules(
-    listed: ListedRows, tuned: Sample, shares: Callable[[Probes], Floats], recall: float
+    listed: ListedRows, tuned: SampledRows, shares: Callable[[Probes], Floats], recall: float
 ) -> list[Probes]:
     """Rules for the lists to probe, from the fewest to all, of the kind that costs least.
 
@@ -106,67 +99,30 @@ def _rules(
         [Probes.fixed(most) for most in numbers],
     ]
     best = kinds[0]
-    cost = best[_fewest(best, shares, recall, errors=1)].cost
+    cost = best[_fewest(best, shares, recall)].cost
     for rules in kinds[1:]:
         cheaper = [rule for rule in rules if rule.cost < cost]
-        if cheaper and _suffices(shares(cheaper[-1]), recall, errors=1):
+        if cheaper and _suffices(shares(cheaper[-1]), recall):
             best = rules
-            cost = cheaper[_fewest(cheaper, shares, recall, errors=1)].cost
+            cost = cheaper[_fewest(cheaper, shares, recall)].cost
     return best
 
 
-def among_rows(listed: ListedRows, plan: Plan, recall: float, n_jobs: int) -> tuple[Probes, int]:
-    """The probes of the base rows themselves, and the number of neighbors to examine afterwards.
-
-    The latter is 0 if examining costs more than the probes it saves.
-    """
-    k = plan.tuned.exact.k
-    rows_a_probe = len(listed) / len(listed.lists)
-    most = plan.probes.cost - _PASS_COST * min(_THROUGH, k) * k / rows_a_probe
-
-    def shares(probes: Probes) -> Floats:
-        return _shares_with_pass(listed, plan.tuned, probes, n_jobs)
-
-    tried = [probes for probes in plan.tried if probes.cost <= most and recall < 1]
-    # Repeating the search of a graph that falls short costs more than a margin.
-    if not tried or not _suffices(shares(tried[-1]), recall, errors=2):
-        return plan.probes, 0
-    return tried[_fewest(tried, shares, recall, errors=2)], _THROUGH
-
-
-def _fewest(
-    tried: list[Probes], shares: Callable[[Probes], Floats], wanted: float, *, errors: int
-) -> int:
-    """The place of the fewest probes with the wanted recall and some standard errors more."""
+def _fewest(tried: list[Probes], shares: Callable[[Probes], Floats], wanted: float) -> int:
+    """The place of the fewest probes with the wanted recall and a standard error more."""
     low, high = 0, len(tried) - 1
     if wanted == 1:  # no sample can show that nothing was missed
         low = high
     while low < high:
         middle = (low + high) // 2
-        if _suffices(shares(tried[middle]), wanted, errors):
+        if _suffices(shares(tried[middle]), wanted):
             high = middle
         else:
             low = middle + 1
     return high
 
 
-def _suffices(shares: Floats, wanted: float, errors: int) -> bool:
-    """Whether shares found show the wanted recall, plus a margin of some standard errors."""
+def _suffices(shares: Floats, wanted: float) -> bool:
+    """Whether shares found show the wanted recall, and a standard error more."""
     recall = recall_of_shares(shares, 1)
-    return recall.value - errors * recall.standard_error >= wanted
-
-
-def _shares_with_pass(listed: ListedRows, sample: Sample, probes: Probes, n_jobs: int) -> Floats:
-    """The shares of the neighbors of some rows found by probes and the pass after them."""
-    k = sample.exact.k
-    own = listed.left_out(sample.rows, k, probes, n_jobs).indices
-    first = own[:, : min(_THROUGH, k)]
-    between, at = np.unique(first, return_inverse=True)
-    theirs = listed.left_out(between, k, probes, n_jobs).indices
-    seen = np.hstack([own, theirs[at.reshape(first.shape)].reshape(len(own), -1)])
-    rows, near = listed.rows[sample.rows], np.empty(len(own))
-    for row, others in enumerate(seen):  # all at once would take much memory
-        others = np.setdiff1d(others, sample.rows[row])
-        distances = listed.space.distances(rows, np.full(len(others), row), others)
-        near[row] = np.sum(distances <= sample.exact.distances[row, -1])
-    return np.minimum(near, k) / k
+    return recall.value - recall.standard_error >= wanted

@@ -6,7 +6,7 @@ neighbors of a query are exact, ties by number; so they do not depend on threads
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +40,6 @@ from nearlabel.search.interfaces import Reached
 
 _QUERIES_AT_ONCE = 8192  # they share lists, and their results stay in a cache
 _PROBES_AT_ONCE = 2**21  # of all queries searched together: about 80 MiB
-_ROWS_A_PASS = 2048
 _QUERIES_SORTED = 1024  # whose neighbors are sorted at once
 _FEW_QUERIES = 256  # BLAS uses one thread for their products anyway
 _LISTS_TO_SPARE = 2  # times the number with k rows on average
@@ -161,8 +160,9 @@ class ListedRows:
         """
         if probes.margin == np.inf:
             return self._centers.graph(probes.most, queries, n_jobs=n_jobs).indices
-        near = self._centers.near(probes.most, queries, probes.margin, n_jobs=n_jobs).indices
-        near[near < 0] = len(self.lists)
+        graph = self._centers.graph(probes.most, queries, n_jobs=n_jobs)
+        is_near = graph.distances <= graph.distances[:, :1] + probes.margin
+        near = np.where(is_near, graph.indices, len(self.lists))
         few = np.flatnonzero(are_base_rows & (self._sizes[near].sum(axis=1) < probes.rows))
         if len(few):
             near[few] = self._centers.graph(probes.most, queries[few], n_jobs=n_jobs).indices
@@ -354,7 +354,7 @@ class ListedRows:
         return self.nearest(self.rows[places], k + 1, probes, n_jobs).without(places)
 
     def near_rows_of(self, lists: slice, k: int, probes: Probes) -> NeighborGraph:
-        """The neighbors of the rows of some lists, by place, as far as the probes find them."""
+        """The neighbors of the rows of some lists, by number; distances in float32."""
         first, last = (int(self.lists.starts[end]) for end in (lists.start, lists.stop))
         found = self._room(last - first, k)
         for some in runs(self.lists.sizes[lists], _queries_at_once(probes)):
@@ -364,71 +364,26 @@ class ListedRows:
             part = found.rows(start - first, stop - first)
             for _ in self.search(self.rows[start:stop], probes, part, start):
                 pass
-        return found
+        return NeighborGraph.unchecked(*self._by_number(found, np.float32), len(self))
 
     def among(
-        self,
-        k: int,
-        probes: Probes,
-        through: int,
-        n_jobs: int,
-        progress: Sequence[Progress | None] = (None, None),
-        spare: int = 0,
+        self, k: int, probes: Probes, n_jobs: int, progress: Progress | None = None
     ) -> NeighborGraph:
-        """The neighbors of all rows, in their own order and by number, distances in float32.
-
-        The neighbors of a row's first `through` neighbors are examined in a second part of the
-        work; progress is reported for each part. The k neighbors are followed by up to `spare`
-        others found on the way; missing ones are -1 at infinite distance.
-        """
-        starts, is_done = self.lists.starts, not (through or spare)
+        """The neighbors of all rows, in their own order and by number, distances in float32."""
+        starts = self.lists.starts
         self.touch(np.arange(len(self.lists)))
         found = self._room(len(self), k, np.float32)
-        further = self._room(len(self), spare, np.float32)
 
         def search(lists: slice) -> Iterator[None]:
             places = slice(int(starts[lists.start]), int(starts[lists.stop]))
-            part = self._room(places.stop - places.start, k + spare)
+            part = self._room(places.stop - places.start, k)
             yield from self.search(self.rows[places], probes, part, places.start)
-            if is_done:
-                rows = self.lists.order[places]
-                found.indices[rows], found.distances[rows] = self._by_number(part, np.float32)
-                return
-            for graph, columns in ((found, slice(k)), (further, slice(k, None))):
-                graph.indices[places] = part.indices[:, columns]
-                graph.distances[places] = part.distances[:, columns]
+            rows = self.lists.order[places]
+            found.indices[rows], found.distances[rows] = self._by_number(part, np.float32)
 
         blocks = list(runs(self.lists.sizes, _queries_at_once(probes)))
-        run_slices(search, blocks, n_jobs, progress[0])
-        if is_done:
-            return found
-        result = self._room(len(self), k, np.float32)
-
-        def look(places: slice) -> None:
-            self._look_at_neighbors(found, min(through, k), result, places)
-
-        # Each call of the core has to track which of all rows it has seen.
-        run_blocks(look, len(self), max(_ROWS_A_PASS, len(self) // 256), n_jobs, progress[1])
-        if not spare:
-            return result
-        found.indices = found.distances = np.empty(0)  # they are as large as the result
-        return self._with_spare(result, further)
-
-    def _with_spare(self, graph: NeighborGraph, further: NeighborGraph) -> NeighborGraph:
-        """Neighbors by number, followed by those of `further`, by place, that are missing there."""
-        n, k, order = len(self), graph.k, self.lists.order
-        wide = self._room(n, k + further.k, np.float32)
-        wide.indices[:, :k], wide.distances[:, :k] = graph.indices, graph.distances
-        wide.indices[:, k:], wide.distances[:, k:] = -1, np.inf
-        for start in range(0, n, _ROWS_A_PASS):
-            places = slice(start, start + _ROWS_A_PASS)
-            row, number = order[places], order[further.indices[places]]
-            is_new = ~(number[:, :, None] == graph.indices[row][:, None, :]).any(axis=2)
-            which, _ = np.nonzero(is_new)
-            column = k + (np.cumsum(is_new, axis=1) - 1)[is_new]
-            wide.indices[row[which], column] = number[is_new]
-            wide.distances[row[which], column] = further.distances[places][is_new]
-        return wide
+        run_slices(search, blocks, n_jobs, progress)
+        return found
 
     def _by_numpy(
         self,
@@ -457,38 +412,6 @@ class ListedRows:
         found.indices[chosen], found.distances[chosen] = place[taken], distances[taken]
         if reach is not None:
             reach.keep(query, place, distances)
-
-    def _look_at_neighbors(
-        self, found: NeighborGraph, through: int, result: NeighborGraph, rows: slice
-    ) -> None:
-        """Write the nearest among the neighbors of rows and the neighbors of their first neighbors.
-
-        `found` has the neighbors of all rows by place, `result` those by row number.
-        """
-        numbers = self.lists.order[rows]
-        result.indices[numbers], result.distances[numbers] = self.looked_at(found, through, rows)
-
-    def looked_at(self, found: NeighborGraph, through: int, rows: slice) -> tuple[Array, Array]:
-        """The nearest of the neighbors of rows and of those of their first neighbors, by number.
-
-        `found` has the neighbors of all rows by place.
-        """
-        names, shape = self.lists.order, (rows.stop - rows.start, found.k)
-        result = np.empty(shape, np.int32), np.empty(shape, np.float32)
-        if self._compiled:
-            graph = self._compiled[0].rows, found.indices, found.distances, names
-            engine.core().look_at_neighbors(*graph, rows.start, rows.stop, through, *result)
-            return result
-        for row in range(rows.start, rows.stop):
-            own = found.indices[row]
-            others = np.setdiff1d(found.indices[own[:through]], [row, *own])
-            measured = self.space.distances(self.rows, np.full(len(others), row), others)
-            distances = np.concatenate([found.distances[row], measured.astype(np.float32)])
-            numbers = names[np.concatenate([own, others])]
-            order = np.lexsort((numbers, distances))[: len(own)]
-            result[0][row - rows.start] = numbers[order]
-            result[1][row - rows.start] = distances[order]
-        return result
 
 
 def _queries_at_once(probes: Probes) -> int:

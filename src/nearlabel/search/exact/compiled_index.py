@@ -33,8 +33,7 @@ from nearlabel.search.exact.row_arithmetic import points_of
 from nearlabel.search.interfaces import Reached
 
 _NEAREST = 1, 3  # stripes that are compared before the next ones
-_FEW_QUERIES = 8  # are compared with long stripes: Python overhead counts,
-_WIDE = 2**14  # rows per long stripe
+_FEW_QUERIES = 8  # for which nothing is expected
 _SIDE_UNKEPT = 4096  # rows of a block if rows are packed for each block: packing must not dominate
 
 
@@ -130,14 +129,13 @@ class CompiledIndex:
             self._stripes = [slice(*ends) for ends in pairwise(starts.tolist())]
         self._is_fixed = self._is_kept or starts is not None
         self._kept: PackedStripes | list[Any]
-        self._whole: Any = None  # all packed rows; the stripes are views
         self._sharper: CompiledIndex | None = None
         if packed is not None:
             self._kept, self._errors = packed, packed.errors
             return
         if self._is_kept and starts is None and bounds.is_divisible:
-            self._whole, self._errors = bounds.pack(vectors, rows, slice(0, len(rows)))
-            self._kept = [self._whole[stripe] for stripe in self._stripes]
+            whole, self._errors = bounds.pack(vectors, rows, slice(0, len(rows)))
+            self._kept = [whole[stripe] for stripe in self._stripes]
             return
         self._kept, errors = [], []
         for number, stripe in enumerate(self._stripes):
@@ -166,14 +164,12 @@ class CompiledIndex:
         itself: int,
         starts: list[int],
         limits: Array | None = None,
-        margin: float = np.inf,
     ) -> Any:
         """Empty lists for the k nearest base rows of some queries, with some room above k.
 
         Query i is the base row `itself` + i and excluded from its own list, unless `itself` is -1.
         One thread at a time writes to the queries from each of `starts` to the next. With `limits`,
-        in the scale of the bounds, rows beyond are not listed, and lists may be shorter than k. So
-        may they with `margin`, see `fill`.
+        in the scale of the bounds, rows beyond are not listed, and lists may be shorter than k.
         """
         is_refined = self._bounds.is_refined
         # A tight limit saves more where bounds are refined.
@@ -194,7 +190,6 @@ class CompiledIndex:
             apart=self._bounds.marks_apart,
             limits=limits,
             refined=is_refined,
-            margin=margin,
         )
 
     def fill_among(self, found: NeighborGraph, n_jobs: int, progress: Progress | None) -> Array:
@@ -313,13 +308,10 @@ class CompiledIndex:
         reach: Reach | None = None,
         *,
         is_again: bool = False,
-        margin: float = np.inf,
     ) -> Array:
         """Fill the graph of queries; see `search` for `reach`.
 
-        With `is_again`, nothing is expected of them: their limits have been wrong before. Rows
-        that are farther than the nearest by more than `margin` may be missing: -1 at infinite
-        distance.
+        With `is_again`, nothing is expected of them: their limits have been wrong before.
 
         Returns
         -------
@@ -329,7 +321,7 @@ class CompiledIndex:
         stripes = self._stripes if self._is_fixed else self._even(n_jobs)
         given_up, is_short = np.empty(len(found), bool), np.zeros(len(found), bool)
         expected = None
-        if not is_again and len(found) > _FEW_QUERIES and margin == np.inf:
+        if not is_again and len(found) > _FEW_QUERIES:
             expected = expected_limits(self._bounds, self._vectors, self.rows, found.k)
 
         def search(rows: slice) -> Iterator[None]:
@@ -341,13 +333,13 @@ class CompiledIndex:
                 near = (np.argmin(far, axis=1)[:, None] + np.arange(len(centers))) % len(centers)
             indices, distances = found.indices[rows], found.distances[rows]
             its_reach = None if reach is None else reach.of(np.arange(rows.start, rows.stop))
-            how: dict[str, Any] = {"stripes": stripes, "reach": its_reach, "margin": margin}
+            how: dict[str, Any] = {"stripes": stripes, "reach": its_reach}
             if expected is not None:
                 how |= {"expected": expected, "is_short": is_short[rows]}
             yield from self.search(part, near, indices, distances, given_up[rows], **how)
             if len(self._order):
                 places = np.where(given_up[rows, None], 0, indices)
-                indices[:] = np.where(places < 0, -1, self._order[places])
+                indices[:] = self._order[places]
 
         side = self._bounds.side if len(self._order) else stripes[0].stop
         run_blocks(search, len(found), min(side, -(-len(found) // n_jobs)), n_jobs, progress)
@@ -372,7 +364,6 @@ class CompiledIndex:
         reach: Reach | None = None,
         expected: ExpectedLimits | None = None,
         is_short: Array | None = None,
-        margin: float = np.inf,
     ) -> Iterator[None]:
         """Write the nearest base rows of some queries, by place; one step per stripe.
 
@@ -381,7 +372,7 @@ class CompiledIndex:
         Nothing is written for queries that are `given_up`, (m,). Query i is the base row at place
         `itself` + i and excluded, unless `itself` is -1. `stripes` replaces the default stripes.
         `reach` collects the pairs within its limits. With `expected`, results may be incomplete for
-        the queries that are marked in `is_short`, (m,). See `fill` for `margin`.
+        the queries that are marked in `is_short`, (m,).
         """
         bounds, rows = self._bounds, core_rows(queries, self._metric)
         stripes = self._stripes if stripes is None else stripes
@@ -393,13 +384,9 @@ class CompiledIndex:
         limits = None
         if expected is not None:
             limits = expected.of(everyones, errors, are_base_rows=False)
-        lists = self._shortlist(rows, errors, indices.shape[1], itself, [0], limits, margin)
+        lists = self._shortlist(rows, errors, indices.shape[1], itself, [0], limits)
         near_enough = None if reach is None else reaching(rows, self.rows, reach)
         kept, memory = self._kept, np.empty(0, np.float32)
-        if self._whole is not None and stripes is self._stripes and len(rows) <= _FEW_QUERIES:
-            n = len(self.rows)
-            stripes = [slice(start, min(start + _WIDE, n)) for start in range(0, n, _WIDE)]
-            kept = [self._whole[stripe] for stripe in stripes]
         if len(rows) == 1 and near is not None and isinstance(bounds, ByteBounds) and reach is None:
             numbers = near[0, near[0] < len(stripes)].tolist()
             parts = [(kept[number], stripes[number].start) for number in numbers]

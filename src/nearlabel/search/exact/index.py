@@ -7,6 +7,7 @@ NumPy. All of them decide by canonical distances.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -73,20 +74,20 @@ class ExactIndex(Index):
         if metric in METRICS and max(vectors.shape) < 2**31 and engine.core() is not None:
             self._rows = core_rows(vectors, str(metric), KEPT_BYTES)
         self._tree: TreeIndex | None = None
-        self._compiled: CompiledIndex | None = None
-        self._numpy: NumpyIndex | None = None
         if tree_wins(vectors, metric):
             self._tree = TreeIndex(space(vectors, metric), str(metric), block_bytes)
-        elif not are_few(vectors, vectors.shape[0]):
-            self._prepare()
 
-    def _prepare(self) -> None:
-        """Prepare the engine for many rows: the core, or NumPy if the core cannot."""
-        if self._rows is not None:
-            metric, size = str(self._metric), self._block_bytes
-            self._compiled = compiled_index(self.vectors, metric, self._rows, size)
-        if self._compiled is None:
-            self._by_numpy()
+    @cached_property
+    def compiled(self) -> CompiledIndex | None:
+        """The engine for many rows, prepared on first use; None if the core cannot search them."""
+        if self._rows is None:
+            return None
+        return compiled_index(self.vectors, str(self._metric), self._rows, self._block_bytes)
+
+    @cached_property
+    def by_numpy(self) -> NumpyIndex:
+        """The engine for what the others leave, prepared on first use."""
+        return NumpyIndex(space(self.vectors, self._metric), self._block_bytes)
 
     def __reduce__(self) -> Any:  # what was prepared is cheaper to prepare again than to store
         return ExactIndex, (self.vectors, self._metric, self._block_bytes)
@@ -101,27 +102,6 @@ class ExactIndex(Index):
         progress: Progress | None = None,
     ) -> NeighborGraph:
         """Find the k nearest base rows of each query; see `Index`."""
-        return self._graph(k, queries, n_jobs, progress)
-
-    def near(self, k: int, queries: Matrix, margin: float, *, n_jobs: int = 1) -> NeighborGraph:
-        """Find those of the k nearest base rows of each query that are hardly farther than one.
-
-        Those that are farther than the nearest by more than `margin` are -1 at infinite distance.
-        """
-        found = self._graph(k, queries, n_jobs, None, margin)
-        is_beyond = found.distances > found.distances[:, :1] + margin
-        found.indices[is_beyond], found.distances[is_beyond] = -1, np.inf
-        return found
-
-    def _graph(
-        self,
-        k: int,
-        queries: Matrix,
-        n_jobs: int,
-        progress: Progress | None,
-        margin: float = np.inf,
-    ) -> NeighborGraph:
-        """The k nearest base rows; those beyond a margin may be missing, see `near`."""
         base, alone = self.vectors, queries is None
         n, rows = base.shape[0], base if alone else matching(queries, base)
         m = rows.shape[0]
@@ -138,17 +118,14 @@ class ExactIndex(Index):
                 progress(m, m)
             return found
         if len(left) > _FEW * m:
-            if self._compiled is None and self._numpy is None:
-                self._prepare()
-            if self._compiled is not None:
-                left = (
-                    self._compiled.fill_among(found, n_jobs, tell)
-                    if alone
-                    else self._compiled.fill(rows, found, n_jobs, tell, margin=margin)
-                )
-                tell = None
+            compiled = self.compiled
+            if compiled is not None and alone:
+                left = compiled.fill_among(found, n_jobs, tell)
+            elif compiled is not None:
+                left = compiled.fill(rows, found, n_jobs, tell)
+            tell = None if compiled is not None else tell
         if len(left):
-            self._by_numpy().fill(rows, left, found, alone, n_jobs, tell)
+            self.by_numpy.fill(rows, left, found, alone, n_jobs, tell)
         if self._tree is not None and progress is not None:
             progress(m, m)
         return found
@@ -169,24 +146,16 @@ class ExactIndex(Index):
         if self._rows is not None and are_few(base, m):
             found = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
             return found, all_reached(core_rows(queries, str(self._metric)), self._rows, limits)
-        if self._compiled is None and self._numpy is None:  # a tree does not support limits
-            self._prepare()
-        if self._compiled is None:
+        if self.compiled is None:  # a tree does not support limits
             found = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
-            return found, self._by_numpy().reached(queries, np.arange(m), limits, n_jobs)
+            return found, self.by_numpy.reached(queries, np.arange(m), limits, n_jobs)
         found = NeighborGraph.unchecked(np.empty((m, k), index_type(n)), np.empty((m, k)), n)
-        left, reached = self._compiled.fill_and_reach(queries, found, limits, n_jobs, progress)
+        left, reached = self.compiled.fill_and_reach(queries, found, limits, n_jobs, progress)
         if len(left):
-            self._by_numpy().fill(queries, left, found, False, n_jobs, None)
-            others = self._by_numpy().reached(queries, left, limits, n_jobs)
+            self.by_numpy.fill(queries, left, found, False, n_jobs, None)
+            others = self.by_numpy.reached(queries, left, limits, n_jobs)
             reached = Reached.joined([reached, others])
         return found, reached
-
-    def _by_numpy(self) -> NumpyIndex:
-        """The fallback engine, prepared on first use."""
-        if self._numpy is None:
-            self._numpy = NumpyIndex(space(self.vectors, self._metric), self._block_bytes)
-        return self._numpy
 
 
 def _all_but_one(progress: Progress | None) -> Progress | None:

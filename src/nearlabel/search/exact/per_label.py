@@ -1,33 +1,23 @@
-"""Nearest rows per label: one pass over all distances, and a selection from it for each label.
-
-Bounds on the distances between a block of queries and all base rows are computed once. For each
-label the rows that have it are columns of these bounds, and the nearest of them are found as in a
-search among all rows: exactly, ties by row.
-"""
+"""Nearest rows per label: one exact search for each label, among the rows that have it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr, Floats, csr_of_known
-from nearlabel.common.threads import run_blocks
+from nearlabel.common.arrays import Array, Csr, Matrix, csr_of_known
 from nearlabel.search.budgets import BLOCK_BYTES
-from nearlabel.search.exact.distances import Bounds, Metric, Space, space
-from nearlabel.search.exact.index import matching
-from nearlabel.search.exact.numpy_index import BYTES_A_PAIR, nearest
+from nearlabel.search.exact.distances import Metric
+from nearlabel.search.exact.index import exact_index, matching
 
 _BYTES_A_MEMBER = 48  # a pair and its distance, and a copy while they are sorted
 
 
 def class_neighbors(
-    vectors: Any,
+    vectors: Matrix,
     metric: Metric,
     Y: Csr,
     per_class: int,
-    queries: Any,
+    queries: Matrix,
     *,
     left_out: Array | None = None,
     n_jobs: int = 1,
@@ -52,50 +42,30 @@ def class_neighbors(
     csr_array of float, shape (m, n)
         The distances of these rows, in the order of the rows. Zero distances are stored explicitly.
     """
-    ready = space(vectors, metric)
-    ready.prepare()
     queries = matching(queries, vectors)
     m, n = queries.shape[0], Y.shape[0]
     by_label = Y.tocsc()
     carriers = [rows for rows in np.split(by_label.indices, by_label.indptr[1:-1]) if len(rows)]
+    indexes = [exact_index(vectors[rows], metric) for rows in carriers]
     wanted = per_class if left_out is None else per_class + 1
-    parts: dict[int, tuple[Array, Floats]] = {}
-
-    def search(block: slice) -> Iterator[None]:
-        some = queries[block]
-        bounds = ready.bounds(some)
-        found = [(np.empty(0, np.int64), np.empty(0))]
-        for rows in carriers:
-            near, distances = _nearest_of(rows, ready, some, bounds, min(wanted, len(rows)))
-            kept = np.ones(near.shape, bool)
-            if left_out is not None:
-                kept = near != left_out[block, None]
-                kept &= kept.cumsum(axis=1) <= per_class
-            pair = np.arange(block.start, block.stop)[:, None] * n + near
-            found.append((pair[kept], distances[kept]))
-            yield
-        pairs, distances = (np.concatenate(column) for column in zip(*found, strict=True))
-        pairs, first = np.unique(pairs, return_index=True)
-        parts[block.start] = pairs, distances[first]
-
     members = sum(min(wanted, len(rows)) for rows in carriers)
-    bytes_a_row = max(BYTES_A_PAIR * n + _BYTES_A_MEMBER * members, 8 * ready.width)
-    step = max(1, min(BLOCK_BYTES // (bytes_a_row * n_jobs), -(-m // n_jobs)))
-    run_blocks(search, m, step, n_jobs, None)
-    pairs, distances = (
-        np.concatenate(column) for column in zip(*(parts[s] for s in sorted(parts)), strict=True)
-    )
-    row, column = np.divmod(pairs, n)
-    return csr_of_known(distances, column, np.searchsorted(row, np.arange(m + 1)), (m, n))
-
-
-def _nearest_of(
-    rows: Array, ready: Space, queries: Any, bounds: Bounds, k: int
-) -> tuple[Array, Floats]:
-    """The k nearest of some base rows to each query, and their distances."""
-    place, distances = nearest(
-        bounds.among(rows),
-        lambda query, place: ready.distances(queries, query, rows[place]),
-        k,
-    )
-    return rows[place], distances
+    step = max(1, BLOCK_BYTES // (_BYTES_A_MEMBER * max(1, members)))
+    all_pairs, all_distances = [np.empty(0, np.int64)], [np.empty(0)]
+    for start in range(0, m, step):
+        block = np.arange(start, min(start + step, m))
+        pairs, distances = [np.empty(0, np.int64)], [np.empty(0)]
+        for rows, index in zip(carriers, indexes, strict=True):
+            near = index.graph(min(wanted, len(rows)), queries[block], n_jobs=n_jobs)
+            columns = rows[near.indices]
+            is_wanted = np.ones(columns.shape, bool)
+            if left_out is not None:
+                is_wanted = columns != left_out[block, None]
+                is_wanted &= is_wanted.cumsum(axis=1) <= per_class
+            pairs.append((block[:, None] * n + columns)[is_wanted])
+            distances.append(near.distances[is_wanted])
+        unique_pairs, first = np.unique(np.concatenate(pairs), return_index=True)
+        all_pairs.append(unique_pairs)
+        all_distances.append(np.concatenate(distances)[first])
+    row, column = np.divmod(np.concatenate(all_pairs), n)
+    starts = np.searchsorted(row, np.arange(m + 1))
+    return csr_of_known(np.concatenate(all_distances), column, starts, (m, n))
