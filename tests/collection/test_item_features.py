@@ -15,7 +15,7 @@ from nearlabel.collection import item_features as item_features_module
 from nearlabel.collection.item_features import chosen_features, item_features
 from nearlabel.features import PictureEmbedding
 from nearlabel.features.networks import catalog, sessions
-from nearlabel.features.networks.packages import NetworkError
+from nearlabel.features.networks.stored_networks import NetworkError
 from nearlabel.features.picture_files import Skipping
 
 TEXTS = [b"The sea, the sea and a boat", b"a boat at sea", b"\xef\xbb\xbfbread", b""]

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearlabel.features.networks.onnx_graphs import OnnxGraph, refuse_other_files
-from nearlabel.features.networks.packages import NetworkError
 from nearlabel.features.networks.protobuf import field, fields, float_field
 from nearlabel.features.networks.sessions import Session
+from nearlabel.features.networks.stored_networks import NetworkError
 
 
 def scaled(factor=3.0):

@@ -25,7 +25,7 @@ from nearlabel.features import (
 )
 from nearlabel.features.networks import catalog, onnx_graphs, sessions
 from nearlabel.features.networks.onnx_graphs import OnnxGraph
-from nearlabel.features.networks.packages import NetworkError
+from nearlabel.features.networks.stored_networks import NetworkError
 
 pytest.importorskip("PIL")
 

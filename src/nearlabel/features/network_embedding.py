@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Tree
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError, check_integer
 from nearlabel.features.networks import catalog
-from nearlabel.features.networks.packages import NetworkError, checksum
 from nearlabel.features.networks.picture_inputs import PictureInput
 from nearlabel.features.networks.sessions import Session, session
-from nearlabel.features.networks.stored_networks import MODEL, TOKENIZER
-
-_MOST_BYTES = 2**31  # of an ONNX file: the limit of protocol buffers
+from nearlabel.features.networks.stored_networks import MODEL, TOKENIZER, NetworkError, checksum
 
 
 class UsedNetwork(NamedTuple):
@@ -102,11 +98,6 @@ class NetworkEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _own(self, path: Path) -> UsedNetwork:
         """The network of a user's ONNX file and of the file next to it, tried once."""
 
-    @classmethod
-    @abstractmethod
-    def _stored(cls, table: Mapping[str, Any]) -> UsedNetwork:
-        """The network that a model file describes."""
-
     @property
     def used(self) -> UsedNetwork:
         """The network that `fit` chose; without `fit`, the one it would choose now."""
@@ -131,7 +122,7 @@ class NetworkEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"ONNX file, or a function; got {given!r}{did_you_mean(str(given), names)}",
                 "network",
             )
-        known = catalog.best_there(kind) if given == "auto" else catalog.network(str(given))
+        known = catalog.best_there(kind) if given == "auto" else catalog.NETWORKS[str(given)]
         tokenizer = known.files.get(TOKENIZER)
         used = UsedNetwork(known.name, known.sha256, known.width, known.input, tokenizer)
         used.session()  # an error here says what is missing
@@ -167,11 +158,11 @@ class NetworkEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return {"class": type(self).__name__, **parameters, "used": self.used.settings()}
 
     @classmethod
-    def _from_tree(cls, tree: Mapping[str, Any], _: int) -> Self:
+    def _from_tree(cls, tree: Tree, _: int) -> Self:
         parameters = {name: value for name, value in tree.items() if name not in ("class", "used")}
         embedding = cls(**parameters)
         embedding._check_parameters()
-        table: Mapping[str, Any] = tree["used"]
+        table: Tree = tree["used"]
         for text in (parameters["network"], table["name"], table["sha256"]):
             if not isinstance(text, str):
                 raise ValueError(f"name and sha256 of a network must be strings; got {text!r}")
@@ -179,7 +170,11 @@ class NetworkEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         known = catalog.NETWORKS.get(table["name"])
         if known is not None and known.of != f"{cls._item}s":
             raise ValueError(f"{known.name} is not a network for {cls._item}s")
-        embedding.network_ = cls._stored(table)
+        how = PictureInput.of(table["input"]) if cls._item == "picture" else None
+        tokenizer = table["tokenizer_sha256"] if cls._item == "text" else None
+        embedding.network_ = UsedNetwork(
+            table["name"], table["sha256"], table["width"], how, tokenizer
+        )
         return embedding
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -190,8 +185,7 @@ def file_content(path: Path) -> bytes:
     """The content of a network file given by a user."""
     if not path.is_file():
         raise FileNotFoundError(f"network {path}: no such file")
-    if (size := path.stat().st_size) > _MOST_BYTES:
-        raise NetworkError(
-            f"network {path} has {size:,} bytes; at most {_MOST_BYTES:,} are allowed"
-        )
+    most = 2**31  # the limit of protocol buffers
+    if (size := path.stat().st_size) > most:
+        raise NetworkError(f"network {path} has {size:,} bytes; at most {most:,} are allowed")
     return path.read_bytes()

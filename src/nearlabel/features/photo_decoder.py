@@ -120,10 +120,10 @@ def _decoded(file: BinaryIO, found: str) -> Image:
 def _serve(questions: IO[bytes], answers: IO[bytes]) -> None:
     """Decode photos until the input ends."""
     while len(asked := questions.read(_QUESTION.size)) == _QUESTION.size:
-        found, size = _QUESTION.unpack(asked)
+        kind, size = _QUESTION.unpack(asked)
         content = questions.read(size)
         try:
-            image = _decoded(io.BytesIO(content), found.rstrip(b"\0").decode())
+            image = _decoded(io.BytesIO(content), kind.rstrip(b"\0").decode())
             mode, (width, height), answer = image.mode.encode(), image.size, image.tobytes()
         except Exception as error:  # of any kind: files can be damaged in any way
             mode, width, height = b"error", 0, 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -16,9 +16,8 @@ from nearlabel.common.extras import extra_module
 from nearlabel.common.validation import check_integer, check_n_jobs
 from nearlabel.features.grid_moments import GridMoments
 from nearlabel.features.network_embedding import NetworkEmbedding, UsedNetwork, file_content
-from nearlabel.features.networks.packages import NetworkError, checksum
 from nearlabel.features.networks.picture_inputs import PictureInput
-from nearlabel.features.networks.stored_networks import MissingNetworkError
+from nearlabel.features.networks.stored_networks import MissingNetworkError, NetworkError, checksum
 from nearlabel.features.picture_files import in_parallel
 from nearlabel.features.pictures import upright_rgb
 
@@ -95,19 +94,15 @@ class PictureEmbedding(NetworkEmbedding):
         """
         self._check_parameters()
         used = self.used
-        prepare = upright_rgb if used.input is None else partial(_pixels, used.input)
+        how, function = used.input, self.network
+        prepare: Callable[[object], Any] = upright_rgb if how is None else partial(_pixels, how)
         prepared = in_parallel(X, prepare, self.n_jobs)
         rows = [np.empty((0, used.width), np.float32)]
         while batch := list(islice(prepared, self.batch_size)):
-            values = self._values(used, batch)
+            threads = check_n_jobs(self.n_jobs)
+            values = function(batch) if callable(function) else _activations(used, batch, threads)
             rows.append(self._rows(values, used.name, len(batch), used.width))
         return np.concatenate(rows)
-
-    def _values(self, used: UsedNetwork, batch: Sequence[Any]) -> object:
-        """The output of the network for images, if it is a function, or else for pixels."""
-        if callable(self.network):
-            return self.network(batch)
-        return _activations(used, batch, check_n_jobs(self.n_jobs))
 
     def _check_parameters(self) -> None:
         check_integer(self.batch_size, "batch_size", low=1)
@@ -124,11 +119,6 @@ class PictureEmbedding(NetworkEmbedding):
         grey = np.full((height, width, 3), 127, np.uint8)
         rows = self._rows(_activations(used, [grey], 1), used.name, 1)
         return used._replace(width=rows.shape[1])
-
-    @classmethod
-    def _stored(cls, table: Mapping[str, Any]) -> UsedNetwork:
-        how = PictureInput.of(table["input"])
-        return UsedNetwork(table["name"], table["sha256"], table["width"], how)
 
 
 def best_picture_features(*, n_jobs: int | None = None) -> PictureEmbedding | GridMoments:

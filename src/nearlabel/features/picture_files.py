@@ -6,13 +6,13 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -22,10 +22,11 @@ from nearlabel.features.picture_archives import ArchivedPicture, archived_files,
 from nearlabel.features.picture_formats import PICTURES, FileKind
 from nearlabel.features.pictures import UnreadablePicture, is_of_kind, name_of
 
+S = TypeVar("S")
 T = TypeVar("T")
 
-_MOST_THREADS = 64  # even if a model file asks for more
-_WAITING = 4  # pictures per thread in memory at any time
+if TYPE_CHECKING:
+    from sklearn.base import TransformerMixin
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,11 @@ def _in_folder(top: str, kind: FileKind) -> Iterator[str | ArchivedPicture]:
 
 
 def picture_vectors(
-    source: Any, transformer: Any, *, n_jobs: int | None = None, progress: Progress | None = None
+    source: str | os.PathLike[str] | Iterable[object],
+    transformer: TransformerMixin,
+    *,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> PictureVectors:
     """Turn all pictures of a folder or an archive into vectors; unreadable ones are skipped.
 
@@ -172,18 +177,18 @@ def picture_vectors(
 
 
 @dataclass
-class Skipping:
+class Skipping(Generic[S]):
     """Pictures of which `in_parallel` skips and records the unreadable ones.
 
     A transformer that passes its X to `in_parallel` returns rows for the others only.
     """
 
-    sources: list[Any]
+    sources: Sequence[S]
     n_jobs: int | None = None
     progress: Progress | None = None
     skipped: list[tuple[int, UnreadablePicture]] = field(default_factory=list)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[S]:
         return iter(self.sources)
 
     def __len__(self) -> int:
@@ -204,7 +209,7 @@ class Skipping:
 
 
 def in_parallel(
-    sources: Iterable[Any], prepare: Callable[[Any], T], n_jobs: int | None = None
+    sources: Iterable[S], prepare: Callable[[S], T], n_jobs: int | None = None
 ) -> Iterator[T]:
     """Prepare pictures in threads, and yield the results in order.
 
@@ -229,24 +234,24 @@ def in_parallel(
     skipping = sources if isinstance(sources, Skipping) else None
     if skipping is not None and skipping.n_jobs is not None:
         n_jobs = skipping.n_jobs
-    threads = min(check_n_jobs(n_jobs), _MOST_THREADS)
+    threads = min(check_n_jobs(n_jobs), 64)  # even if a model file asks for more
     results = _results(enumerate(sources), prepare, threads)
     with closing(results):
         for at, result in results:
             try:
-                found = result()
+                prepared = result()
             except UnreadablePicture as error:
                 if skipping is None:
                     name = error.name or f"picture {at}"
                     raise UnreadablePicture(name, error.reason) from error.__cause__
                 skipping.skipped.append((at, error))
             else:
-                yield found
+                yield prepared
             if skipping is not None and skipping.progress is not None:
                 skipping.progress(at + 1, len(skipping))
 
 
-def _check_many(sources: Any) -> None:
+def _check_many(sources: object) -> None:
     """Refuse a single picture, whose parts would be taken for pictures."""
     is_one = isinstance(sources, str | bytes | os.PathLike) or hasattr(sources, "read")
     is_one |= isinstance(sources, np.ndarray) and sources.shape[2:] in ((3,), (4,))
@@ -258,7 +263,7 @@ def _check_many(sources: Any) -> None:
 
 
 def _results(
-    sources: Iterator[tuple[int, Any]], prepare: Callable[[Any], T], n_jobs: int
+    sources: Iterator[tuple[int, S]], prepare: Callable[[S], T], n_jobs: int
 ) -> Generator[tuple[int, Callable[[], T]]]:
     """For each picture its number and a function that returns, or raises, its result."""
     if n_jobs == 1:
@@ -270,7 +275,7 @@ def _results(
     try:
         for at, source in sources:
             waiting.append((at, pool.submit(prepare, source)))
-            if len(waiting) >= _WAITING * n_jobs:
+            if len(waiting) >= 4 * n_jobs:  # all that are in memory at any time
                 first, result = waiting.popleft()
                 yield first, result.result
                 del result  # otherwise kept in memory until the next one

@@ -23,35 +23,24 @@ if TYPE_CHECKING:
 HEAD = 64  # bytes that determine the format
 MOST_BYTES = 2**30  # per file
 
-_BEGINNINGS: dict[str, bytes] = {
-    "JPEG": rb"\xff\xd8\xff",
-    "PNG": rb"\x89PNG\r\n\x1a\n",
-    "GIF": rb"GIF8[79]a",
-    "WebP": rb"RIFF.{4}WEBP",
-    "BMP": rb"BM",
-    "JPEG 2000": rb"\x00\x00\x00\x0cjP  \r\n\x87\n|\xff\x4f\xff\x51",
-    "PPM": rb"P[456]\s",
-    "AVIF": rb".{4}ftyp(?:avi[fs]|mi[fa]1.{4,40}?avi[fs])",
-    "HEIC": rb".{4}ftyp(?:hei[cmsx]|hev[cmsx]|mif1|msf1)",
+# How files begin, and what the names of Pillow's plugin and its class begin with.
+_FORMATS = {
+    "JPEG": (rb"\xff\xd8\xff", "Jpeg"),
+    "PNG": (rb"\x89PNG\r\n\x1a\n", "Png"),
+    "GIF": (rb"GIF8[79]a", "Gif"),
+    "WebP": (rb"RIFF.{4}WEBP", "WebP"),
+    "BMP": (rb"BM", "Bmp"),
+    "JPEG 2000": (rb"\x00\x00\x00\x0cjP  \r\n\x87\n|\xff\x4f\xff\x51", "Jpeg2K"),
+    "PPM": (rb"P[456]\s", "Ppm"),
+    "AVIF": (rb".{4}ftyp(?:avi[fs]|mi[fa]1.{4,40}?avi[fs])", "Avif"),
+    "HEIC": (rb".{4}ftyp(?:hei[cmsx]|hev[cmsx]|mif1|msf1)", ""),
     "RAW": (
         rb".{4}ftypcrx |(?:II\*\x00|MM\x00\*).{4}CR\x02|IIR[OS]|MMOR|IIU\x00"
-        rb"|FUJIFILMCCD-RAW|FOVb|\x00MRM"
+        rb"|FUJIFILMCCD-RAW|FOVb|\x00MRM",
+        "",
     ),
-    "TIFF": rb"II\*\x00|MM\x00\*|II\+\x00|MM\x00\+",
+    "TIFF": (rb"II\*\x00|MM\x00\*|II\+\x00|MM\x00\+", "Tiff"),
 }
-_PATTERNS = {name: re.compile(begin, re.DOTALL) for name, begin in _BEGINNINGS.items()}
-_PLUGINS = {
-    "JPEG": ("JpegImagePlugin", "JpegImageFile"),
-    "PNG": ("PngImagePlugin", "PngImageFile"),
-    "GIF": ("GifImagePlugin", "GifImageFile"),
-    "WebP": ("WebPImagePlugin", "WebPImageFile"),
-    "BMP": ("BmpImagePlugin", "BmpImageFile"),
-    "JPEG 2000": ("Jpeg2KImagePlugin", "Jpeg2KImageFile"),
-    "PPM": ("PpmImagePlugin", "PpmImageFile"),
-    "AVIF": ("AvifImagePlugin", "AvifImageFile"),
-    "TIFF": ("TiffImagePlugin", "TiffImageFile"),
-}
-_PHOTOS = {"HEIC": ("pi-heif", "HEIC pictures"), "RAW": ("rawpy", "RAW photos")}
 # Most of these files are also TIFF files, of which Pillow would read the small preview.
 RAW_SUFFIXES = frozenset(
     (
@@ -65,32 +54,33 @@ SUFFIXES = RAW_SUFFIXES.union(
     (".jp2", ".j2k", ".jpf", ".jpx", ".ppm", ".pgm", ".pbm", ".pnm", ".avif", ".heic", ".heif"),
     (".hif", ".tif", ".tiff"),
 )
-_NEW_SUBFILE_TYPE, _PHOTOMETRIC, _SUB_FILES, _DNG_VERSION = 254, 262, 330, 50706
-_MOSAICS = (32803, 34892)  # sensor colors, before and after demosaicing
 
 
 def format_of(head: bytes, name: str = "") -> str | None:
     """The format by the first bytes of a file; its name separates RAW photos from other TIFF."""
-    for found, pattern in _PATTERNS.items():
-        if pattern.match(head):
-            is_raw = found == "TIFF" and PurePath(name).suffix.lower() in RAW_SUFFIXES
-            return "RAW" if is_raw else found
+    for kind, (beginning, _) in _FORMATS.items():
+        if re.match(beginning, head, re.DOTALL):
+            is_raw = kind == "TIFF" and PurePath(name).suffix.lower() in RAW_SUFFIXES
+            return "RAW" if is_raw else kind
     return None
 
 
-def opened(file: IO[bytes], found: str) -> Image:
+def opened(file: IO[bytes], kind: str) -> Image:
     """A picture whose header has been read; `load` reads the rest.
 
     Calls the plugin classes instead of `PIL.Image.open`, which has limits of its own.
     """
-    if found == "TIFF" and _is_of_a_sensor(file):
-        found = "RAW"
-    if found in _PHOTOS:
-        package, what = _PHOTOS[found]
-        extra_module(package.replace("-", "_"), f"{what} need {package}", "photos")
-        return decoded_photo(file.read(), found)
-    module, plugin = _PLUGINS[found]
-    return getattr(import_module(f"PIL.{module}"), plugin)(file)  # type: ignore[no-any-return]
+    if kind == "TIFF" and _is_of_a_sensor(file):
+        kind = "RAW"
+    if kind == "HEIC":
+        extra_module("pi_heif", "HEIC pictures need pi-heif", "photos")
+    elif kind == "RAW":
+        extra_module("rawpy", "RAW photos need rawpy", "photos")
+    if kind in ("HEIC", "RAW"):
+        return decoded_photo(file.read(), kind)
+    _, plugin = _FORMATS[kind]
+    image: Image = getattr(import_module(f"PIL.{plugin}ImagePlugin"), f"{plugin}ImageFile")(file)
+    return image
 
 
 def _is_of_a_sensor(file: IO[bytes]) -> bool:
@@ -102,8 +92,9 @@ def _is_of_a_sensor(file: IO[bytes]) -> bool:
     file.seek(tags.next)
     tags.load(file)
     file.seek(0)
-    is_preview = tags.get(_NEW_SUBFILE_TYPE) == 1 and _SUB_FILES in tags
-    return is_preview or _DNG_VERSION in tags or tags.get(_PHOTOMETRIC) in _MOSAICS
+    is_preview = tags.get(254) == 1 and 330 in tags  # NewSubfileType, SubIFDs
+    is_mosaic = tags.get(262) in (32803, 34892)  # PhotometricInterpretation of a sensor's colors
+    return is_preview or is_mosaic or 50706 in tags  # DNGVersion
 
 
 @dataclass(frozen=True)

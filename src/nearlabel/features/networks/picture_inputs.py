@@ -16,9 +16,6 @@ from nearlabel.common.validation import check_choice, check_integer, check_real
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
-_MOST_BYTES = 2**16  # of a settings file
-
 
 @dataclass(frozen=True)
 class PictureInput:
@@ -71,7 +68,9 @@ class PictureInput:
         numbers = {"size": (width, height), "mean": tuple(means), "std": tuple(stds)}
         checked = cls(**{**settings, **numbers})  # type: ignore[arg-type]  # checked below
         check_choice(checked.resize, "resize", ("stretch", "crop"))
-        check_choice(checked.interpolation, "interpolation", _INTERPOLATIONS)
+        check_choice(
+            checked.interpolation, "interpolation", ("nearest", "bilinear", "bicubic", "lanczos")
+        )
         check_choice(checked.layout, "layout", ("NCHW", "NHWC"))
         check_choice(checked.colors, "colors", ("RGB", "BGR"))
         if not isinstance(checked.output, str | None):
@@ -94,9 +93,9 @@ class PictureInput:
             if path.exists() and not path.is_file():  # a pipe, for example, may never end
                 raise ValueError("it is not a regular file")
             with path.open("rb") as file:
-                content = file.read(_MOST_BYTES + 1)
-            if len(content) > _MOST_BYTES:
-                raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+                content = file.read(2**16 + 1)
+            if len(content) > 2**16:
+                raise ValueError("it has more than 65536 bytes")
             return cls.of(tomllib.loads(content.decode()))
         except FileNotFoundError:
             raise ValueError(

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.extras import extra_module
 from nearlabel.common.messages import one_line
 from nearlabel.features.networks.onnx_graphs import refuse_other_files
-from nearlabel.features.networks.packages import NetworkError
+from nearlabel.features.networks.stored_networks import NetworkError
 
 _open: dict[tuple[int, str, int], Session] = {}
-
-
-def onnx_runtime(name: str) -> Any:
-    """The module onnxruntime, for the network of this name."""
-    # Else its import would make an id of this machine, and report to its maker.
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-    return extra_module("onnxruntime", f"{name} needs onnxruntime", "pictures")
 
 
 class Session:
@@ -36,7 +28,9 @@ class Session:
     """
 
     def __init__(self, model: bytes, name: str, n_jobs: int = 1) -> None:
-        runtime = onnx_runtime(name)
+        # Else its import would make an id of this machine, and report to its maker.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+        runtime = extra_module("onnxruntime", f"{name} needs onnxruntime", "pictures")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = min(n_jobs, os.cpu_count() or 1)  # more do not help
         options.inter_op_num_threads = 1
@@ -65,23 +59,14 @@ class Session:
     def run(self, output: str, inputs: dict[str, Array]) -> Array:
         """One of its outputs, given inputs by name."""
         try:
-            (values,) = self._session.run([output], inputs)
+            values: Array = self._session.run([output], inputs)[0]
         except Exception as error:
             raise NetworkError(f"{self._name} fails: {one_line(str(error), 200)}") from None
-        return values  # type: ignore[no-any-return]
+        return values
 
 
 def session(sha256: str, name: str, n_jobs: int, read: Callable[[], bytes]) -> Session:
-    """The session of a file with this checksum: an open one, or a new one.
-
-    Parameters
-    ----------
-    sha256 : str
-    name : str
-    n_jobs : int
-    read : callable
-        Returns the content of the file with this checksum, or raises an error.
-    """
+    """The session of the file with this checksum: an open one, or a new one of what is read."""
     key = os.getpid(), sha256, n_jobs  # the threads of a session do not survive a fork
     if key not in _open:
         if len(_open) >= 4:

@@ -1,37 +1,135 @@
-"""Networks from packages, stored in the user's cache."""
+"""Networks from packages, stored in the user's cache.
+
+Packages are installed ones, or wheels, which are only read. The content of a package is known in
+advance by its checksum: nothing else is opened. Nothing from a package is installed, imported or
+run, and nothing from a wheel is written to disk.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
+import subprocess
+import sys
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-
-from nearlabel.common.arrays import Array
 from nearlabel.common.extras import install_command
 from nearlabel.common.files import replacing
+from nearlabel.common.messages import one_line
 from nearlabel.common.user_cache import cache_folder
-from nearlabel.features.networks.packages import NetworkError, Package, checksum
 from nearlabel.features.networks.picture_inputs import PictureInput
-from nearlabel.features.networks.sessions import Session, onnx_runtime
 
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
+
+
+class NetworkError(ValueError):
+    """A network that cannot be used, with the reason and what to do."""
 
 
 class MissingNetworkError(NetworkError):
     """A network that is not on this machine, with the command that installs it."""
 
 
-class Obtained(NamedTuple):
-    """The result of `get`: where each package came from, and the files that were created."""
+def checksum(content: bytes) -> str:
+    """The SHA-256 of the content of a file."""
+    return hashlib.sha256(content).hexdigest()
 
-    origins: dict[str, str]
-    files: list[Path]
+
+@dataclass(frozen=True)
+class Package:
+    """A version of a package: the size and checksum of its wheel, and the files to read.
+
+    `files` has the checksum of each file by its path in the package.
+    """
+
+    name: str
+    version: str
+    size: int
+    sha256: str
+    files: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+    def installed_paths(self) -> list[Path]:
+        """The paths of its installed files; none if this version is not installed."""
+        try:
+            package = distribution(self.name)
+        except PackageNotFoundError:
+            return []
+        paths = [Path(str(package.locate_file(path))) for path in self.files]
+        is_whole = package.version == self.version and all(path.is_file() for path in paths)
+        return paths if is_whole else []
+
+    def installed(self) -> list[bytes] | None:
+        """The contents of its installed files; None if this version is not installed.
+
+        Raises
+        ------
+        NetworkError
+            If a file differs from the expected one.
+        """
+        contents = []
+        for path, sha256 in zip(self.installed_paths(), self.files.values(), strict=False):
+            if checksum(content := path.read_bytes()) != sha256:
+                raise NetworkError(f"{path} was modified: its sha256 is not {sha256}")
+            contents.append(content)
+        return contents or None
+
+    def in_wheel(self, path: Path) -> list[bytes]:
+        """The contents of its files in a wheel.
+
+        Raises
+        ------
+        NetworkError
+            If it is not exactly the wheel of this version.
+        """
+        if path.exists() and not path.is_file():
+            raise NetworkError(f"{path} is not the wheel of {self}: it is not a file")
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest != self.sha256:
+                raise NetworkError(
+                    f"{path} is not the wheel of {self}: its sha256 is {digest}, not {self.sha256}"
+                )
+            with zipfile.ZipFile(file) as archive:
+                return [archive.read(name) for name in self.files]
+
+    def wheel_in(self, source: Path) -> Path:
+        """Its wheel: a given file, or the one in a given folder."""
+        if not source.is_dir():
+            return source
+        begin = f"{re.sub('[-_.]+', '_', self.name)}-{self.version}-".lower()
+        for path in sorted(source.glob("*.whl")):
+            if path.name.lower().startswith(begin):
+                return path
+        raise NetworkError(f"{source} has no wheel of {self}: no file {begin}*.whl")
+
+    def downloaded(self, folder: Path) -> Path:
+        """Its wheel, downloaded into a folder by pip with the user's settings."""
+        command = [
+            *(sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input"),
+            *("--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"),
+            *("--ignore-requires-python", "--dest", str(folder), f"{self.name}=={self.version}"),
+        ]
+        pip = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        wheels = list(folder.glob("*.whl"))
+        if pip.returncode == 0 and len(wheels) == 1:
+            return wheels[0]
+        lines = [line for line in pip.stderr.splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
+        reason = one_line("; ".join(line.removeprefix("ERROR:").strip() for line in errors), 200)
+        raise NetworkError(
+            f"pip could not download {self}: {reason or 'no reason given'}; pass a wheel from "
+            "elsewhere with --from"
+        )
 
 
 @dataclass(frozen=True)
@@ -53,8 +151,6 @@ class Network:
         Creates the ONNX file from the parts; None if the parts are the files.
     input : PictureInput or None
         How pictures become its input.
-    known : mapping of int to float
-        Some values of the vector of `known_picture`.
     extra : str or None
         The extra of nearlabel that installs its package.
     """
@@ -68,7 +164,6 @@ class Network:
     files: Mapping[str, str]
     convert: Callable[..., bytes] | None = None
     input: PictureInput | None = None
-    known: Mapping[int, float] = field(default_factory=dict)
     extra: str | None = None
 
     @property
@@ -130,7 +225,7 @@ class Network:
         self,
         source: str | Path | None = None,
         downloading: Callable[[Package], None] = lambda _: None,
-    ) -> Obtained:
+    ) -> dict[str, str]:
         """Install it in the user's cache; valid files that exist are kept.
 
         Parameters
@@ -141,19 +236,21 @@ class Network:
         downloading : callable, optional
             Called with each package before it is downloaded.
 
+        Returns
+        -------
+        dict of str to str
+            Where each package came from; empty if its files existed.
+
         Raises
         ------
         NetworkError
             With the reason.
         """
         origins: dict[str, str] = {}
-        paths = [self.folder / name for name in self.files]
         if source is None and all(
             checksum(self._stored(name)) == sha256 for name, sha256 in self.files.items()
         ):
-            return Obtained(origins, paths)
-        if self.known:  # before a download: the network will be tried
-            onnx_runtime(self.name)
+            return origins
         parts: list[bytes] = []
         for package in self.packages:
             contents, origin = package.installed() if source is None else None, "installed"
@@ -168,7 +265,7 @@ class Network:
             parts += contents
             origins[str(package)] = origin
         self._store(self._created(parts))
-        return Obtained(origins, paths)
+        return origins
 
     def _stored(self, name: str) -> bytes:
         """The content of a file in the user's cache; empty if there is none."""
@@ -192,25 +289,4 @@ class Network:
         for name, content in files.items():
             if checksum(content) != self.files[name]:
                 raise NetworkError(f"{self.name}: {name} was created with an unexpected checksum")
-        if self.input is not None:
-            self._check_known(files[MODEL], self.input)
         return files
-
-    def _check_known(self, model: bytes, how: PictureInput) -> None:
-        """Refuse a machine whose results differ from the known ones."""
-        session = Session(model, self.name)
-        (name,), (output,) = session.inputs, session.outputs
-        (values,) = session.run(output, {name: how.batch([known_picture(*how.size)])})
-        expected = np.array([*self.known.values()])
-        off = np.abs(values[[*self.known]] - expected).max()
-        if not off <= 1e-3 * np.abs(expected).max():  # processors round differently
-            raise NetworkError(
-                f"{self.name}: the results of onnxruntime on this machine differ by {off:.2g}"
-            )
-
-
-def known_picture(width: int, height: int) -> Array:
-    """A picture computed by a formula, (height, width, 3) of uint8, whose values are known."""
-    y, x, color = np.mgrid[:height, :width, :3]
-    values = (x * (color + 1) + y * (3 - color)) // 2 % 256
-    return np.asarray(values, np.uint8)

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import io
 import pickletools
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from nearlabel.common.arrays import Array
 
-_DTYPES = {"torch FloatStorage": "<f4", "torch LongStorage": "<i8"}
-_VALUES = ("BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1", "GLOBAL")
-_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+Value: TypeAlias = Any  # plain: None, booleans, numbers, strings, lists, tuples and dicts of such
 
 
 def torch_weights(content: bytes) -> dict[str, Array]:
@@ -28,7 +26,8 @@ def torch_weights(content: bytes) -> dict[str, Array]:
     *_, tensors, keys = [_value(file) for _ in range(5)]
     storages = {}
     for (_, kind, key, _, count, _), *_ in tensors.values():
-        storages[key] = np.dtype(_DTYPES[kind]), count
+        dtypes = {"torch FloatStorage": "<f4", "torch LongStorage": "<i8"}
+        storages[key] = np.dtype(dtypes[kind]), count
     contents = {}
     for key in keys:
         dtype, count = storages[key]
@@ -42,29 +41,28 @@ def torch_weights(content: bytes) -> dict[str, Array]:
     return arrays
 
 
-def _value(file: io.BytesIO) -> Any:
+def _value(file: io.BytesIO) -> Value:
     """The value described by the next pickle of a file, made of plain parts.
 
     A name of a class is a string, a storage the tuple of its kind, key and size, and a tensor the
     tuple of its storage, offset, shape and strides.
     """
-    stack: list[Any] = []
+    stack: list[Value] = []
     marks: list[int] = []
-    memo: dict[int, Any] = {}
+    memo: dict[object, Value] = {}
 
-    def since_mark() -> list[Any]:
+    def since_mark() -> list[Value]:
         place = marks.pop()
         items = stack[place:]
         del stack[place:]
         return items
 
-    value: Any  # of an instruction: an integer or a string
     for opcode, value, _ in pickletools.genops(file):
         match opcode.name:
-            case name if name in _VALUES:
+            case "BINUNICODE" | "BININT" | "BININT1" | "BININT2" | "LONG1" | "GLOBAL":
                 stack.append(value)
-            case name if name in _CONSTANTS:
-                stack.append(_CONSTANTS[name])
+            case "NONE" | "NEWTRUE" | "NEWFALSE" as name:
+                stack.append({"NONE": None, "NEWTRUE": True, "NEWFALSE": False}[name])
             case "MARK":
                 marks.append(len(stack))
             case "BINPUT" | "LONG_BINPUT":
