@@ -7,7 +7,7 @@ import pytest
 from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
-from nearlabel.datasets.scene_brushes import Canvas, Dice, noise, ramp
+from nearlabel.datasets.scene_brushes import Dice, Scene, ramp
 
 SMALL = (96, 64)
 
@@ -102,7 +102,7 @@ def test_invalid_arguments(arguments, words):
 
 
 def test_a_canvas_has_soft_edges_and_shapes_may_leave_it():
-    canvas = Canvas(30, 20)
+    canvas = Scene(Dice(0), {"sea"}, 30, 20)
     canvas.lay(np.ones((3, 1, 1), np.float32), canvas.edge(canvas.y - 0.5), canvas.from_line(0))
     assert canvas.pixels()[:, 0, 0].tolist() == [0] * 10 + [255] * 10
     for place in ((-9.0, 0.5), (0.5, 9.0), (0.0, 0.0), (1.5, 1.0)):
@@ -115,7 +115,7 @@ def test_a_canvas_has_soft_edges_and_shapes_may_leave_it():
 def test_noise_passes_through_its_lattice():
     lattice = Dice(1, 2).reals(5, 6)
     v, u = (np.linspace(0, 1, count, dtype=np.float32) for count in (4, 5))
-    at_knots = noise(Dice(1, 2), 3, 4, v, u)
+    at_knots = Dice(1, 2).noise(3, 4, v, u)
     np.testing.assert_allclose(at_knots, lattice[:4, :5], atol=1e-6)
     assert at_knots.dtype == np.float32
     assert ramp(np.array([-1, 0, 0.5, 1, 2]), 0, 1).tolist() == [0, 0, 0.5, 1, 1]

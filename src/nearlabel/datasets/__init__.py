@@ -5,7 +5,8 @@ from nearlabel.datasets.downloads import ChecksumError, FetchError
 from nearlabel.datasets.fetching import fetch
 from nearlabel.datasets.generators import make_local_labels
 from nearlabel.datasets.loading import load, save
-from nearlabel.datasets.made_collection import Collection, make_collection
+from nearlabel.datasets.made_collection import MadeCollection as Collection
+from nearlabel.datasets.made_collection import make_collection
 from nearlabel.datasets.painted_scenes import paint_scenes
 from nearlabel.datasets.picture_sets import PictureSet, load_pictures
 from nearlabel.datasets.source_files import available, data_folders

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Literal
 
 from nearlabel.common.files import replacing
-from nearlabel.common.threads import ForkSafeLock
 from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.table_columns import FEATURE_MARK, written_columns, written_row
@@ -60,44 +59,22 @@ def csv_rows(
 
 
 def _rows(file: TextFile, lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    # A cell may be as long as a line: the csv module has one limit per process.
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
     begin = file.line
     try:
-        with _long_cells:
-            for row in csv.reader(lines, delimiter=delimiter, strict=True):
-                if row:
-                    yield row
-                begin = file.line + 1
+        for row in csv.reader(lines, delimiter=delimiter, strict=True):
+            if row:
+                yield row
+            begin = file.line + 1
     except csv.Error as error:
+        message = f"not a row of a table: {error}"
         if "field limit" in str(error):
             message = f"a cell has more than {LONGEST_LINE:,} characters"
-            raise file.error(f"{message}; is a closing quote missing?", begin) from None
-        if "new-line character" in str(error):
+            message += "; is a closing quote missing?"
+        elif "new-line character" in str(error):
             message = "a carriage return stands within a row; lines must end in LF or CR LF"
-            raise file.error(message, begin) from None
-        raise file.error(f"not a row of a table: {error}", begin) from None
-
-
-class _LongCells:
-    """Allow cells as long as lines while reading: the csv module has one limit per process."""
-
-    def __init__(self) -> None:
-        self._lock, self._readers, self._before = ForkSafeLock(), 0, 0
-
-    def __enter__(self) -> None:
-        with self._lock.held():
-            if not self._readers:
-                self._before = csv.field_size_limit()
-                csv.field_size_limit(max(self._before, LONGEST_LINE))
-            self._readers += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock.held():
-            self._readers -= 1
-            if not self._readers:
-                csv.field_size_limit(self._before)
-
-
-_long_cells = _LongCells()
+        raise file.error(message, begin) from None
 
 
 def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:

@@ -10,8 +10,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from email.message import Message
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException, HTTPMessage, HTTPResponse
 from pathlib import Path
 from typing import IO, BinaryIO
 from urllib.error import HTTPError
@@ -50,7 +49,7 @@ class SecureRedirects(HTTPRedirectHandler):
     """Follows no redirection away from https."""
 
     def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Request | None:
         """The request of the next address, or an error."""
         if not is_secure(newurl) or urlsplit(newurl).scheme not in ("https", req.type):

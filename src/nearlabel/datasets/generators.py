@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 
@@ -11,10 +9,7 @@ from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.validation import check_integer, check_real
 from nearlabel.datasets.dataset import Dataset
 
-_ROWS_AT_ONCE = 2**16
 _KEPT = 0.85  # chance that an item shows a label of its scene: real label lists are incomplete
-_COMMON = 0.2  # share of a scene's labels that come from the whole vocabulary
-_ITEMS_A_SCENE = 25
 
 
 def make_local_labels(
@@ -70,7 +65,7 @@ def make_local_labels(
     train_share = check_real(train_share, "train_share", low=0, high=1)
     rng = np.random.default_rng(random_state)
 
-    n_scenes = max(n_clusters, n // _ITEMS_A_SCENE)
+    n_scenes = max(n_clusters, n // 25)
     cluster_of = rng.permutation(np.arange(n_scenes) % n_clusters)
     centers = rng.normal(size=(n_clusters, d))
     scenes = centers[cluster_of] + rng.normal(scale=0.5, size=(n_scenes, d))
@@ -79,8 +74,8 @@ def make_local_labels(
 
     X = np.empty((n, d), np.float32)
     Y = []
-    for start in range(0, n, _ROWS_AT_ONCE):
-        rows = slice(start, min(start + _ROWS_AT_ONCE, n))
+    for start in range(0, n, 2**16):
+        rows = slice(start, min(start + 2**16, n))
         m = rows.stop - rows.start
         scene = rng.integers(n_scenes, size=m)
         X[rows] = scenes[scene] + rng.normal(scale=0.25, size=(m, d))
@@ -94,7 +89,7 @@ def make_local_labels(
 
 
 def _scene_labels(rng: np.random.Generator, part_of: Array, q: int, mean: float) -> Csr:
-    """Labels per scene, shape (scenes, q): from its part of the vocabulary and some others."""
+    """Labels per scene, shape (scenes, q): from its part of the vocabulary, a fifth from all."""
     n_scenes = len(part_of)
     vocabulary = rng.permutation(q)
     first = np.linspace(0, q, part_of.max() + 2).astype(np.int64)  # where each part begins
@@ -103,7 +98,7 @@ def _scene_labels(rng: np.random.Generator, part_of: Array, q: int, mean: float)
     part = part_of[scene]
     local = vocabulary[first[part] + _long_tailed(rng, np.diff(first)[part])]
     anywhere = rng.permutation(q)[_long_tailed(rng, np.full(len(scene), q))]
-    label = np.where(rng.random(len(scene)) < _COMMON, anywhere, local)
+    label = np.where(rng.random(len(scene)) < 0.2, anywhere, local)
     drawn = np.sort(np.unique(scene * q + label, return_index=True)[1])
     scene, label = scene[drawn], label[drawn]
     place = np.arange(len(scene)) - np.searchsorted(scene, scene)
@@ -128,7 +123,7 @@ def label_sets(row: Array, label: Array, shape: tuple[int, int]) -> Csr:
     return _ones(sparse.csr_array((np.ones(len(row), np.int8), (row, label)), shape=shape))
 
 
-def _ones(matrix: Any) -> Csr:
+def _ones(matrix: Csr) -> Csr:
     """The matrix with ones in place of its nonzero values."""
     matrix.sum_duplicates()
     matrix.eliminate_zeros()

@@ -11,9 +11,10 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numpy.lib import format as npy
 
 from nearlabel.common.arrays import Array, Csr, csr_of_known
@@ -22,28 +23,15 @@ from nearlabel.common.validation import check_choice, check_integer, check_real
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.generators import label_sets, numbered_names
 
-_BRANCHES = 32  # items of a scene, scenes of a region, regions of a domain
-_SHIFT = 2.7  # of the Zipf-Mandelbrot law: the label of rank r has frequency ~ 1 / (r + 2.7)
-_MOST = 0.5  # a place is large enough for a label that at most this share of its items have
-_WIDER = 0.25  # chance that a label is scattered over the next larger place instead, and so on
-_CERTAIN = 0.9  # the greatest probability of a label, however few labels there are
-
-# Typical distances between two items. Those within a region are about 1.
-_IN_SCENE = (0.2, 0.8)  # each scene has its own: some are near copies, some are loose
-_BETWEEN_SCENES = 0.8
-_NOISE = 0.15  # in all directions
-_SHARED, _OWN = 64, 16  # dimensions that all places share, and those of them that a region uses
-
 # Vectors are products of multiples of these two steps. As integers below 2**53 their sums are exact
 # in any order, so that neither the BLAS nor the size of the blocks changes the result.
 _SHARED_STEP, _ROTATION_STEP = 2.0**-21, 2.0**-23
 _ROWS_AT_ONCE = 2**14
 _MOST_ITEMS = 10**9  # or labels: their numbers are int32
-_DTYPES = ("float32", "float16")
 
 
 @dataclass(frozen=True, eq=False)
-class Collection:
+class MadeCollection:
     """Items with incomplete lists of labels, new items as queries, and all true labels.
 
     Attributes
@@ -80,7 +68,7 @@ def make_collection(
     dtype: str = "float32",
     out: str | os.PathLike[str] | None = None,
     random_state: int | None = 0,
-) -> Collection:
+) -> MadeCollection:
     """Make a collection like that of the 2017 paper: by default a million items, 190,000 labels.
 
     Items are in scenes of some 32 items, of very different popularity; 32 scenes form a region, 32
@@ -132,7 +120,7 @@ def make_collection(
         n_queries = n // 100
     new = check_integer(n_queries, "n_queries", low=0, high=_MOST_ITEMS)
     overlap = check_real(overlap, "overlap", low=0.01, high=100)
-    kind = np.dtype(check_choice(dtype, "dtype", _DTYPES))
+    kind = np.dtype(check_choice(dtype, "dtype", ("float32", "float16")))
     if out is not None and Path(out).suffix != ".npy":
         raise ValueError(f"out must be the path of a .npy file; got {os.fspath(out)!r}")
     if random_state is not None:
@@ -159,7 +147,7 @@ def make_collection(
 
     items, new_items = slice(0, n), slice(n, n + new)
     data, queries = part(items, out), part(new_items, None)
-    return Collection(data, complete[items], queries, complete[new_items])
+    return MadeCollection(data, complete[items], queries, complete[new_items])
 
 
 class _Places(NamedTuple):
@@ -172,10 +160,10 @@ class _Places(NamedTuple):
 
 
 def _grown_places(rng: np.random.Generator, n: int) -> _Places:
-    """Places of n items."""
-    scenes = -(-n // _BRANCHES)
-    regions = -(-scenes // _BRANCHES)
-    domains = -(-regions // _BRANCHES)
+    """Places of n items: scenes of about 32 items, regions of 32 scenes, domains of 32 regions."""
+    scenes = -(-n // 32)
+    regions = -(-scenes // 32)
+    domains = -(-regions // 32)
     region = np.arange(scenes) * regions // scenes
     domain = np.arange(regions) * domains // regions
     popularity = np.exp(rng.normal(size=scenes))
@@ -188,19 +176,24 @@ def _grown_places(rng: np.random.Generator, n: int) -> _Places:
 
 
 def _carried(rng: np.random.Generator, places: _Places, q: int, mean: float) -> tuple[Array, Array]:
-    """Pairs of an item and one of its true labels, some of them twice."""
+    """Pairs of an item and one of its true labels, some of them twice.
+
+    By the Zipf-Mandelbrot law the label of rank r has frequency ~ 1 / (r + 2.7). A place is large
+    enough for a label that at most half of its items have; with a chance of a quarter the label is
+    scattered over the next larger place instead, and so on.
+    """
     n = len(places.scene)
-    use = 1 / (np.arange(1, q + 1) + _SHIFT)
+    use = 1 / (np.arange(1, q + 1) + 2.7)
     use *= mean * n / use.sum()  # about how many items will have the label of each rank
     count = np.array([len(begin) - 1 for begin in places.begin])  # places of each level
     size = n / count
-    level = np.sum(_MOST * size[:, None] >= use, axis=0) - 1
-    level = np.maximum(level - (rng.geometric(1 - _WIDER, q) - 1), 0)
+    level = np.sum(0.5 * size[:, None] >= use, axis=0) - 1
+    level = np.maximum(level - (rng.geometric(0.75, q) - 1), 0)
     place = (rng.random(q) * count[level]).astype(np.int64)
     first = np.concatenate([[0], np.cumsum(count)])[level] + place
     begin = np.concatenate([begin[:-1] for begin in places.begin])[first]
     width = np.concatenate([np.diff(begin) for begin in places.begin])[first]
-    chance = np.minimum(use / size[level], _CERTAIN)
+    chance = np.minimum(use / size[level], 0.9)  # however few labels there are
     # With this number of draws, an item is hit at least once with exactly this probability.
     draws = rng.poisson(-width * np.log1p(-chance))
     label = np.repeat(rng.permutation(q).astype(np.int32), draws)
@@ -212,9 +205,9 @@ def _carried(rng: np.random.Generator, places: _Places, q: int, mean: float) -> 
 
 def _shown(rng: np.random.Generator, complete: Csr, share: float) -> Csr:
     """A random part of the labels."""
-    kept = rng.random(complete.nnz) < share
-    ends = np.concatenate([[0], np.cumsum(kept)])[complete.indptr]
-    indices = complete.indices[kept]
+    is_shown = rng.random(complete.nnz) < share
+    ends = np.concatenate([[0], np.cumsum(is_shown)])[complete.indptr]
+    indices = complete.indices[is_shown]
     return csr_of_known(np.ones(len(indices), np.int8), indices, ends, complete.shape)
 
 
@@ -230,15 +223,18 @@ class _Geometry(NamedTuple):
 
 
 def _laid_out(rng: np.random.Generator, places: _Places, d: int, overlap: float) -> _Geometry:
-    """Places laid out at random."""
-    shared = min(_SHARED, d)
-    own = min(_OWN, shared)
+    """Places laid out at random; typical distances between items within a region are about 1.
+
+    Some scenes are near copies, others are loose.
+    """
+    shared = min(64, d)  # dimensions that all places share
+    own = min(16, shared)  # those of them that a region uses
     scenes, regions, domains = len(places.region), len(places.domain), places.domain[-1] + 1
     centers = _scattered(rng, (domains, shared), 1 / overlap)[places.domain]
     centers += _scattered(rng, (regions, shared), 1 / overlap)
     directions = rng.random((regions, shared)).argsort(axis=1)[:, :own]
-    offsets = _scattered(rng, (scenes, own), _BETWEEN_SCENES)
-    spread = rng.uniform(*_IN_SCENE, (scenes, 1)) / np.sqrt(2 * own)
+    offsets = _scattered(rng, (scenes, own), 0.8)
+    spread = rng.uniform(0.2, 0.8, (scenes, 1)) / np.sqrt(2 * own)
     rotation = np.linalg.qr(rng.normal(size=(d, shared)))[0].T
     rotation = np.rint(rotation / _ROTATION_STEP)
     centers, offsets, spread = (part.astype(np.float32) for part in (centers, offsets, spread))
@@ -246,7 +242,7 @@ def _laid_out(rng: np.random.Generator, places: _Places, d: int, overlap: float)
 
 
 def _vectors(
-    geometry: _Geometry, streams: list[np.random.Generator], scene: Array, dtype: np.dtype[Any]
+    geometry: _Geometry, streams: list[np.random.Generator], scene: Array, dtype: npt.DTypeLike
 ) -> Iterator[Array]:
     """Vectors of items in the given scenes, block by block.
 
@@ -262,7 +258,7 @@ def _vectors(
         shared = geometry.centers[region]
         shared[rows, geometry.directions[region]] += geometry.offsets[here] + step
         X = noise.standard_normal((len(here), d), np.float32)
-        X *= np.float32(_NOISE / np.sqrt(2 * d))
+        X *= np.float32(0.15 / np.sqrt(2 * d))
         product = np.rint(shared / _SHARED_STEP) @ geometry.rotation
         X += product * (_SHARED_STEP * _ROTATION_STEP)
         yield X.astype(dtype, copy=False)
@@ -277,7 +273,7 @@ def _scattered(rng: np.random.Generator, shape: tuple[int, int], distance: float
 def _collected(
     blocks: Iterator[Array],
     shape: tuple[int, int],
-    dtype: np.dtype[Any],
+    dtype: np.dtype[np.floating],
     path: str | os.PathLike[str] | None,
 ) -> Array:
     """All blocks as one array: in memory, or in a memory-mapped file."""

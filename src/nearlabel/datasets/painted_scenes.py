@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-
 import numpy as np
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.validation import check_dense_size, check_integer
 from nearlabel.datasets.generators import label_sets
 from nearlabel.datasets.picture_sets import PictureSet
-from nearlabel.datasets.scene_brushes import Canvas, Dice
+from nearlabel.datasets.scene_brushes import Dice, Scene
 from nearlabel.datasets.scene_lands import (
     paint_dunes,
     paint_low_hills,
@@ -43,7 +41,6 @@ _LABEL_SETS = {
     "mountains sea trees": 1,
     "mountains sunset trees": 1,
 }
-_LEAST, _MOST = 16, 4096  # pixels of a side
 
 
 def paint_scenes(n: int, seed: int = 0, *, size: tuple[int, int] = (240, 160)) -> PictureSet:
@@ -87,8 +84,8 @@ def paint_scenes(n: int, seed: int = 0, *, size: tuple[int, int] = (240, 160)) -
         width, height = size
     except (TypeError, ValueError):
         raise TypeError(f"size must be (width, height) in pixels; got {size!r}") from None
-    width = check_integer(width, "width in size", low=_LEAST, high=_MOST)
-    height = check_integer(height, "height in size", low=_LEAST, high=_MOST)
+    width = check_integer(width, "width in size", low=16, high=4096)
+    height = check_integer(height, "height in size", low=16, high=4096)
     check_dense_size("pictures", (n, 3 * width * height), 1, "a smaller n or size")
     sets = [name.split() for name, often in _LABEL_SETS.items() for _ in range(often)]
     pictures = np.empty((n, height, width, 3), np.uint8)
@@ -96,53 +93,46 @@ def paint_scenes(n: int, seed: int = 0, *, size: tuple[int, int] = (240, 160)) -
     label: list[int] = []
     for number in range(n):
         dice = Dice(seed, number)
-        shown = dice.one_of(sets)
-        pictures[number] = _painted(dice, frozenset(shown), width, height)
-        row += [number] * len(shown)
-        label += [_LABELS.index(name) for name in shown]
+        labels = dice.one_of(sets)
+        pictures[number] = _painted(Scene(dice, frozenset(labels), width, height))
+        row += [number] * len(labels)
+        label += [_LABELS.index(name) for name in labels]
     Y = label_sets(np.array(row), np.array(label), (n, len(_LABELS)))
     names = [f"{number:05d}.jpg" for number in range(n)]
     return PictureSet(pictures, Y, np.array(_LABELS), names)
 
 
-def _painted(dice: Dice, labels: Set[str], width: int, height: int) -> Array:
-    """A picture with these labels, shape (height, width, 3)."""
-    canvas = Canvas(width, height)
-    line = _horizon(dice, labels)
-    light = light_of(dice, canvas, "sunset" in labels, line)
-    paint_sky(canvas, dice, light, line)
-    if "mountains" in labels:
-        paint_mountains(canvas, dice, light, line, alone=not labels & {"sea", "desert"})
-    elif "desert" not in labels and dice.happens(0.4):
-        paint_low_hills(canvas, dice, light, line)
+def _painted(scene: Scene) -> Array:
+    """The picture of a scene, shape (height, width, 3)."""
+    dice, labels = scene.dice, scene.labels
     if "sea" in labels:
-        paint_sea(canvas, dice, light, line)
+        scene.line = dice.real(0.38, 0.62)
     elif "desert" in labels:
-        paint_dunes(canvas, dice, light, line)
-    elif "mountains" not in labels or "trees" in labels:
-        paint_plain(canvas, dice, light, line)
-    if "trees" in labels:
-        paint_trees(canvas, dice, light, line, labels)
-    _develop(canvas, dice)
-    return canvas.pixels()
-
-
-def _horizon(dice: Dice, labels: Set[str]) -> float:
-    """The height at which the sky, or what is in front of it, meets sea, sand or land."""
-    if "sea" in labels:
-        return dice.real(0.38, 0.62)
-    if "desert" in labels:
-        return dice.real(0.38, 0.6)
+        scene.line = dice.real(0.38, 0.6)
+    elif "mountains" in labels:
+        scene.line = dice.real(0.66, 0.85) if "trees" in labels else dice.real(0.8, 0.95)
+    else:
+        scene.line = dice.real(0.55, 0.8) if "trees" in labels else dice.real(0.72, 0.9)
+    scene.light = light_of(scene)
+    paint_sky(scene)
     if "mountains" in labels:
-        return dice.real(0.66, 0.85) if "trees" in labels else dice.real(0.8, 0.95)
+        paint_mountains(scene, alone=not labels & {"sea", "desert"})
+    elif "desert" not in labels and dice.happens(0.4):
+        paint_low_hills(scene)
+    if "sea" in labels:
+        paint_sea(scene)
+    elif "desert" in labels:
+        paint_dunes(scene)
+    elif "mountains" not in labels or "trees" in labels:
+        paint_plain(scene)
     if "trees" in labels:
-        return dice.real(0.55, 0.8)
-    return dice.real(0.72, 0.9)
+        paint_trees(scene)
+    _develop(scene.rgb, dice)
+    return scene.pixels()
 
 
-def _develop(canvas: Canvas, dice: Dice) -> None:
+def _develop(rgb: Array, dice: Dice) -> None:
     """Exposure, saturation and white balance, as of different cameras; white stays white."""
-    rgb = canvas.rgb
     grey = (rgb[0] * 0.3 + rgb[1] * 0.59) + rgb[2] * 0.11
     saturation, exposure = dice.real(0.5, 1.15), dice.real(0.65, 1.5)
     warmth = dice.real(-0.12, 0.12)

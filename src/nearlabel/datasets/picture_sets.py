@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.extras import extra_module
@@ -21,7 +20,6 @@ from nearlabel.datasets.source_files import data_folders
 from nearlabel.datasets.text_lines import DataError
 
 _TABLE, _FOLDER = "labels.csv", "pictures"
-_QUALITY = 90  # of JPEG files
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +36,7 @@ class PictureSet:
         The name of each picture: its file without the folder.
     """
 
-    pictures: Any
+    pictures: Array | Sequence[Path]
     Y: Csr
     label_names: Array
     names: list[str]
@@ -66,11 +64,9 @@ class PictureSet:
         paths = [target / name for name in self.names]
         in_the_way = [path for path in (table, *paths) if os.path.lexists(path)]
         if in_the_way and not overwrite:
-            more = f" and {len(in_the_way) - 1} more" if len(in_the_way) > 1 else ""
-            exist = "exist" if more else "exists"
-            raise FileExistsError(
-                f"{in_the_way[0]}{more} already {exist}; overwrite=True replaces them"
-            )
+            others = len(in_the_way) - 1
+            exist = f"and {others} more already exist" if others else "already exists"
+            raise FileExistsError(f"{in_the_way[0]} {exist}; overwrite=True replaces them")
         target.mkdir(parents=True, exist_ok=True)
         for picture, path in zip(self.pictures, paths, strict=True):
             _write(picture, path)
@@ -95,7 +91,17 @@ def load_pictures(source: str | os.PathLike[str]) -> PictureSet:
     PictureSet
         In the order of the table, its ``pictures`` as paths.
     """
-    folder = _found(source)
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"source must be the name or the path of a picture set; got {source!r}")
+    folder = _folder_of(source)
+    if folder is None and Path(source).is_dir():
+        raise FileNotFoundError(f"{source} is not a picture set: it needs {_TABLE} and {_FOLDER}/")
+    if folder is None:
+        looked = ", ".join(map(str, data_folders()))
+        raise FileNotFoundError(
+            f"no picture set {str(source)!r}: there is no such folder, and none of that name in "
+            f"{looked}{did_you_mean(Path(source).name, list(available_pictures()))}"
+        )
     table = load(folder / _TABLE, format="csv", labels=("*",), id="image", features=())
     if table.label_names is None or table.row_names is None:
         raise DataError(str(folder / _TABLE), 1, "expected one column per label besides 'image'")
@@ -108,44 +114,27 @@ def load_pictures(source: str | os.PathLike[str]) -> PictureSet:
 
 def available_pictures() -> dict[str, Path]:
     """The picture sets of the data folders: name and folder; the first of a name is used."""
-    found: dict[str, Path] = {}
+    sets: dict[str, Path] = {}
     for folder in data_folders():
         for table in sorted(folder.glob(f"*/{_TABLE}")):
             if (table.parent / _FOLDER).is_dir():
-                found.setdefault(table.parent.name, table.parent)
-    return found
+                sets.setdefault(table.parent.name, table.parent)
+    return sets
 
 
 def is_picture_set(source: str) -> bool:
     """Whether a name or a path refers to a picture set."""
-    return _place(source) is not None
+    return _folder_of(source) is not None
 
 
-def _place(source: str | os.PathLike[str]) -> Path | None:
+def _folder_of(source: str | os.PathLike[str]) -> Path | None:
     """The folder of the picture set that a name or a path refers to, if there is one."""
     is_name = isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) is not None
-    folders = [*(data_folders() if is_name else ()), Path()]
-    for folder in folders:
+    for folder in [*(data_folders() if is_name else ()), Path()]:
         place: Path = folder / source
         if (place / _TABLE).is_file() and (place / _FOLDER).is_dir():
             return place
     return None
-
-
-def _found(source: str | os.PathLike[str]) -> Path:
-    """The folder that a name or a path refers to."""
-    if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"source must be the name or the path of a picture set; got {source!r}")
-    place, path = _place(source), Path(source)
-    if place is not None:
-        return place
-    if path.is_dir():
-        raise FileNotFoundError(f"{path} is not a picture set: it needs {_TABLE} and {_FOLDER}/")
-    looked = ", ".join(map(str, data_folders()))
-    raise FileNotFoundError(
-        f"no picture set {str(source)!r}: there is no such folder, and none of that name in "
-        f"{looked}{did_you_mean(path.name, list(available_pictures()))}"
-    )
 
 
 def _files_of(images: Sequence[str], files: Sequence[str], folder: Path) -> list[str]:
@@ -154,20 +143,18 @@ def _files_of(images: Sequence[str], files: Sequence[str], folder: Path) -> list
     by_stem: dict[str, list[str]] = {}
     for name in files:
         by_stem.setdefault(Path(name).stem, []).append(name)
-    missing = [one for one in images if one not in exact and one not in by_stem]
-    if missing:
-        message = f"no such picture in {_FOLDER}/: {some(missing)}"
-        raise DataError(str(folder / _TABLE), None, message)
+    missing = [image for image in images if image not in exact and image not in by_stem]
+    problem = f"no such picture in {_FOLDER}/: {some(missing)}" if missing else None
     names: list[str] = []
-    for image in images:
+    for image in () if missing else images:
         candidates = [image] if image in exact else by_stem[image]
         if len(candidates) > 1:
-            message = f"image {shown(image)} is ambiguous: {some(candidates)}"
-            raise DataError(str(folder / _TABLE), None, message)
+            problem = problem or f"image {shown(image)} is ambiguous: {some(candidates)}"
         names += candidates
-    twice = first_twice(names)
-    if twice is not None:
-        raise DataError(str(folder / _TABLE), None, f"image {shown(twice)} occurs twice")
+    if problem is None and (twice := first_twice(names)) is not None:
+        problem = f"image {shown(twice)} occurs twice"
+    if problem is not None:
+        raise DataError(str(folder / _TABLE), None, problem)
     return names
 
 
@@ -183,7 +170,7 @@ def _check_names(names: Sequence[str], number: int) -> None:
         raise ValueError(f"names must be unique; got {twice!r} twice")
 
 
-def _write(picture: Any, path: Path) -> None:
+def _write(picture: Array | str | os.PathLike[str], path: Path) -> None:
     """Write an array as a JPEG file, or copy a file."""
     with replacing(path) as file:
         if isinstance(picture, str | os.PathLike):
@@ -192,5 +179,5 @@ def _write(picture: Any, path: Path) -> None:
             return
         images = extra_module("PIL.Image", "writing pictures needs Pillow", "pictures")
         encoded = io.BytesIO()
-        images.fromarray(picture).save(encoded, "JPEG", quality=_QUALITY)
+        images.fromarray(picture).save(encoded, "JPEG", quality=90)
         file.write(encoded.getvalue())

@@ -1,17 +1,22 @@
-"""A canvas and brushes for painted scenes.
+"""A scene and the brushes that paint it.
 
 Only elementwise sums, products, quotients and square roots are used, whose rounding IEEE 754
 defines: a picture is the same to the last bit on every machine. The random numbers do not depend on
-the size of the canvas, so that a picture shows the same scene at every size.
+the size of the picture, so that it shows the same scene at every size.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from nearlabel.common.arrays import Array
+
+_Choice = TypeVar("_Choice")
+_Mixable = TypeVar("_Mixable", float, Array)
 
 
 class Dice:
@@ -32,34 +37,101 @@ class Dice:
         """An integer from `low` to `high`, both included."""
         return low + int((high + 1 - low) * float(self._rng.random()))
 
-    def one_of(self, choices: Any) -> Any:
+    def one_of(self, choices: Sequence[_Choice]) -> _Choice:
         """One of some choices, all equally likely."""
         return choices[self.whole(0, len(choices) - 1)]
+
+    def colors(self, palettes: str) -> list[Array]:
+        """The colors of one of several palettes, such as "ff8800-442200 ffffff-888888"."""
+        return [color(code) for code in self.one_of(palettes.split()).split("-")]
 
     def happens(self, chance: float) -> bool:
         """Whether an event with this probability happens."""
         return float(self._rng.random()) < chance
 
+    def wave(self, knots: int, at: Array) -> Array:
+        """A smooth random curve from 0 to 1 through that many knots, at positions from 0 to 1."""
+        heights = self.reals(knots + 2)
+        place, share = _between_knots(at, knots)
+        return mixed(heights[place], heights[place + 1], share)
 
-class Canvas:
+    def waves(self, knots: int, at: Array, octaves: int, fade: float = 0.5) -> Array:
+        """A sum of curves with more and more knots, from 0 to 1."""
+        return _sum_of_octaves(lambda octave: self.wave(knots << octave, at), octaves, fade)
+
+    def noise(self, rows: int, columns: int, v: Array, u: Array) -> Array:
+        """Smooth random values from 0 to 1 at rows `v` and columns `u`, which are from 0 to 1."""
+        lattice = self.reals(rows + 2, columns + 2)
+        place, share = _between_knots(v.reshape(-1), rows)
+        lines = mixed(lattice[place], lattice[place + 1], share[:, None])
+        place, share = _between_knots(u, columns)
+        return mixed(lines.take(place, axis=1), lines.take(place + 1, axis=1), share)
+
+    def clouded(self, rows: int, columns: int, v: Array, u: Array, octaves: int) -> Array:
+        """A sum of noise on finer and finer lattices, from 0 to 1."""
+        return _sum_of_octaves(
+            lambda octave: self.noise(rows << octave, columns << octave, v, u), octaves, 0.5
+        )
+
+
+def _sum_of_octaves(layer: Callable[[int], Array], octaves: int, fade: float) -> Array:
+    total, weight, sum_of_weights = layer(0), 1.0, 1.0
+    for octave in range(1, octaves):
+        weight *= fade
+        total += layer(octave) * weight
+        sum_of_weights += weight
+    return total * (1 / sum_of_weights)
+
+
+def _between_knots(at: Array, knots: int) -> tuple[Array, Array]:
+    """The knot before each position, and the eased fraction of the way to the next."""
+    far = np.minimum(np.maximum(at, 0), 1) * knots
+    place = far.astype(np.int32)
+    return place, _eased(far - place.astype(np.float32))
+
+
+@dataclass(frozen=True)
+class Light:
+    """The light of a scene: the colors of its sky, what it does to the land, and the sun."""
+
+    zenith: Array
+    middle: Array
+    horizon: Array
+    land: Array  # factors for the colors of the land
+    clouds: float  # share of the sky
+    sun: tuple[float, float, float]  # x, y and radius
+    is_sunset: bool
+    is_night: bool
+
+
+class Scene:
     """A picture that is painted on: three planes of float32 from 0 to 1.
 
     Places are given in heights of the picture: `y` goes down from 0 to 1, `x` to the right from 0
-    to `wide`; `u` is x as a share of the width.
+    to `wide`; `u` is x as a share of the width. The `line` is the height at which the sky, or what
+    is in front of it, meets sea, sand or land.
     """
 
-    def __init__(self, width: int, height: int) -> None:
+    light: Light
+    line: float
+
+    def __init__(self, dice: Dice, labels: Set[str], width: int, height: int) -> None:
+        self.dice, self.labels = dice, labels
         self.rgb = np.zeros((3, height, width), np.float32)
         self.wide = width / height
         self.u = (np.arange(width, dtype=np.float32) + 0.5) / width
         self.x = self.u * self.wide
         self.y = ((np.arange(height, dtype=np.float32) + 0.5) / height)[:, None]
-        self.pixel = 1 / height
 
     def from_line(self, top: float) -> slice:
         """The rows of pixels from a height down."""
         height = self.rgb.shape[1]
         return slice(min(max(int(top * height), 0), height), height)
+
+    def below(self, top: Array, margin: float = 0.0) -> tuple[slice, Array, Array]:
+        """The rows of pixels below a crest, their heights, and the depth of each pixel below it."""
+        rows = self.from_line(float(top.min()) - margin)
+        return rows, self.y[rows], self.y[rows] - top
 
     def box(self, x: float, y: float, reach: float, rise: float) -> tuple[slice, slice]:
         """The rows and columns of pixels around a place; there may be none."""
@@ -67,14 +139,21 @@ class Canvas:
         rows = _within(y - rise, y + rise, height, height)
         return rows, _within(x - reach, x + reach, height, width)
 
-    def lay(self, color: Array, cover: Array | float, rows: slice, columns: Any = None) -> None:
+    def lay(
+        self, color: Array, cover: Array | float, rows: slice, columns: slice = slice(None)
+    ) -> None:
         """Lay a color over some pixels; `cover` is 1 where it hides what was there."""
-        part = self.rgb[:, rows, slice(None) if columns is None else columns]
+        part = self.rgb[:, rows, columns]
         part += (color - part) * cover
 
     def edge(self, inside: Array, softness: float = 1.0) -> Array:
         """Cover of a shape by distances to its edge, in heights, positive inside it."""
-        return np.minimum(np.maximum(inside * (1 / (self.pixel * softness)) + 0.5, 0), 1)
+        pixel = 1 / self.rgb.shape[1]
+        return np.minimum(np.maximum(inside * (1 / (pixel * softness)) + 0.5, 0), 1)
+
+    def far(self, color: Array, distance: float) -> Array:
+        """The color of something in the light of the scene, seen through air."""
+        return mixed(color * self.light.land, self.light.horizon, distance)
 
     def pixels(self) -> Array:
         """The picture as bytes, shape (height, width, 3)."""
@@ -88,67 +167,22 @@ def _within(low: float, high: float, scale: int, end: int) -> slice:
     return slice(first, max(min(int(high * scale) + 2, end), first))
 
 
-def color(text: str) -> Array:
+def color(code: str) -> Array:
     """A color such as "ff8800" as planes of one pixel, shape (3, 1, 1)."""
-    parts = [int(text[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    parts = [int(code[at : at + 2], 16) / 255 for at in (0, 2, 4)]
     return np.array(parts, np.float32).reshape(3, 1, 1)
 
 
-def mixed(first: Any, second: Any, share: Any) -> Any:
+def mixed(first: _Mixable, second: _Mixable | float, share: Array | float) -> _Mixable:
     """The first color, or number, mixed with a share of the second."""
-    return first + (second - first) * share
+    return first + (second - first) * share  # type: ignore[return-value]
 
 
-def ramp(values: Any, low: float, high: float) -> Any:
+def ramp(values: Array, low: float, high: float) -> Array:
     """From 0 at `low` to 1 at `high`, smoothly."""
-    t = np.minimum(np.maximum((values - low) * (1 / (high - low)), 0), 1)
-    return t * t * (3 - 2 * t)
+    return _eased(np.minimum(np.maximum((values - low) * (1 / (high - low)), 0), 1))
 
 
-def wave(dice: Dice, knots: int, at: Array) -> Array:
-    """A smooth random curve from 0 to 1 through that many knots, at positions `at` from 0 to 1."""
-    heights = dice.reals(knots + 2)
-    place, share = _between_knots(at, knots)
-    curve: Array = heights[place] + (heights[place + 1] - heights[place]) * share
-    return curve
-
-
-def waves(dice: Dice, knots: int, at: Array, octaves: int, fade: float = 0.5) -> Array:
-    """A sum of curves with more and more knots, from 0 to 1."""
-    total, weight, sum_of_weights = np.zeros_like(at), 1.0, 0.0
-    for octave in range(octaves):
-        total += wave(dice, knots << octave, at) * weight
-        sum_of_weights += weight
-        weight *= fade
-    return total * (1 / sum_of_weights)
-
-
-def noise(dice: Dice, rows: int, columns: int, v: Array, u: Array) -> Array:
-    """Smooth random values from 0 to 1 at rows `v` and columns `u`, which are from 0 to 1."""
-    lattice = dice.reals(rows + 2, columns + 2)
-    place, share = _between_knots(v.reshape(-1), rows)
-    upper = lattice[place]
-    lines = upper + (lattice[place + 1] - upper) * share[:, None]
-    place, share = _between_knots(u, columns)
-    left = lines.take(place, axis=1)
-    values: Array = left + (lines.take(place + 1, axis=1) - left) * share
-    return values
-
-
-def clouded(dice: Dice, rows: int, columns: int, v: Array, u: Array, octaves: int) -> Array:
-    """A sum of noise on finer and finer lattices, from 0 to 1."""
-    total = noise(dice, rows, columns, v, u)
-    weight, sum_of_weights = 1.0, 1.0
-    for octave in range(1, octaves):
-        weight *= 0.5
-        total += noise(dice, rows << octave, columns << octave, v, u) * weight
-        sum_of_weights += weight
-    return total * (1 / sum_of_weights)
-
-
-def _between_knots(at: Array, knots: int) -> tuple[Array, Array]:
-    """The knot before each position, and the eased fraction of the way to the next."""
-    far = np.minimum(np.maximum(at, 0), 1) * knots
-    place = far.astype(np.int32)
-    t = far - place.astype(np.float32)
-    return place, t * t * (3 - 2 * t)
+def _eased(t: Array) -> Array:
+    eased: Array = t * t * (3 - 2 * t)
+    return eased

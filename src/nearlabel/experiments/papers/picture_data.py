@@ -97,7 +97,7 @@ def picture_vectors_by_name() -> Mapping[str, EmbeddedPictures]:
     return {name: EmbeddedPictures(**entry) for name, entry in entries.items()}
 
 
-def _reported(paths: Sequence[Path], progress: Progress | None) -> Iterator[Path]:
+def _reported(paths: Array | Sequence[Path], progress: Progress | None) -> Iterator[Path]:
     """The paths, as they are asked for."""
     for place, path in enumerate(paths):
         if progress is not None:
