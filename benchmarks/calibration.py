@@ -18,8 +18,9 @@ import nearlabel as nl
 from nearlabel.experiments import splits
 from nearlabel.labels.calibration import calibration
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.answers import beside_half, chances
+from nearlabel.methods.answers import chances
 from nearlabel.methods.calibrated import CalibratedMethod
+from nearlabel.methods.label_forms import beside_half
 from nearlabel.methods.registry import METHODS, estimator
 
 QUESTION = (

@@ -57,7 +57,7 @@ def milliseconds(times: list[float]) -> dict[str, float]:
 def single_changes(model: Any, X: Any, Y: Any, seed: int = 0) -> list[dict[str, Any]]:
     """Times to add, relabel and forget rows one by one."""
     random = np.random.default_rng(seed)
-    alive = random.permutation(model._items.places)
+    alive = random.permutation(model.items_.places)
     works: dict[str, Callable[[int], Any]] = {
         "one row added": lambda i: model.partial_fit(X[i : i + 1], Y[i : i + 1]),
         "one row relabelled": lambda i: model.relabel(int(alive[i]), Y[i : i + 1]),
@@ -145,9 +145,9 @@ def exact(n: int) -> list[dict[str, Any]]:
             if what == 0:
                 model.partial_fit(more[i : i + 1], labels[i : i + 1])
             elif what == 1:
-                model.relabel(int(random.choice(model._items.places)), labels[i : i + 1])
+                model.relabel(int(random.choice(model.items_.places)), labels[i : i + 1])
             else:
-                model.forget(int(random.choice(model._items.places)))
+                model.forget(int(random.choice(model.items_.places)))
 
     took, refit = seconds(mixed), min(fits)
     ratio = round(took / refit, 2)
@@ -190,7 +190,7 @@ def approximate(n: int, q: int, folder: Path) -> list[dict[str, Any]]:
     at = BATCHES * batch + 1_000
     model.partial_fit(more[at : at + half], labels[at : at + half])
     random = np.random.default_rng(2)
-    model.forget(random.choice(model._items.store.ids[model._items.places], half, replace=False))
+    model.forget(random.choice(model.items_.store.ids[model.items_.places], half, replace=False))
     recall = kept_recall(model)
     rows.append({"measured": "a tenth has changed", **recall})
     took = seconds(lambda: model.save(path))
@@ -221,8 +221,8 @@ def batches(model: Any, X: Any, Y: Any, size: int, rows: list[dict[str, Any]]) -
     """Rows per second when many rows are added, or forgotten, at once."""
     runs = [slice(at * size, (at + 1) * size) for at in range(BATCHES)]
     first, *then = [seconds(partial(model.partial_fit, X[run], Y[run])) for run in runs]
-    places = np.random.default_rng(3).choice(model._items.places, size, replace=False)
-    forgotten = seconds(partial(model.forget, model._items.store.ids[places]))
+    places = np.random.default_rng(3).choice(model.items_.places, size, replace=False)
+    forgotten = seconds(partial(model.forget, model.items_.store.ids[places]))
     for name, took in (
         ("rows added, the first so many after the file was mapped", first),
         ("rows added, then", float(np.median(then))),
@@ -233,7 +233,7 @@ def batches(model: Any, X: Any, Y: Any, size: int, rows: list[dict[str, Any]]) -
 
 def kept_recall(model: Any, rows: int = 512) -> dict[str, Any]:
     """The recall reported by the model, and that of its kept neighbors on a sample."""
-    items = model._items
+    items = model.items_
     some = np.sort(np.random.default_rng(4).choice(items.places, rows, replace=False))
     own = items.kept.head(some)
     vectors = items.store.take(items.places)

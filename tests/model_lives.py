@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsTransformer
 from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
-from nearlabel.methods.states import state_of
+from nearlabel.methods.fitted_model import state_of
 
 FEATURES, MOST_LABELS = 2, 5
 METHODS: dict[str, Callable[..., Any]] = {
@@ -324,6 +324,6 @@ class Life:
         if keeps and isinstance(made, nl.PositivekNN):
             made.set_params(rate=own.rate_)
         X, Y = self.arrays()
-        X = X.astype(own._items.vectors.dtype)  # k-means in float32 may number clusters differently
+        X = X.astype(own.items_.vectors.dtype)  # k-means in float32 may number clusters differently
         X = sparse.csr_array(X) if self.vectors == "csr" else X
         return made.fit(X, Y, ids=self.ids)

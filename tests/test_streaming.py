@@ -13,8 +13,8 @@ from nearlabel.common import engine, validation
 from nearlabel.labels import counts as statistics
 from nearlabel.labels.histograms import label_histograms
 from nearlabel.methods import answers as answering
+from nearlabel.methods.base import SearchedRows
 from nearlabel.methods.registry import METHODS, estimator
-from nearlabel.methods.training_sources import SearchedRows
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +257,7 @@ def test_training_vectors_are_not_copied(dtype, tmp_path, monkeypatch):
     most, model = peak(lambda: SearchedRows(X).vectors(nl.BRkNN(3), len(X)))
     assert np.shares_memory(model, X)
     assert most < X.size // 2
-    assert np.shares_memory(nl.BRkNN(3).fit(X, y)._items.vectors, X)
+    assert np.shares_memory(nl.BRkNN(3).fit(X, y).items_.vectors, X)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

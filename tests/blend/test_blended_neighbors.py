@@ -130,7 +130,7 @@ def test_inputs_of_a_left_out_row_do_not_depend_on_its_labels(data, most, monkey
             data.X[:200], Y
         )
         row = np.array([7])
-        graph, blend = model._items.left_out_neighbors(row, 10), model._blend
+        graph, blend = model.items_.left_out_neighbors(row, 10), model._blend
         left_out = LeftOut(row, row, sparse.csr_array(Y[row]))
         known.append(blend.columns(ScoredRows(graph, data.X[row], left_out))[1])
     assert known[0].shape[1] == len(model.weights_)

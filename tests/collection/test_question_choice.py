@@ -157,11 +157,11 @@ def test_items_nearest_to_any_of_several(monkeypatch):
 def test_a_tag_of_learned_items_is_judged_as_if_they_were_new():
     model, rng = fitted()
     new = rng.normal(size=(3, 3))
-    learned = model._items.store.take(np.array([4, 7]))
+    learned = model.items_.store.take(np.array([4, 7]))
     X = np.vstack([new[:1], learned, new[1:]])
     found = tag_probabilities(model, X, 2, [None, 4, 7, None, None])
     np.testing.assert_allclose(found[[0, 3, 4]], model.predict_proba(new)[:, 2])
-    graph = model._items.left_out_neighbors(np.array([4, 7]), 5)
+    graph = model.items_.left_out_neighbors(np.array([4, 7]), 5)
     expected = model._left_out_scores(graph, learned, np.array([4, 7])).toarray()[:, 2]
     np.testing.assert_allclose(found[[1, 2]], expected)
     assert tag_probabilities(model, X, 99, [None] * 5).tolist() == [0] * 5

@@ -63,7 +63,7 @@ def test_leave_one_out(made, name):
     answers = fold.answers(model, made.Y)
     fitted = estimator(name, 7, random_state=0).fit(made.X, made.Y)
     graph = nl.neighbor_graph(made.X, 7)
-    left_out = fitted._left_out_scores(graph, fitted._items.vectors, np.arange(150))
+    left_out = fitted._left_out_scores(graph, fitted.items_.vectors, np.arange(150))
     assert answers.scores.toarray().tobytes() == left_out.toarray().tobytes()
     [[result]] = evaluate_splits(made, [model], [part])
     expected = nl.metrics.evaluate(made.Y, left_out, fitted._decide(left_out, graph))

@@ -101,7 +101,7 @@ def assert_predicts(model: Any) -> None:
             scaled = scaler.transform(scaled) if hasattr(scaler, "transform") else scaled
         if not hasattr(last, "predict_proba") or not abs(scaled).max() <= 1e100:
             return  # a scaler, or one that produces NaN or overflows
-        if last._items.store is None or float(abs(last._items.vectors).max()) > 1e100:
+        if last.items_.store is None or float(abs(last.items_.vectors).max()) > 1e100:
             return  # made without vectors; or so large that their distances are not finite
         chances = model.predict_proba(X)
         assert ((chances > 0) & (chances < 1)).all()

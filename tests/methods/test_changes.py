@@ -269,7 +269,7 @@ def test_verify_finds_what_is_wrong():
     model = fitted().partial_fit(X[40:], Y[40:]).forget(7)
     assert model.verify()
     assert "agree" in str(model.verify())
-    lists = model._items.kept.places
+    lists = model.items_.kept.places
     lists[3, :2] = lists[3, 1::-1]
     assert not model.verify()
     assert "neighbors" in str(model.verify())
@@ -323,7 +323,7 @@ def test_nothing_of_a_forgotten_row_is_left_after_compact(kind, tmp_path):
             assert part not in content
     holders = [one for one in gc.get_objects() if isinstance(one, np.ndarray)]
     assert len(holders) >= 0
-    assert model._items.totals[3] == 0
+    assert model.items_.totals[3] == 0
 
 
 def _parts(row):
@@ -369,17 +369,17 @@ def test_one_id_takes_the_labels_of_one_item():
     model = nl.MLkNN(5).fit(X, tags)
     for labels in (["city", "alps"], {"city", "alps"}, ("city", "alps"), [["city", "alps"]]):
         model.relabel(3, ["sea"]).relabel(3, labels)
-        carried = model._items.labels[[3]].indices
+        carried = model.items_.labels[[3]].indices
         assert {*model.label_names_[carried].tolist()} == {"city", "alps"}
     model.relabel(3, "sea")
-    assert model.label_names_[model._items.labels[[3]].indices].tolist() == ["sea"]
+    assert model.label_names_[model.items_.labels[[3]].indices].tolist() == ["sea"]
     texts = nl.MLkNN(5).fit(X, [";".join(one) for one in tags], separator=";")
     for labels in ("city;alps", ["city;alps"], ["city", "alps"]):
         texts.relabel(3, "sea").relabel(3, labels)
-        carried = texts._items.labels[[3]].indices
+        carried = texts.items_.labels[[3]].indices
         assert {*texts.label_names_[carried].tolist()} == {"city", "alps"}
     plain = fitted().relabel(3, [1, 0, 1])
-    assert plain._items.labels[[3]].toarray().tolist() == [[1, 0, 1]]
+    assert plain.items_.labels[[3]].toarray().tolist() == [[1, 0, 1]]
 
 
 @pytest.mark.parametrize("ids", [[True], np.array([True, False]), 1.0, [1.0], [None]])

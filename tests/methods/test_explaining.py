@@ -168,9 +168,9 @@ def test_labels_by_column_are_made_once_a_fit():
     first, second = (nl.datasets.make_local_labels(n, 3, 6) for n in (60, 90))
     model = nl.LabelThresholds(nl.MLkNN(n_neighbors=4)).fit(first.X, first.Y)
     before = [group.ids.tolist() for group in model.retrieve(first.X[:1])[0]]
-    columns = model._items.by_label
+    columns = model.items_.by_label
     assert [group.ids.tolist() for group in model.retrieve(first.X[:1])[0]] == before
-    assert model._items.by_label is columns
+    assert model.items_.by_label is columns
     inner = model.estimator_.retrieve(first.X[:1])[0]
     assert [group.ids.tolist() for group in inner] == before
     model.fit(second.X, second.Y)

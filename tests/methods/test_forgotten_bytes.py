@@ -89,7 +89,7 @@ def assert_nothing_is_left(model, folder):
     nl.save(model, folder / "another.model")
     for path in folder.iterdir():  # temporary files, too
         assert not found_in(path.read_bytes()), path.name
-    items = model._items
+    items = model.items_
     assert items.totals[-1] == 0
     indices = items.labels.indices
     while indices.base is not None:

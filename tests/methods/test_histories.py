@@ -24,7 +24,7 @@ HISTORIES = st.tuples(
 def assert_same_answers(life, model, fresh, queries, *, keeps):
     assert model.n_neighbors_ == fresh.n_neighbors_
     q = np.array(life.Y).shape[1]
-    assert model._items.labels.shape[1] == q
+    assert model.items_.labels.shape[1] == q
     mine, theirs = model.label_scores(queries).toarray(), fresh.label_scores(queries).toarray()
     if isinstance(model, nl.IBLR):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
@@ -47,10 +47,10 @@ def assert_same_rows(life, model, fresh, queries):
     mine, theirs = model.kneighbors(queries), fresh.kneighbors(queries)
     np.testing.assert_array_equal(mine[0], theirs[0])
     ids = np.array(life.ids)
-    np.testing.assert_array_equal(model._items.ids(mine[1]), ids[theirs[1]])
+    np.testing.assert_array_equal(model.items_.ids(mine[1]), ids[theirs[1]])
     mine, theirs = model.kneighbors(), fresh.kneighbors()
     np.testing.assert_array_equal(mine[0], theirs[0])
-    np.testing.assert_array_equal(model._items.ids(mine[1]), ids[theirs[1]])
+    np.testing.assert_array_equal(model.items_.ids(mine[1]), ids[theirs[1]])
     if not isinstance(model, nl.IBLR):
         assert_same_words(model.explain(queries[:1], 2), fresh.explain(queries[:1], 2))
         groups = model.retrieve(queries[:1], 2, 3)[0], fresh.retrieve(queries[:1], 2, 3)[0]

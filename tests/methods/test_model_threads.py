@@ -125,7 +125,7 @@ def test_a_change_right_after_learning_again():
             if not self.depth and model.history_.forgotten == 1:
                 model.forget(1)
 
-    model._items.lock = Impatient()
+    model.items_.lock = Impatient()
     np.testing.assert_allclose(model.predict_proba(Q), wanted, rtol=1e-9)
     assert model.history_.forgotten == 2
     model.save(os.devnull)
@@ -190,7 +190,7 @@ def test_two_writers(name):
     for one in writers:
         one.join()
     assert (model.history_.added, model.history_.forgotten, model.history_.relabelled) == (30,) * 3
-    items = model._items
+    items = model.items_
     assert sorted(items.ids(items.places).tolist()) == [*range(30, 90)]
     labels = items.labels[items.places_of(np.arange(60, 90))].toarray()
     np.testing.assert_array_equal(labels, 1 - Y[60:90])
@@ -211,7 +211,7 @@ def test_a_copy_with_a_different_search_is_independent(tmp_path):
     nl.MLkNN(4).fit(X[:60], Y[:60]).save(tmp_path / "model")
     one = nl.load(tmp_path / "model")
     two = copy.copy(one).search_with("exact")
-    assert one._items.search == "auto"
+    assert one.items_.search == "auto"
     one.forget([*range(0, 40, 3)])
     two.partial_fit(X[60:70], Y[60:70])
     assert one.verify(), str(one.verify())

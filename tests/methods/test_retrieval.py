@@ -127,5 +127,5 @@ def test_approximate_searches_are_not_planned_for_more_neighbors(monkeypatch):
 
 
 def _lists(model):
-    index = model._items.index
+    index = model.items_.index
     return index.segments[0].index if hasattr(index, "segments") else index

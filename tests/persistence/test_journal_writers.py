@@ -149,7 +149,7 @@ def test_an_interrupt_at_any_line(path, made, change):
 
 
 def are_alike(one, other):
-    rows, others = one._items, other._items
+    rows, others = one.items_, other.items_
     labels = rows.labels[rows.places] != others.labels[others.places]
     return one.ids_.tolist() == other.ids_.tolist() and labels.nnz == 0
 

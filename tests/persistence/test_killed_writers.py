@@ -160,6 +160,6 @@ def test_acknowledged_changes_survive_a_kill(tmp_path, kills, fold):
             fresh = rows.after(known)
             wanted = fresh.label_scores(QUERIES).toarray()
             np.testing.assert_array_equal(model.label_scores(QUERIES).toarray(), wanted)
-            assert [*model._items.ids(model._items.places)] == [*rows.X]
+            assert [*model.items_.ids(model.items_.places)] == [*rows.X]
         assert model.verify()
     assert known > kills

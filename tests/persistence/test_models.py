@@ -92,12 +92,12 @@ def test_a_mapped_model_is_not_copied(tmp_path, made, monkeypatch):
     monkeypatch.setattr(files, "BLOCK", 64)
     nl.MLkNN().fit(made.X, made.Y).save(tmp_path / "model")
     model = nl.load(tmp_path / "model", mmap=True)
-    for array in (model._items.vectors, model._labels.indices, model._labels.indptr):
+    for array in (model.items_.vectors, model._labels.indices, model._labels.indptr):
         base = array
         while isinstance(base, np.ndarray):
             base = base.base
         assert isinstance(base, mmap.mmap)
-    assert model._items.index is None  # nothing is prepared before the first prediction
+    assert model.items_.index is None  # nothing is prepared before the first prediction
 
 
 def test_mapped_vectors_are_checked_when_something_is_asked(tmp_path, made, monkeypatch):
@@ -295,7 +295,7 @@ def test_a_sealed_file_with_any_wrong_value_is_refused_or_right(tmp_path_factory
         model = nl.load(path)
     except FileError:
         return
-    if model[-1] is None or model[-1]._items.store is None:  # it was fitted from a graph alone
+    if model[-1] is None or model[-1].items_.store is None:  # it was fitted from a graph alone
         return
     probabilities = model.predict_proba(np.zeros((2, 2)))
     assert np.all((probabilities > 0) & (probabilities < 1))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +23,6 @@ from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr
 from nearlabel.common.files import write_tree
 from nearlabel.common.mapped_arrays import checked_tree
 from nearlabel.common.progress import Progress
-from nearlabel.common.tag_lists import TagForm
 from nearlabel.common.validation import (
     check_dense_size,
     check_integer,
@@ -35,10 +34,9 @@ from nearlabel.common.validation import (
 from nearlabel.common.versions import package_versions
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import DenseScores, LabelScores
-from nearlabel.methods.answers import beside_half, in_the_columns_of_classes, in_the_form_of_y
 from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.fold_answers import FoldAnswers, FoldRows
-from nearlabel.methods.label_forms import LabelForms
+from nearlabel.methods.label_forms import LabelForm, LabelForms, beside_half
 from nearlabel.methods.model_trees import (
     custom_class,
     form_tree,
@@ -49,14 +47,6 @@ from nearlabel.methods.model_trees import (
 )
 
 _SCORES_AT_ONCE = 2**22
-
-
-class GivenLabels(NamedTuple):
-    """How the labels of `fit` were given: a `LabelForm`."""
-
-    n_labels: int
-    sparse_output: bool
-    tags: TagForm | None
 
 
 @dataclass(repr=False, eq=False)
@@ -142,7 +132,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
         if X.shape[0] < 2:
             raise ValueError("X has 1 sample; learning needs at least 2")
-        model._form = GivenLabels(labels.matrix.shape[1], labels.sparse, labels.tags)
+        model._form = LabelForm(labels.sparse, labels.tags)
         model.classes_, model.label_names_ = labels.classes, labels.names
         model.__dict__.update(settings)
         model._learn(X, labels.matrix, progress)
@@ -205,7 +195,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         ndarray of int or csr_array, shape (n, q); tags of n rows; or ndarray of classes, shape (n,)
             In the form of the y given to fit.
         """
-        return in_the_form_of_y(self, self._decided_sets(self._all_scores(X, progress)))
+        return self._in_form_of_y(self._decided_sets(self._all_scores(X, progress)))
 
     def fold_answers(self, Y: Csr, train: FoldRows, test: FoldRows | None) -> FoldAnswers:
         """What a copy says of test rows that learns from training rows with the labels Y."""
@@ -238,13 +228,13 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         """
         scores = self._all_scores(X, progress)
         found = beside_half(self._probabilities(scores), self._decide(scores))
-        return in_the_columns_of_classes(self, found)
+        return self._in_columns_of_classes(found)
 
     def _all_scores(self, X: Any, progress: Progress | None) -> Floats:
         """Scores of all rows, computed in runs of rows."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        n, q = X.shape[0], self._form.n_labels
+        n, q = X.shape[0], self._n_labels
         check_dense_size("the scores of all labels", (n, q), 8, "fewer rows")
         scores, step = np.empty((n, q)), max(1, _SCORES_AT_ONCE // q)
         for start in range(0, n, step):
@@ -283,7 +273,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
             "class": type(self).__name__,
             "versions": package_versions(),
             "parameters": parameter_tree(self),
-            "labels": self._form.n_labels,
+            "labels": self._n_labels,
             "features": self.n_features_in_,
             **form_tree(self),
             "learned": learned,
@@ -298,7 +288,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         largest = max((part.size for part in learned.values() if hasattr(part, "size")), default=0)
         q = check_integer(tree["labels"], "labels", low=1, high=max(1, largest))
         d = check_integer(tree["features"], "features", low=1, high=2**31)
-        model._form = GivenLabels(q, *read_form(model, tree, q))
+        read_form(model, tree, q)
         read_features(model, tree, d)
         sizes = {"q": q, "d": d}  # and others, by the first array that has them
         for field in (*cls.settings, *cls.stored):

@@ -6,15 +6,14 @@ from typing import Any
 
 from nearlabel.common.messages import one_line
 from nearlabel.common.validation import ArgumentError, check_integer
-from nearlabel.methods.explanations import name_of
 
 
 def label_number(model: Any, label: Any) -> int:
     """The column of a label that is given by its name or by its column."""
-    q = model._form.n_labels
+    q = model._n_labels
     if model.label_names_ is not None:
         for number in range(q):
-            if name_of(model, number) == label:
+            if model._name_of(number) == label:
                 return number
         if isinstance(label, str):
             raise ArgumentError(

@@ -21,7 +21,7 @@ from nearlabel.common.validation import (
     checked_vectors,
 )
 from nearlabel.features.scales import SCALES, best_scale, scale_scores, scaler
-from nearlabel.methods.explanations import as_one_row
+from nearlabel.methods.answers import as_one_row
 from nearlabel.methods.forwarding import ForwardedAnswers
 from nearlabel.methods.pipeline import Pipeline, make_pipeline
 from nearlabel.persistence.models import save

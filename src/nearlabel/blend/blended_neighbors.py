@@ -34,9 +34,9 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.fitted_model import Needs, Training
 from nearlabel.methods.inner_methods import learned, unlearned
-from nearlabel.methods.items import Items, Training
-from nearlabel.methods.needs import Needs
+from nearlabel.methods.items import Items
 from nearlabel.search import VectorStore
 from nearlabel.search.exact.equal_rows import equal_rows
 
@@ -141,7 +141,7 @@ class BlendedNeighbors(NeighborClassifier):
     @property
     def needs(self) -> Needs:  # type: ignore[override]
         """What it needs: room for a score of every label, unless there are too many."""
-        items = vars(self).get("_items")
+        items = vars(self).get("items_")
         are_few = items is None or items.labels.shape[1] <= DENSE_LABELS
         return Needs(vectors=True, dense_scores=are_few or not chosen_methods(self))
 
@@ -215,14 +215,14 @@ class BlendedNeighbors(NeighborClassifier):
         if self.others and q > DENSE_LABELS:
             raise ValueError(f"others supports at most {DENSE_LABELS} labels; got {q}")
         seed = seed_of(self.random_state)
-        plain = self._learned_methods(self._items, graph, seen)
+        plain = self._learned_methods(self.items_, graph, seen)
         blend = LearnedBlend(plain, label_totals(Y), n)
         near = regression = None
         copies = equal_rows(X)  # None if there are few
         if self.learn_distance and plain.methods and copies is None:
             space = LabelSpace(random_state=seed, n_jobs=self.n_jobs)
             Z, regression = space.left_out_rows(X, Y)
-            items = Items(Y, True, None, "euclidean", self.search, VectorStore(Z))
+            items = Items(Y, "euclidean", self.search, VectorStore(Z))
             near = items.left_out_neighbors(None, graph.k, n_jobs=seen.n_jobs)
             blend.learned = self._learned_methods(items, near, seen, space)
         if self.ridge:
@@ -279,7 +279,7 @@ class BlendedNeighbors(NeighborClassifier):
 
     def _left_out_scores(self, graph: NeighborGraph, X: Matrix, rows: Array) -> LabelScores:
         blend, parts = self._blend, []
-        among = np.searchsorted(self._items.places, rows)  # the learned rows have no gaps
+        among = np.searchsorted(self.items_.places, rows)  # the learned rows have no gaps
         for run in blend.runs(len(graph)):
             left_out = LeftOut(rows[run], among[run], self._labels[rows[run]])
             part = ScoredRows(graph.rows(run.start, run.stop), X[run], left_out)

@@ -59,7 +59,7 @@ class StoredBlend(Field):
     def read(
         self, model: BlendedNeighbors, learned: Mapping[str, Tree], sizes: dict[str, int]
     ) -> None:
-        tree, items = learned[self.key], model._items
+        tree, items = learned[self.key], model.items_
         n, d = sizes["n"], sizes["d"]
         plain = MethodReadings(_methods(model, tree["plain"], items), items)
         blend = LearnedBlend(plain, items.totals, n)
@@ -68,7 +68,7 @@ class StoredBlend(Field):
         if tree["space"] is not None:
             space = LabelSpace._from_tree(tree["space"], 0)
             store = VectorStore(vectors_of(tree["rows"], n))
-            rows = Items(items.labels, True, None, "euclidean", items.search, store)
+            rows = Items(items.labels, "euclidean", items.search, store)
             blend.learned = MethodReadings(_methods(model, tree["learned"], rows), rows, space)
             if (space.n_features_in_, space._n_features_out) != (d, rows.vectors.shape[1]):
                 raise ValueError("its learned rows do not match its features")

@@ -77,7 +77,7 @@ def read_index(
     wanted, own = asked.get_params(), model.get_params()
     if any(own[name] != value for name, value in wanted.items() if name != "n_jobs"):
         raise FileError("belongs to other parameters of the method")
-    if len(items) != len(model._items) or model._items.store.ids.dtype.kind != "i":
+    if len(items) != len(model.items_) or model.items_.store.ids.dtype.kind != "i":
         raise FileError("is damaged: it does not name its items")
     return StoredModel(model, items, check_integer(tree["fitted_rows"], "fitted_rows", low=0))
 

@@ -33,10 +33,10 @@ from nearlabel.common.growing import Grown
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import ArgumentError, check_integer
+from nearlabel.methods.answers import as_one_row
 from nearlabel.methods.changes import at_rest
-from nearlabel.methods.explanations import as_one_row
+from nearlabel.methods.fitted_model import state_of
 from nearlabel.methods.model_trees import model_tree
-from nearlabel.methods.states import state_of
 from nearlabel.methods.verification import Verification
 from nearlabel.search.approximate.list_index import takes_lists
 
@@ -93,7 +93,7 @@ class Learner:
 
     def __len__(self) -> int:
         """The number of rows of the model; 0 if there are too few to learn from."""
-        return 0 if self._state is None else len(self._state.model._items)
+        return 0 if self._state is None else len(self._state.model.items_)
 
     def is_by(self, method: Mapping[str, Any]) -> bool:
         """Whether it uses this method with these parameters."""
@@ -143,7 +143,7 @@ class Learner:
 
     def _followed(self, touched: Array) -> bool:
         """Apply the net change of some items, if the model can follow it."""
-        model, items = self._model, self._model._items
+        model, items = self._model, self._model.items_
         if len(self._items) != items.n_places:  # it was interrupted
             return False
         places = np.flatnonzero(np.isin(self._items.array, touched))
@@ -163,7 +163,7 @@ class Learner:
         if is_gone.any():
             model.forget(held[is_gone])
         if len(known):
-            items, order = model._items, rows.learned[known]
+            items, order = model.items_, rows.learned[known]
             y = label_rows(rows, items.labels.shape[1], known)
             differ = _differ(items.labels[items.places_of(order)], y)
             if differ.any():
@@ -194,7 +194,7 @@ class Learner:
 
     def _prepare(self) -> None:
         """Do the work that the first query and the first change would have to do."""
-        items = self._model._items
+        items = self._model.items_
         items.prepare_search(self._model.n_neighbors_, 1)
         items.prepare_changes(self._model.n_neighbors_)
 
@@ -226,7 +226,7 @@ class Learner:
         if tree["lists"] is None and self._are_for_lists():
             self._learn_all()
             tree = model_tree(self._model)
-        present = self._items.array[self._model._items.places]
+        present = self._items.array[self._model.items_.places]
         return write_index(self.path(change), change, present, tree, self._fitted_rows)
 
     def saved(self, still: Learner) -> bool:
@@ -236,7 +236,7 @@ class Learner:
         """
         with self._lock.held():
             self.unsaved = max(0, self.unsaved - still.unsaved)
-            has_gaps = self._model is not None and self._model._items.alive is not None
+            has_gaps = self._model is not None and self._model.items_.alive is not None
             return has_gaps or self._fitted_rows != still._fitted_rows
 
     def compact(self) -> None:
@@ -247,7 +247,7 @@ class Learner:
             if self._are_for_lists():
                 self._learn_all()
                 return
-            present = self._items.array[self._model._items.places]
+            present = self._items.array[self._model.items_.places]
             self._model.compact()
             self._items = Grown(present)
             self.unsaved += len(present)
@@ -258,7 +258,7 @@ class Learner:
 
         Some vectors cannot be searched by lists, however many there are.
         """
-        items, k, d = self._model._items, self._model.n_neighbors_, self._model.n_features_in_
+        items, k, d = self._model.items_, self._model.n_neighbors_, self._model.n_features_in_
         if items.search != "auto" or sparse.issparse(items.store.take(slice(0, 1))):
             return False
         before, now = (takes_lists((n, d), k) for n in (self._fitted_rows, len(items)))
@@ -279,7 +279,7 @@ class Learner:
             rows, model = self._source.rows(None), self._model
             if model is None:
                 return Verification(0, (), ("the model is missing",) if len(rows.ids) > 1 else ())
-            items, differences = model._items, []
+            items, differences = model.items_, []
             places = items.places
             if not np.array_equal(self._items.array[places], rows.ids):
                 differences.append("the items are not those of the collection")
@@ -296,7 +296,7 @@ class Learner:
 
     def _other_vectors(self, ids: Array, places: Array) -> bool:
         """Whether a vector of the model differs from that of its item."""
-        store = self._model._items.store
+        store = self._model.items_.store
         step = 2**14
         for start in range(0, len(ids), step):
             rows = slice(start, start + step)
@@ -357,7 +357,7 @@ class Learner:
         place = state.place_of(int(query))
         if place is None:
             return state.model._check_queries(self._source.vectors([int(query)])), None
-        return state.model._items.store.take(np.array([place])), place
+        return state.model.items_.store.take(np.array([place])), place
 
 
 def _is_like(model: Any, other: Any) -> bool:

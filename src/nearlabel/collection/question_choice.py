@@ -18,7 +18,6 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.methods.answers import chances
-from nearlabel.methods.explanations import other_voters
 from nearlabel.search import neighbor_graph
 
 LOOKED_AT = 1000
@@ -53,8 +52,8 @@ class Seen(NamedTuple):
 
 def seen_by(model: Any, X: Any) -> Seen:
     """What a fitted model predicts for the rows of X."""
-    graph = model._items.neighbors(X, model.n_neighbors_)
-    count, q = X.shape[0], model._items.labels.shape[1]
+    graph = model.items_.neighbors(X, model.n_neighbors_)
+    count, q = X.shape[0], model.items_.labels.shape[1]
     doubts, best = np.empty(count), np.empty(count)
     for place, near in graph.blocks(max(1, _CELLS_AT_ONCE // q)):
         probabilities = chances(model, model._scores(near, X[place]))
@@ -146,7 +145,7 @@ def tag_probabilities(model: Any, X: Any, tag: int, places: Sequence[int | None]
     `places` says which of them the model has learned from: these are answered as if they were new.
     """
     probabilities = np.zeros(X.shape[0])
-    if tag >= model._items.labels.shape[1]:
+    if tag >= model.items_.labels.shape[1]:
         return probabilities
     rows = np.array([-1 if place is None else place for place in places], np.int64)
     for is_learned in (False, True):
@@ -154,10 +153,10 @@ def tag_probabilities(model: Any, X: Any, tag: int, places: Sequence[int | None]
         if len(which) == 0:
             continue
         if is_learned:
-            near, _ = other_voters(model, rows[which])
+            near, _ = model.items_.other_voters(rows[which], model.n_neighbors_)
             scores = model._left_out_scores(near, X[which], rows[which])
         else:
-            near = model._items.neighbors(X[which], model.n_neighbors_)
+            near = model.items_.neighbors(X[which], model.n_neighbors_)
             scores = model._scores(near, X[which])
         probabilities[which] = chances(model, scores)[:, tag]
     return probabilities

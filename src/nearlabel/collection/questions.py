@@ -59,7 +59,7 @@ def questions(
             return _about_tag(collection, state, tag, number, n, without, rng)
         ids = _askable(collection, collection.ids(state="undecided"), without)
         model = None if state is None else state.model
-        ids = _sample(ids, choice.looked_at(0 if model is None else len(model._items)), rng)
+        ids = _sample(ids, choice.looked_at(0 if model is None else len(model.items_)), rng)
         X = collection.vectors(ids.tolist())
         seen = None if model is None or not len(ids) else choice.seen_by(model, X)
         rows, is_quick = _chosen(X, seen, n, strategy, _metric(collection))

@@ -21,7 +21,7 @@ from nearlabel.collection.tag_answers import State
 from nearlabel.common.arrays import Array
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import ArgumentError, check_vectors
-from nearlabel.methods.explanations import as_one_row
+from nearlabel.methods.answers import as_one_row
 from nearlabel.search import Index, build_index
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _learned(state: State, x: Any, n: int) -> list[tuple[int, float]]:
 
     The model orders ties by when it learned them.
     """
-    items, k = state.model._items, n
+    items, k = state.model.items_, n
     while True:
         k = min(k + 1, len(items))
         near = items.neighbors(x, k, planned_for=n)
@@ -124,7 +124,7 @@ def _parts(
     """Those of some items that are not rows of the model, in blocks, ready to be searched."""
     others, metric = np.array(ids, np.int64), estimator(collection.settings.method).metric
     if state is not None:
-        others = others[~np.isin(others, state.items[state.model._items.places])]
+        others = others[~np.isin(others, state.items[state.model.items_.places])]
     for start in range(0, len(others), _ROWS_AT_ONCE):
         block = others[start : start + _ROWS_AT_ONCE]
         yield block, build_index(collection.vectors(block.tolist()), metric, "exact")

@@ -11,7 +11,7 @@ from nearlabel.collection.records import Voter
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.answers import chances
-from nearlabel.methods.explanations import explained, other_voters
+from nearlabel.methods.explanations import explained
 from nearlabel.methods.retrieval import label_groups
 
 
@@ -39,14 +39,14 @@ class State(NamedTuple):
 
     def place_of(self, item: int) -> int | None:
         """The position of an item; None if it is not a row."""
-        places = np.flatnonzero(self.items[: self.model._items.n_places] == item)
-        alive = self.model._items.alive
+        places = np.flatnonzero(self.items[: self.model.items_.n_places] == item)
+        alive = self.model.items_.alive
         places = places if alive is None else places[alive[places]]
         return int(places[0]) if len(places) else None
 
     def items_of(self, order: Any) -> list[int]:
         """The items of rows by their ids in the model."""
-        places = self.model._items.places_of(np.asarray(order, np.int64))
+        places = self.model.items_.places_of(np.asarray(order, np.int64))
         return list(self.items[places].tolist())
 
 
@@ -79,7 +79,7 @@ def groups(
         scores = model._scores(near, x)
     else:
         rows = np.array([place])
-        near, _ = other_voters(model, rows)
+        near, _ = model.items_.other_voters(rows, model.n_neighbors_)
         scores = model._left_out_scores(near, x, rows)
     columns = chosen.columns(scores)[0]
     values = chosen.probabilities[columns]
@@ -96,10 +96,10 @@ class _Chosen:
 
     def __init__(self, model: Any, place: int | None, top: int, without: Container[int]) -> None:
         self._model, self._top = model, top
-        self._is_told = model._items.totals > 0
+        self._is_told = model.items_.totals > 0
         if place is not None:
-            own = model._items.labels[[place]].indices
-            self._is_told[own] = model._items.totals[own] > 1
+            own = model.items_.labels[[place]].indices
+            self._is_told[own] = model.items_.totals[own] > 1
         self._is_told[[tag for tag in without if tag < len(self._is_told)]] = False
         self.probabilities: Floats = np.empty(0)
 

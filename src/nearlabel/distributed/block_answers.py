@@ -25,7 +25,7 @@ from nearlabel.distributed.workspaces import Workspace, working
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.answers import each_run, in_the_form_of_y
+from nearlabel.methods.answers import each_run
 from nearlabel.metrics.conventions import convention_named
 from nearlabel.metrics.metric_sums import MetricSums
 from nearlabel.persistence.models import load, save
@@ -79,7 +79,7 @@ def predict(
     """
     with _answering(model, X, client, folder) as run:
         parts = run(decide_block, (), progress)
-    return in_the_form_of_y(_last(model), sparse.vstack(parts, format="csr"))
+    return _last(model)._in_form_of_y(sparse.vstack(parts, format="csr"))
 
 
 def evaluate(

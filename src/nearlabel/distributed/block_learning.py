@@ -20,8 +20,7 @@ from nearlabel.distributed.workspaces import Workspace, working
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.block_counts import BlockCounts
 from nearlabel.methods.answers import no_neighbors
-from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.training_sources import Neighborhood
+from nearlabel.methods.base import NeighborClassifier, Neighborhood
 from nearlabel.search import InvertedLists, check_search
 
 _PARTS_AT_ONCE = 8  # partial counts joined by one call, in a tree
@@ -125,10 +124,10 @@ class ClusterRows:
                 graph = no_neighbors(0, n, stored.recall)
                 counted = _counted(place, stored, self._labels, model.by_blocks, learning)
         elif len(rows):
-            queries = place.vectors(np.asarray(model._items.store.take(rows)))
+            queries = place.vectors(np.asarray(model.items_.store.take(rows)))
             graph = graph_of(place, blocks, k + 1, queries, *how, searching).load().without(rows)
         if self._lists is not None:  # with the plans that were made on the way
-            model._items.index = list_index(place, blocks, model.metric, self._lists, model.search)
+            model.items_.index = list_index(place, blocks, model.metric, self._lists, model.search)
         return Neighborhood(graph, counted)
 
 

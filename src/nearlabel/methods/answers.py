@@ -1,26 +1,39 @@
-"""Answers of a model to many queries: searched, scored and read in runs of rows.
+"""Answers of a fitted model to many queries: searched, scored and read in runs of rows.
 
 Neither the neighbors nor the scores of all rows are held at once, unless they are the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.common.arrays import Csr, Floats, Matrix, MatrixLike
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.threads import run_slices
-from nearlabel.common.validation import ArgumentError, check_dense_size, check_n_jobs
-from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.common.validation import (
+    ArgumentError,
+    check_dense_size,
+    check_integer,
+    check_n_jobs,
+    check_same_length,
+    checked_vectors,
+)
+from nearlabel.graph import NeighborGraph, Recall, as_query_graph
 from nearlabel.labels.counts import blocks_of_votes
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.items import Items
-from nearlabel.methods.label_forms import LabelForm
+from nearlabel.methods.explanations import Explanation, explain
+from nearlabel.methods.fitted_model import FittedModel, state_of
+from nearlabel.methods.label_forms import LabelForms, beside_half
+from nearlabel.methods.retrieval import LabelGroup, label_groups
 from nearlabel.search import is_precomputed
 
 # To search a row takes about as long as to count or to rank the labels of so many. Progress is told
@@ -31,17 +44,407 @@ ROWS_A_SEARCH = 8
 _NEIGHBORS_AT_ONCE = 2**22
 _FEW_NEIGHBORS = 2**8  # of queries that are answered at once
 _SCORES_AT_ONCE = 2**22  # of methods that score every label of every row
-_NEXT = 2.0**-20  # how near to 1/2 a probability is moved that the decision does not follow
-# The floats next to 0 and 1: predict_proba stays strictly inside (0, 1).
-_SMALLEST, _LARGEST = np.finfo(np.float64).tiny, 1 - 2.0**-53
 # Takes the place, the scores, the neighbors and the vectors of a run of queries.
-ScoredRun = Callable[[slice, LabelScores, NeighborGraph, Any], None]
+ScoredRun = Callable[[slice, LabelScores, NeighborGraph, Matrix], None]
+_Model = TypeVar("_Model", bound=FittedModel)
+_Parameters = ParamSpec("_Parameters")
+_Answer = TypeVar("_Answer")
+
+
+def of_one_state(
+    answer: Callable[Concatenate[_Model, _Parameters], _Answer],
+) -> Callable[Concatenate[_Model, _Parameters], _Answer]:
+    """Let a method of a model read one state of it from beginning to end.
+
+    A change makes a new state that replaces the old one atomically. So readers neither wait for a
+    change nor see a partial one.
+    """
+
+    @wraps(answer)
+    def answered(self: _Model, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
+        state = state_of(self)
+        if state._is_outdated:
+            warnings.warn(
+                f"the training rows were changed, so {type(self).__name__} learns again before it "
+                "predicts; make several changes at once, or call refresh() when there is time",
+                UserWarning,
+                stacklevel=2,
+            )
+            state = self._caught_up()  # not a later state, which may have to learn again, too
+        return answer(state, *args, **kwargs)
+
+    return cast(Callable[Concatenate[_Model, _Parameters], _Answer], answered)
+
+
+class Answers(FittedModel):
+    """What a fitted model says of queries, and of its own rows."""
+
+    @of_one_state
+    def label_scores(self, X: MatrixLike, *, progress: Progress | None = None) -> LabelScores:
+        """Score every label for each row: what the method ranks by.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        progress : callable, optional
+            Called with (rows done, rows in all).
+
+        Returns
+        -------
+        LabelScores
+            Of shape (n, q), without a dense matrix.
+        """
+        return self._all_scores(self._check_queries(X), None, progress)
+
+    @of_one_state
+    def left_out_scores(self, rows: npt.ArrayLike | None = None) -> LabelScores:
+        """Score every label for training rows, each as if it were new.
+
+        A row is left out of its own neighbors and, where the method has tables, out of these. Its
+        place among the neighbors of other rows stays. So these scores are those that `label_scores`
+        gives for rows like the training rows: what to choose thresholds, parameters or weights by.
+
+        Parameters
+        ----------
+        rows : array-like of int, optional
+            Positions of training rows among `ids_`; by default all.
+
+        Returns
+        -------
+        LabelScores
+            Of shape (n, q).
+        """
+        check_is_fitted(self)
+        items = self.items_
+        if items.store is None:
+            raise ValueError("this model was fitted from a graph without X and cannot search")
+        n, q = len(items), items.labels.shape[1]
+        chosen = np.arange(n) if rows is None else np.asarray(rows)
+        is_known = chosen.dtype.kind in "iu" and np.all((chosen >= 0) & (chosen < n))
+        if chosen.ndim != 1 or not (is_known or not len(chosen)):
+            raise ArgumentError(f"rows must be positions of training rows, 0 to {n - 1}", "rows")
+        if self.needs.dense_scores:
+            check_dense_size("left_out_scores' result", (len(chosen), q), 8, "fewer rows")
+        places = items.places[chosen]
+        if self.needs.graph:
+            k = min(self.n_neighbors_, n - 1)
+            graph = items.left_out_neighbors(places, k, n_jobs=check_n_jobs(self.n_jobs))
+        else:
+            graph = no_neighbors(len(chosen), items.n_places)
+        X = None if is_precomputed(items.metric) else items.store.take(places)
+        scores = self._left_out_scores(graph, X, places)
+        scores.label_names = self.label_names_
+        return scores
+
+    @of_one_state
+    def scores_from_graph(
+        self, graph: NeighborGraph | Csr, X: MatrixLike | None = None
+    ) -> LabelScores:
+        """Score every label for queries whose neighbors were searched before.
+
+        Parameters
+        ----------
+        graph : NeighborGraph or sparse matrix, n rows over the training rows
+            Of at least `n_neighbors` neighbors.
+        X : vectors of the queries, optional
+            Needed only by methods that look at vectors.
+
+        Returns
+        -------
+        LabelScores
+        """
+        return self._all_scores(*self._check_neighbors(graph, X))
+
+    @of_one_state
+    def predict(self, X: MatrixLike, *, progress: Progress | None = None) -> Any:
+        """Decide the labels of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        progress : callable, optional
+            Called with (rows done, rows in all).
+
+        Returns
+        -------
+        ndarray of int or csr_array, shape (n, q); tags of n rows; or ndarray of classes, shape (n,)
+            In the form of the y given to fit.
+        """
+        return self._label_sets(self._check_queries(X), None, progress)
+
+    @of_one_state
+    def predict_from_graph(
+        self,
+        graph: NeighborGraph | Csr,
+        X: MatrixLike | None = None,
+        *,
+        scores: LabelScores | None = None,
+    ) -> Any:
+        """Decide the labels of queries whose neighbors were searched before.
+
+        Parameters
+        ----------
+        graph, X
+            As in `scores_from_graph`.
+        scores : LabelScores, optional
+            What `scores_from_graph` gave for them, where that is known already.
+
+        Returns
+        -------
+        As `predict`.
+        """
+        X, graph = self._check_neighbors(graph, X)
+        if scores is None:
+            return self._label_sets(X, graph)
+        check_same_length(graph=len(graph), scores=len(scores))
+        return self._in_form_of_y(self._decide(scores, graph))
+
+    @of_one_state
+    def predict_proba(self, X: MatrixLike, *, progress: Progress | None = None) -> Floats:
+        """Probability of each label for each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        progress : callable, optional
+            Called with (rows done, rows in all).
+
+        Returns
+        -------
+        ndarray of float, shape (n, q); (n, 2) where y was 1-d
+            Strictly between 0 and 1, and above 1/2 for just the labels that `predict` gives: a
+            probability on the other side becomes one next to 1/2, in the same order.
+        """
+        X = self._check_queries(X)
+        shape = (X.shape[0], self._n_labels)
+        check_dense_size("predict_proba's result", shape, 8, "label_scores or rank")
+        result = np.empty(shape)
+
+        def fill(place: slice, scores: LabelScores, graph: NeighborGraph, _: Matrix) -> None:
+            decided = self._decide(scores, graph).toarray() == 1
+            result[place] = beside_half(chances(self, scores), decided)
+
+        each_run(self, fill, X, dense=True, progress=progress)
+        return self._in_columns_of_classes(result)
+
+    @of_one_state
+    def rank(
+        self, X: MatrixLike, top: int = 10, *, progress: Progress | None = None
+    ) -> RankedLabels:
+        """Rank the labels of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+            Searched and ranked in blocks: neither the neighbors nor the scores of all rows are
+            ever held at once, so a memory map of many rows works.
+        top : int, default=10
+            How many labels; all of them if there are fewer.
+        progress : callable, optional
+            Called with (rows done, rows in all).
+
+        Returns
+        -------
+        RankedLabels
+            Best first; equal scores in the order of the columns. A sequence of rows, each a list of
+            names and scores, and arrays of all rows.
+        """
+        return self._ranked(self._check_queries(X), None, top, progress)
+
+    @of_one_state
+    def rank_from_graph(
+        self,
+        graph: NeighborGraph | Csr,
+        X: MatrixLike | None = None,
+        top: int = 10,
+        *,
+        progress: Progress | None = None,
+    ) -> RankedLabels:
+        """Rank the labels of queries whose neighbors were searched before.
+
+        Parameters
+        ----------
+        graph, X
+            As in `scores_from_graph`. The scores of all rows are never held at once.
+        top, progress
+            As in `rank`.
+
+        Returns
+        -------
+        RankedLabels
+        """
+        return self._ranked(*self._check_neighbors(graph, X), top, progress)
+
+    @of_one_state
+    def kneighbors(
+        self,
+        X: MatrixLike | None = None,
+        n_neighbors: int | None = None,
+        return_distance: bool = True,
+    ) -> Any:
+        """Find the nearest training rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d), optional
+            By default the training rows themselves, each left out of its own neighbors by its row
+            number: an equal row stays a neighbor.
+        n_neighbors : int, optional
+            By default that of the model.
+        return_distance : bool, default=True
+
+        Returns
+        -------
+        distances : ndarray of float, shape (n, n_neighbors)
+            Only if `return_distance`.
+        indices : ndarray of int, shape (n, n_neighbors)
+            Training rows, nearest first, ties by row. They are numbered in order of arrival, and
+            forgotten ones keep their numbers until `compact`.
+        """
+        check_is_fitted(self)
+        X = None if X is None else self._check_queries(X)
+        most = len(self.items_) - (X is None)
+        k = min(self.n_neighbors_, most) if n_neighbors is None else n_neighbors
+        graph = self.items_.neighbors(X, k, n_jobs=check_n_jobs(self.n_jobs))
+        return (graph.distances, graph.indices) if return_distance else graph.indices
+
+    @of_one_state
+    def explain(
+        self, x: MatrixLike, top: int = 5, *, labels: int | str | Sequence[int | str] | None = None
+    ) -> Explanation | list[Explanation]:
+        """Say why an item, or each of several, gets its labels.
+
+        Parameters
+        ----------
+        x : array-like, sparse matrix or DataFrame, shape (d,) or (n, d)
+            An item, or several, which are searched together.
+        top : int, default=5
+            How many of the best labels of each.
+        labels : int, str or sequence of these, optional
+            Columns or names of labels to explain instead, such as one that was expected and is
+            missing.
+
+        Returns
+        -------
+        Explanation, or list of n Explanation for more than one row
+            For each label its score, the numbers that make it, the neighbors that carry it, and
+            what the score would be without each of them.
+        """
+        return explain(self, self._check_queries(as_one_row(x)), top, labels)
+
+    @of_one_state
+    def retrieve(self, X: MatrixLike, top: int = 5, per_label: int = 8) -> list[list[LabelGroup]]:
+        """For each of the best labels of each row, find the nearest items that carry it.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, shape (n, d)
+        top : int, default=5
+            Labels of each row.
+        per_label : int, default=8
+            Items of each label, from all training items; fewer where fewer carry it.
+
+        Returns
+        -------
+        list of n lists of LabelGroup
+        """
+        top = check_integer(top, "top", low=1)
+        per_label = check_integer(per_label, "per_label", low=1)
+        X = self._check_queries(X)
+        groups: list[list[LabelGroup]] = [[] for _ in range(X.shape[0])]
+
+        def look(place: slice, scores: LabelScores, graph: NeighborGraph, queries: Matrix) -> None:
+            labels, values = scores.top(top)
+            for row in range(len(graph)):
+                near, x = graph.rows(row, row + 1), queries[row : row + 1]
+                groups[place.start + row] = label_groups(
+                    self, labels[row], values[row], near, x, per_label
+                )
+
+        each_run(self, look, X)
+        return groups
+
+    label_matrix = of_one_state(LabelForms.label_matrix)
+    score = of_one_state(LabelForms.score)
+
+    def _check_queries(self, X: MatrixLike) -> Matrix:
+        """Vectors of queries, checked."""
+        check_is_fitted(self)
+        return checked_vectors(partial(validate_data, self, reset=False), X, "X")
+
+    def _check_neighbors(
+        self, graph: NeighborGraph | Csr, X: MatrixLike | None
+    ) -> tuple[Matrix, NeighborGraph]:
+        """Vectors of queries and their graph, checked; only the neighbors in use."""
+        check_is_fitted(self)
+        graph = as_query_graph(graph, self._labels.shape[0])
+        if X is not None:
+            X = self._check_queries(X)
+            check_same_length(graph=len(graph), X=X.shape[0])
+        elif self._uses_vectors:
+            raise ValueError(f"X is missing: {type(self).__name__} needs the vectors of queries")
+        return X, first_neighbors(graph, self.n_neighbors_)
+
+    def _all_scores(
+        self, X: Matrix, graph: NeighborGraph | None, progress: Progress | None = None
+    ) -> LabelScores:
+        """Scores of all queries at once."""
+        if self.needs.dense_scores:
+            n = X.shape[0] if graph is None else len(graph)
+            check_dense_size("label_scores' result", (n, self._n_labels), 8, "rank")
+        parts: dict[int, LabelScores] = {}
+
+        def keep(place: slice, scores: LabelScores, *_: object) -> None:
+            parts[place.start] = scores
+
+        each_run(self, keep, X, graph, progress=progress)
+        scores = LabelScores.joined([parts[start] for start in sorted(parts)])
+        scores.label_names = self.label_names_
+        return scores
+
+    def _ranked(
+        self,
+        X: Matrix,
+        graph: NeighborGraph | None,
+        top: int,
+        progress: Progress | None = None,
+        also: ScoredRun | None = None,
+    ) -> RankedLabels:
+        """The best labels of each query; `also` sees the same runs."""
+        r = min(check_integer(top, "top", low=1), self._n_labels)
+        n = X.shape[0] if graph is None else len(graph)
+        check_dense_size(f"the {r:,} best labels", (n, r), 12, "rank(top) of fewer")
+        labels, best = np.empty((n, r), np.int32), np.empty((n, r))
+
+        def rank(place: slice, scores: LabelScores, near: NeighborGraph, queries: Matrix) -> None:
+            scores.fill_top(labels[place], best[place])
+            if also is not None:
+                also(place, scores, near, queries)
+
+        each_run(self, rank, X, graph, progress=progress)
+        return RankedLabels(labels, best, self.label_names_)
+
+    def _label_sets(
+        self, X: Matrix, graph: NeighborGraph | None, progress: Progress | None = None
+    ) -> Any:
+        """The label sets of queries, in the form of the y given to fit."""
+        if not (self._form.is_sparse or self._form.tags or self._is_one_column):
+            shape = (X.shape[0] if graph is None else len(graph), self._n_labels)
+            check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
+        parts: dict[int, Csr] = {}
+
+        def decide(place: slice, scores: LabelScores, near: NeighborGraph, _: Matrix) -> None:
+            parts[place.start] = self._decide(scores, near)
+
+        each_run(self, decide, X, graph, progress=progress)
+        decided = sparse.vstack([parts[start] for start in sorted(parts)], format="csr")
+        return self._in_form_of_y(decided)
 
 
 def each_run(
-    model: Any,
+    model: FittedModel,
     work: ScoredRun,
-    X: Any,
+    X: Matrix,
     graph: NeighborGraph | None = None,
     *,
     dense: bool = False,
@@ -52,15 +455,15 @@ def each_run(
     The neighbors are searched unless they are given; then X may be None. `dense` says that the
     scores will be made dense, which those of some methods are anyway.
     """
-    needs, Y = model.needs, model._items.labels
+    needs, Y = model.needs, model.items_.labels
     if graph is None and progress is None and X.shape[0] * model.n_neighbors_ <= _FEW_NEIGHBORS:
         near = _neighbors(model, X)  # too little to divide
         work(slice(0, X.shape[0]), model._scores(near, X), near, X)
         return
     # A method that reads no graph searches by itself, in threads of its own.
     n_jobs = check_n_jobs(model.n_jobs) if needs.graph else 1
-    found = neighbor_blocks(model, X, progress) if graph is None else [(0, graph, progress)]
-    for start, near, told in found:
+    blocks = neighbor_blocks(model, X, progress) if graph is None else [(0, graph, progress)]
+    for start, near, told in blocks:
         if dense or needs.dense_scores:
             parts = near.blocks(max(1, _SCORES_AT_ONCE // Y.shape[1]))
         else:
@@ -76,7 +479,7 @@ def each_run(
 
 
 def neighbor_blocks(
-    model: Any, X: Any, progress: Progress | None = None
+    model: FittedModel, X: Matrix, progress: Progress | None = None
 ) -> Iterator[tuple[int, NeighborGraph, Progress | None]]:
     """Neighbors of runs of queries, the first row of each, and progress of answering it.
 
@@ -91,10 +494,9 @@ def neighbor_blocks(
         yield start, near, stages.next(answering)
 
 
-def _neighbors(model: Any, X: Any, progress: Progress | None = None) -> NeighborGraph:
+def _neighbors(model: FittedModel, X: Matrix, progress: Progress | None = None) -> NeighborGraph:
     """The neighbors of queries, or a graph without any for a method that searches by itself."""
-    items: Items = model._items
-    k = model.n_neighbors_
+    items, k = model.items_, model.n_neighbors_
     if model.needs.graph:
         return items.neighbors(X, k, n_jobs=check_n_jobs(model.n_jobs), progress=progress)
     return no_neighbors(X.shape[0], items.n_places)
@@ -105,140 +507,22 @@ def no_neighbors(n: int, n_base: int, recall: Recall | None = None) -> NeighborG
     return NeighborGraph.unchecked(np.empty((n, 0), np.int32), np.empty((n, 0)), n_base, recall)
 
 
-def all_scores(
-    model: Any, X: Any, graph: NeighborGraph | None = None, progress: Progress | None = None
-) -> LabelScores:
-    """Scores of all queries at once."""
-    n = X.shape[0] if graph is None else len(graph)
-    if model.needs.dense_scores:
-        shape = (n, model._items.labels.shape[1])
-        check_dense_size("label_scores' result", shape, 8, "rank")
-    found: dict[int, LabelScores] = {}
-
-    def keep(place: slice, scores: LabelScores, *_: Any) -> None:
-        found[place.start] = scores
-
-    each_run(model, keep, X, graph, progress=progress)
-    scores = LabelScores.joined([found[start] for start in sorted(found)])
-    scores.label_names = model.label_names_
-    return scores
+def first_neighbors(graph: NeighborGraph, k: int) -> NeighborGraph:
+    """The first k neighbors of a graph, or an error if it has fewer."""
+    if graph.k < k:
+        raise ValueError(f"graph holds {graph.k} neighbors a row; n_neighbors={k} are needed")
+    return graph.head(k)
 
 
-def left_out_scores(model: Any, rows: Any = None) -> LabelScores:
-    """Scores of training rows, all if None, each as if it were new."""
-    items: Items = model._items
-    if items.store is None:
-        raise ValueError("this model was fitted from a graph without X and cannot search")
-    n, q = len(items), items.labels.shape[1]
-    chosen = np.arange(n) if rows is None else np.asarray(rows)
-    is_known = chosen.dtype.kind in "iu" and np.all((chosen >= 0) & (chosen < n))
-    if chosen.ndim != 1 or not (is_known or not len(chosen)):
-        raise ArgumentError(f"rows must be positions of training rows, 0 to {n - 1}", "rows")
-    if model.needs.dense_scores:
-        check_dense_size("left_out_scores' result", (len(chosen), q), 8, "fewer rows")
-    places = items.places[chosen]
-    if model.needs.graph:
-        k = min(model.n_neighbors_, n - 1)
-        graph = items.left_out_neighbors(places, k, n_jobs=check_n_jobs(model.n_jobs))
-    else:
-        graph = no_neighbors(len(chosen), items.n_places)
-    X = None if is_precomputed(items.metric) else items.store.take(places)
-    scores: LabelScores = model._left_out_scores(graph, X, places)
-    scores.label_names = model.label_names_
-    return scores
-
-
-def ranked(
-    model: Any,
-    X: Any,
-    graph: NeighborGraph | None,
-    top: int,
-    progress: Progress | None = None,
-    also: ScoredRun | None = None,
-) -> RankedLabels:
-    """The best labels of each query; `also` sees the same runs."""
-    n = X.shape[0] if graph is None else len(graph)
-    r = min(top, model._items.labels.shape[1])
-    check_dense_size(f"the {r:,} best labels", (n, r), 12, "rank(top) of fewer")
-    labels, best = np.empty((n, r), np.int32), np.empty((n, r))
-
-    def rank(place: slice, scores: LabelScores, *more: Any) -> None:
-        scores.fill_top(labels[place], best[place])
-        if also is not None:
-            also(place, scores, *more)
-
-    each_run(model, rank, X, graph, progress=progress)
-    return RankedLabels(labels, best, model.label_names_)
-
-
-def label_sets(
-    model: Any, X: Any, graph: NeighborGraph | None = None, progress: Progress | None = None
-) -> Any:
-    """The label sets of queries, in the form of the y given to fit."""
-    items: Items = model._items
-    if not (items.sparse_output or items.tags or is_one_column(model)):
-        shape = (X.shape[0] if graph is None else len(graph), model._items.labels.shape[1])
-        check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
-    found: dict[int, Csr] = {}
-
-    def decide(place: slice, scores: LabelScores, near: NeighborGraph, _: Any) -> None:
-        found[place.start] = model._decide(scores, near)
-
-    each_run(model, decide, X, graph, progress=progress)
-    decided = sparse.vstack([found[start] for start in sorted(found)], format="csr")
-    return in_the_form_of_y(model, decided)
-
-
-def in_the_form_of_y(model: Any, decided: Csr) -> Any:
-    """Label sets as `predict` gives them."""
-    form: LabelForm = model._form
-    if form.tags is not None:
-        return form.tags.rows(decided, model.label_names_)
-    if is_one_column(model):
-        return model.classes_[decided.toarray().ravel()]
-    return sparse.csr_array(decided) if form.sparse_output else decided.toarray()
-
-
-def chances(model: Any, scores: LabelScores) -> Floats:
+def chances(model: FittedModel, scores: LabelScores) -> Floats:
     """How likely all labels are by their scores, wherever the decisions are; shape (n, q)."""
-    found: Floats = model._probabilities(scores.toarray(), np.arange(scores.shape[1]))
-    return found
+    return model._probabilities(scores.toarray(), np.arange(scores.shape[1]))
 
 
-def probabilities(model: Any, X: Any, progress: Progress | None = None) -> Floats:
-    """Probabilities of all labels, on the side of 1/2 that the decisions are on."""
-    shape = (X.shape[0], model._items.labels.shape[1])
-    check_dense_size("predict_proba's result", shape, 8, "label_scores or rank")
-    result = np.empty(shape)
-
-    def fill(place: slice, scores: LabelScores, graph: NeighborGraph, _: Any) -> None:
-        decided = model._decide(scores, graph).toarray() == 1
-        result[place] = beside_half(chances(model, scores), decided)
-
-    each_run(model, fill, X, dense=True, progress=progress)
-    return in_the_columns_of_classes(model, result)
-
-
-def in_the_columns_of_classes(model: Any, found: Floats) -> Floats:
-    """Probabilities as `predict_proba` gives them: strictly inside (0, 1), two where y was 1-d."""
-    if is_one_column(model):
-        found = np.hstack([1 - found, found])
-    return np.clip(found, _SMALLEST, _LARGEST, out=found)
-
-
-def is_one_column(model: Any) -> bool:
-    """Whether y was 1-d."""
-    return isinstance(model.classes_, np.ndarray)
-
-
-def beside_half(probabilities: Floats, decided: Array) -> Floats:
-    """Probabilities above 1/2 where it is decided so, and at most 1/2 elsewhere.
-
-    Those that were on the other side come next to 1/2, by their own order; 1/2 itself, which
-    scikit-learn rounds down, becomes the next greater number where it is decided so.
-    """
-    low, high = decided & (probabilities <= 0.5), ~decided & (probabilities > 0.5)
-    step = np.where(probabilities[low] < 0.5, probabilities[low] * _NEXT, 0.0)
-    probabilities[low] = np.maximum(0.5 + step, np.nextafter(0.5, 1))
-    probabilities[high] = 0.5 - (1 - probabilities[high]) * _NEXT
-    return probabilities
+def as_one_row(x: Any) -> MatrixLike:
+    """A single item given as a 1-d row, as a matrix of one row; anything else unchanged."""
+    if hasattr(x, "iloc") and x.ndim == 1:  # a pandas Series: keep the names of the features
+        return x.to_frame().T
+    if sparse.issparse(x):
+        return x.reshape((1, -1)).tocsr() if x.ndim == 1 else x
+    return np.reshape(x, (1, -1)) if np.ndim(x) == 1 else x

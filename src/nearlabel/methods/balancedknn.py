@@ -15,11 +15,9 @@ from nearlabel.labels.calibration import calibration
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import f1_cuts, labels_from
 from nearlabel.labels.scores import DenseScores, LabelScores
-from nearlabel.methods.base import NO_ROWS
 from nearlabel.methods.calibrated import CalibratedMethod, StoredCalibration
 from nearlabel.methods.fields import Integer, Real, Reals
-from nearlabel.methods.items import Training
-from nearlabel.methods.needs import Needs
+from nearlabel.methods.fitted_model import NO_ROWS, Needs, Training
 from nearlabel.search import class_neighbors
 
 _MEMBERS_AT_ONCE = 2**23  # neighbors of queries in memory at a time: some 100 MB
@@ -114,7 +112,7 @@ class BalancedkNN(CalibratedMethod):
 
     def _learn(self, seen: Training) -> None:
         Y, (n, q) = seen.Y, seen.Y.shape
-        asked = self._items.asked  # per_class may have been changed since fit
+        asked = self.items_.asked  # per_class may have been changed since fit
         assert asked is not None
         self._per_class = min(asked, n)
         distances = self._members(seen.X, np.arange(n))
@@ -136,9 +134,9 @@ class BalancedkNN(CalibratedMethod):
     def _members(self, X: Any, left_out: Array | None = None) -> Csr:
         """N*(t) of each row t of X, with the distances; shape (m, n)."""
         return class_neighbors(
-            self._items.vectors,
-            self._items.metric,
-            self._items.alive_labels,
+            self.items_.vectors,
+            self.items_.metric,
+            self.items_.alive_labels,
             self._per_class,
             X,
             left_out=left_out,
@@ -148,7 +146,7 @@ class BalancedkNN(CalibratedMethod):
     def _scores(self, graph: NeighborGraph, X: Any, rows: Array | None = None) -> LabelScores:
         """score_l = sum over N*(t) of kappa(d_j) y_jl; the next rows replace left-out `rows`."""
         scores = np.empty((X.shape[0], self._labels.shape[1]))
-        members = _most_members(self._items.alive_labels, self._per_class)
+        members = _most_members(self.items_.alive_labels, self._per_class)
         for some in runs(np.full(len(scores), members + 1), _MEMBERS_AT_ONCE):
             distances = self._members(X[some], None if rows is None else rows[some])
             similarities = with_data(distances, _kappa(distances.data, self.bandwidth_))

@@ -89,7 +89,7 @@ class BRkNN(NeighborClassifier):
         return best_labels(scores, (2 * cardinality + graph.k) // (2 * graph.k), self._totals)
 
     def _probabilities(self, scores: Floats, label: Array) -> Floats:
-        n, k = len(self._items), self.n_neighbors_
+        n, k = len(self.items_), self.n_neighbors_
         # (c + 1/n) / (k + 2/n), written so that half of the votes give exactly 1/2.
         return np.asarray(0.5 + k * (scores - 0.5) / (k + 2 / n))
 

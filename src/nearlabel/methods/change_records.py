@@ -7,21 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Tree
 from nearlabel.common.files import csr_from, csr_tree
-from nearlabel.common.validation import check_choice, check_same_length, label_classes
-from nearlabel.methods import changes
+from nearlabel.common.validation import check_choice, label_classes
 from nearlabel.methods.fields import stored_tags
+from nearlabel.methods.fitted_model import FittedModel
 from nearlabel.methods.further_labels import FurtherLabels
-from nearlabel.methods.model_trees import vector_tree, vectors_of
-
-_CHANGES = ("add", "forget", "relabel")
+from nearlabel.methods.model_trees import vector_tree
 
 
-def added(before: Any, after: Any) -> dict[str, Any]:
+def added(before: FittedModel, after: FittedModel) -> Tree:
     """The rows that one state of a model has in addition to the previous one."""
-    first, last = before._items.n_places, after._items.n_places
-    store, places = after._items.store, np.arange(first, last)
+    first, last = before.items_.n_places, after.items_.n_places
+    store, places = after.items_.store, np.arange(first, last)
+    assert store is not None
     return {
         "change": "add",
         "vectors": vector_tree(store.take(places)),
@@ -30,42 +29,35 @@ def added(before: Any, after: Any) -> dict[str, Any]:
     }
 
 
-def forgotten(before: Any, places: Array) -> dict[str, Any]:
+def forgotten(before: FittedModel, places: Array) -> Tree:
     """Rows that were forgotten."""
-    return {"change": "forget", "ids": _plain(before._items.ids(places))}
+    return {"change": "forget", "ids": _plain(before.items_.ids(places))}
 
 
-def relabelled(before: Any, after: Any, places: Array) -> dict[str, Any]:
+def relabelled(before: FittedModel, after: FittedModel, places: Array) -> Tree:
     """Rows that got other labels."""
-    ids = _plain(before._items.ids(places))
+    ids = _plain(before.items_.ids(places))
     return {"change": "relabel", "ids": ids, **_label_tree(before, after, places)}
 
 
-def replayed(model: Any, tree: Mapping[str, Any]) -> Any:
-    """The model after a change from a journal; an error if the change is not valid."""
-    change = check_choice(tree["change"], "change", _CHANGES)
-    ids = tree["ids"] if isinstance(tree["ids"], list) else np.asarray(tree["ids"])
-    if change == "forget":
-        return changes.forget(model, model._places_of(ids))
-    labels = _labels(model, tree)
-    if change == "relabel":
-        places = model._places_of(ids)
-        check_same_length(ids=len(places), labels=labels.matrix.shape[0])
-        return changes.relabel(model, places, labels)
-    vectors = vectors_of(tree["vectors"], labels.matrix.shape[0])
-    return changes.add(model, vectors, labels, ids)
+def kind_and_ids(record: Mapping[str, Any]) -> tuple[str, Any]:
+    """What a record of a journal says was done, "add", "forget" or "relabel", and to which rows."""
+    ids = record["ids"]
+    change: str = check_choice(record["change"], "change", ("add", "forget", "relabel"))
+    return change, ids if isinstance(ids, list) else np.asarray(ids)
 
 
-def _label_tree(before: Any, after: Any, places: Array) -> dict[str, Any]:
+def _label_tree(before: FittedModel, after: FittedModel, places: Array) -> Tree:
     """The labels of some rows, and the names of new labels."""
-    q, names = before._items.labels.shape[1], after.label_names_
-    labels = csr_tree(after._items.labels[places], only_ones=True)
+    q, names = before.items_.labels.shape[1], after.label_names_
+    labels = csr_tree(after.items_.labels[places], only_ones=True)
     return {"labels": labels, "names": None if names is None else names[q:].tolist()}
 
 
-def _labels(model: Any, tree: Mapping[str, Any]) -> FurtherLabels:
+def labels_of(model: FittedModel, tree: Mapping[str, Any]) -> FurtherLabels:
+    """The labels of the rows of a record."""
     matrix, names = csr_from(tree["labels"], "labels"), model.label_names_
-    known, q = model._items.labels.shape[1], matrix.shape[1]
+    known, q = model.items_.labels.shape[1], matrix.shape[1]
     if tree["labels"]["data"] is not None or q < known:
         raise ValueError("its labels must be a 0/1 matrix with a column per label")
     if isinstance(model.classes_, np.ndarray):
@@ -79,6 +71,6 @@ def _labels(model: Any, tree: Mapping[str, Any]) -> FurtherLabels:
     return FurtherLabels(matrix, names, label_classes(q))
 
 
-def _plain(ids: Array) -> Any:
+def _plain(ids: Array) -> Array | list[str]:
     """Ids as stored in a tree."""
     return ids if ids.dtype.kind in "iu" else ids.tolist()

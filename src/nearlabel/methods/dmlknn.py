@@ -16,10 +16,9 @@ from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Choice, Integer, Real
-from nearlabel.methods.items import Training
+from nearlabel.methods.fitted_model import Needs, Training
 from nearlabel.methods.learned_counts import NeighborCounts
 from nearlabel.methods.mlknn import priors
-from nearlabel.methods.needs import Needs
 
 
 @dataclass(repr=False, eq=False)
@@ -92,7 +91,7 @@ class DMLkNN(NeighborClassifier):
 
     @cached_property
     def _rows(self) -> AdmissibleRows:
-        items = self._items
+        items = self.items_
         labels = items.labels if items.alive is None else items.labels[items.places]
         return AdmissibleRows.of(self._counts, labels, self.n_neighbors_, self._tolerance)
 
@@ -107,7 +106,7 @@ class DMLkNN(NeighborClassifier):
         return posterior(prior, likelihood, no_prior, no_likelihood)
 
     def _scores(self, graph: NeighborGraph, X: Matrix, rows: Array | None = None) -> LabelScores:
-        scores, n, n_l = np.empty((len(graph), len(self._totals))), len(self._items), self._totals
+        scores, n, n_l = np.empty((len(graph), len(self._totals))), len(self.items_), self._totals
         for place, (_, V, U) in self._rows.tallies(neighbor_counts(graph, self._labels)):
             if rows is None:
                 scores[place] = self._posterior(n, n_l, V, U)
@@ -121,7 +120,7 @@ class DMLkNN(NeighborClassifier):
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
         _, (admissible, V, U) = next(self._rows.tallies(neighbor_counts(graph, self._labels)))
-        prior, _ = priors(self._smoothing, len(self._items), self._totals[label])
+        prior, _ = priors(self._smoothing, len(self.items_), self._totals[label])
         return {
             "prior": float(prior.value),
             "admissible": int(admissible[0]),

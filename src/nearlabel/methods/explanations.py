@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from nearlabel.common import notebook_tables as html
-from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, runs
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix, canonical_csr, entries_at, runs
 from nearlabel.common.validation import check_integer, check_n_jobs
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.scores import LabelScores
-from nearlabel.search import is_precomputed
+from nearlabel.methods.fitted_model import FittedModel
 
 # Neighbors and scores of queries, and of copies of them that each lack one neighbor.
 _WORK_AT_ONCE = 2**20
@@ -40,7 +38,7 @@ class Voter:
         What the item adds to the score: the score minus `score_without`.
     """
 
-    id: Any
+    id: int | str
     distance: float
     score_without: float
     part: float
@@ -66,7 +64,7 @@ class LabelExplanation:
     """
 
     label: int
-    name: Any
+    name: int | str
     score: float
     predicted: bool
     terms: Mapping[str, float]
@@ -94,8 +92,8 @@ class Explanation:
             f"{_mark(label)} {label.name} {label.score:.4f}"
             for label in self.labels[:_LABELS_SHOWN]
         ]
-        more = len(self) - len(shown)
-        shown += [html.left_out_text(more, "labels")] * bool(more)
+        hidden = len(self) - len(shown)
+        shown += [html.left_out_text(hidden, "labels")] * bool(hidden)
         return f"Explanation({', '.join(shown)})"
 
     def __str__(self) -> str:
@@ -105,11 +103,11 @@ class Explanation:
             voters = label.neighbors
             without = [f"{voter.score_without:.4f}" for voter in voters]
             alike = len(voters) > 1 and len(set(without)) == 1  # as where votes are only counted
-            told = f"; without any one of them {without[0]}" if alike else ""
-            lines.append(f"    {len(voters)} of {self.n_neighbors} neighbors carry it{told}")
+            each = f"; without any one of them {without[0]}" if alike else ""
+            lines.append(f"    {len(voters)} of {self.n_neighbors} neighbors carry it{each}")
             for voter, score in zip(voters, without, strict=True):
-                told = "" if alike else f"; without it {score}"
-                lines.append(f"    {voter.id} at {voter.distance:.4g}{told}")
+                own = "" if alike else f"; without it {score}"
+                lines.append(f"    {voter.id} at {voter.distance:.4g}{own}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -129,11 +127,11 @@ class Explanation:
 def _terms(label: LabelExplanation) -> str:
     """The terms of a score; if a blend adds up many, those that count most."""
     terms = list(label.terms.items())
-    more = len(terms) - _TERMS_SHOWN
-    if more > 1:
-        terms = sorted(terms, key=lambda one: -abs(one[1]))[:_TERMS_SHOWN]
+    hidden = len(terms) - _TERMS_SHOWN
+    if hidden > 1:
+        terms = sorted(terms, key=lambda term: -abs(term[1]))[:_TERMS_SHOWN]
     listed = ", ".join(f"{term} {value:.4g}" for term, value in terms)
-    return f"{listed}, {more} smaller terms" if more > 1 else listed
+    return f"{listed}, {hidden} smaller terms" if hidden > 1 else listed
 
 
 def _mark(label: LabelExplanation) -> str:
@@ -146,8 +144,8 @@ def _html_rows(label: LabelExplanation) -> Iterator[list[str]]:
         (str(voter.id), f"{voter.distance:.4g}", f"{voter.score_without:.4f}")
         for voter in label.neighbors[:_VOTERS_SHOWN]
     ]
-    more = len(label.neighbors) - len(voters)
-    voters += [(f"… {more:,} more", "", "")] * bool(more)
+    hidden = len(label.neighbors) - len(voters)
+    voters += [(f"… {hidden:,} more", "", "")] * bool(hidden)
     voters = voters or [("none", "", "")]
     terms = "\n".join(f"{term} {value:.4g}" for term, value in label.terms.items())
     for place, (who, *numbers) in enumerate(voters):
@@ -163,41 +161,49 @@ def _html_rows(label: LabelExplanation) -> Iterator[list[str]]:
         yield own * first + votes
 
 
-def explain(model: Any, X: Any, top: int, labels: Any = None) -> Any:
+def explain(
+    model: FittedModel, X: Matrix, top: int, labels: int | str | Sequence[int | str] | None = None
+) -> Explanation | list[Explanation]:
     """Why an item gets its best labels, or the requested ones; a list for several items."""
     top = check_integer(top, "top", low=1)
-    X = model._check_queries(as_one_row(X))
     asked = None if labels is None else _columns(model, labels)
-    c = min(top, model._items.labels.shape[1]) if asked is None else len(asked)
+    c = min(top, model.items_.n_labels) if asked is None else len(asked)
     # If a method searches by itself, queries have different numbers of voters.
     rows = max(1, _WORK_AT_ONCE // _work_of_a_row(model, c)) if model.needs.graph else 1
-    found: list[Explanation] = []
+    explanations: list[Explanation] = []
 
     def choose(scores: LabelScores) -> Array:
         return scores.top(top)[0] if asked is None else np.tile(asked, (len(scores), 1))
 
     for start in range(0, X.shape[0], rows):
-        found += explained(model, X[start : start + rows], choose)
-    return found[0] if len(found) == 1 else found
+        explanations += explained(model, X[start : start + rows], choose)
+    return explanations[0] if len(explanations) == 1 else explanations
 
 
-def _work_of_a_row(model: Any, c: int) -> int:
+def _work_of_a_row(model: FittedModel, c: int) -> int:
     """The number of neighbors of a query times c labels, plus q if all labels have scores."""
-    dense: int = model._items.labels.shape[1] if model.needs.dense_scores else 0
-    return (int(model.n_neighbors_) + 1) * (c + 1) + dense
+    dense = model.items_.n_labels if model.needs.dense_scores else 0
+    return (model.n_neighbors_ + 1) * (c + 1) + dense
 
 
 def explained(
-    model: Any, X: Any, choose: Callable[[LabelScores], Array], rows: Array | None = None
+    model: FittedModel,
+    X: Matrix,
+    choose: Callable[[LabelScores], Array],
+    rows: Array | None = None,
 ) -> list[Explanation]:
     """The explanations of queries: searched, scored and decided together.
 
     `choose` returns the columns for each query, the same number for all, shape (n, c). Queries that
     are the training rows `rows` are treated as if each were new.
     """
-    graph, further = model._voters(X) if rows is None else other_voters(model, rows)
-    items, n = model._items, len(graph)
-    scores = _scores_of(model, graph, X, rows)
+    items = model.items_
+    if rows is None:
+        graph, further = model._voters(X)
+    else:
+        n_jobs = check_n_jobs(model.n_jobs)
+        graph, further = items.other_voters(rows, model.n_neighbors_, n_jobs=n_jobs)
+    scores, n = _scores_of(model, graph, X, rows), len(graph)
     chosen = choose(scores)
     row, label = np.repeat(np.arange(n), chosen.shape[1]), chosen.ravel()
     chosen_scores = scores.at(row, label).reshape(chosen.shape)
@@ -210,16 +216,16 @@ def explained(
         near, x = graph.rows(place, place + 1), X[place : place + 1]
         ids, distances = items.ids(graph.indices[place]), graph.distances[place]
         explained = []
-        for column, one in enumerate(chosen[place].tolist()):
+        for column, number in enumerate(chosen[place].tolist()):
             score, votes = float(chosen_scores[place, column]), carried[place, :, column]
             without = score_without[place, votes, column].tolist()
             voters = zip(ids[votes].tolist(), distances[votes].tolist(), without, strict=True)
             neighbors = tuple(Voter(*voter, score - voter[-1]) for voter in voters)
-            terms = model._terms(one, len(neighbors), near, x)
+            terms = model._terms(number, len(neighbors), near, x)
             explained.append(
                 LabelExplanation(
-                    label=one,
-                    name=name_of(model, one),
+                    label=number,
+                    name=model._name_of(number),
                     score=score,
                     predicted=bool(predicted[place, column]),
                     terms={"count": len(neighbors), **terms},
@@ -230,34 +236,10 @@ def explained(
     return explanations
 
 
-def nearest_voters(model: Any, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
-    """The neighbors of queries; and the same with the next nearest one, if any."""
-    items, k = model._items, model.n_neighbors_
-    n = len(items)
-    if sparse.issparse(X) and is_precomputed(items.metric) and k < n:
-        held = np.diff(X.indptr)
-        if held.min() <= k:
-            raise ValueError(
-                f"explain needs the {k + 1} nearest training rows, one more than n_neighbors; "
-                f"row {held.argmin()} of X has {held.min()}"
-            )
-    further = items.neighbors(X, min(k + 1, n), n_jobs=check_n_jobs(model.n_jobs))
-    return further.head(k), further
-
-
-def other_voters(model: Any, rows: Array) -> tuple[NeighborGraph, NeighborGraph]:
-    """The neighbors of training rows among the others; and the same with the next nearest one."""
-    items, most = model._items, len(model._items) - 1
-    k, n_jobs = min(model.n_neighbors_, most), check_n_jobs(model.n_jobs)
-    further = items.left_out_neighbors(rows, min(k + 1, most), n_jobs=n_jobs)
-    return further.head(k), further
-
-
-def _scores_of(model: Any, graph: NeighborGraph, X: Any, rows: Array | None) -> LabelScores:
-    scores: LabelScores = (
-        model._scores(graph, X) if rows is None else model._left_out_scores(graph, X, rows)
-    )
-    return scores
+def _scores_of(
+    model: FittedModel, graph: NeighborGraph, X: Matrix, rows: Array | None
+) -> LabelScores:
+    return model._scores(graph, X) if rows is None else model._left_out_scores(graph, X, rows)
 
 
 def _carried(votes: Csr, k: int, chosen: Array) -> Array:
@@ -271,10 +253,10 @@ def _carried(votes: Csr, k: int, chosen: Array) -> Array:
 
 
 def _scores_without(
-    model: Any,
+    model: FittedModel,
     further: NeighborGraph,
     carried: Array,
-    X: Any,
+    X: Matrix,
     chosen: Array,
     rows: Array | None,
 ) -> Floats:
@@ -299,13 +281,13 @@ def _scores_without(
     return result
 
 
-def _columns(model: Any, labels: Any) -> Array:
+def _columns(model: FittedModel, labels: int | str | Sequence[int | str]) -> Array:
     """Columns of labels given by name or by column; an integer is a name if tags are integers."""
-    q = model._items.labels.shape[1]
+    q = model.items_.n_labels
     names = [] if model.label_names_ is None else model.label_names_.tolist()
     are_numbered = any(isinstance(name, int) for name in names)
     columns = []
-    for label in [labels] if isinstance(labels, str) or np.ndim(labels) == 0 else labels:
+    for label in [labels] if isinstance(labels, int | str | np.integer) else labels:
         if isinstance(label, str) or are_numbered:
             if label not in names:
                 raise ValueError(f"labels contains {label!r}, which is not the name of a label")
@@ -313,17 +295,3 @@ def _columns(model: Any, labels: Any) -> Array:
         else:
             columns.append(check_integer(label, "a column of labels", low=0, high=q - 1))
     return np.array(columns, np.intp)
-
-
-def name_of(model: Any, label: int) -> Any:
-    """The name of a label, or its column if it has none."""
-    return label if model.label_names_ is None else model.label_names_[label : label + 1].item()
-
-
-def as_one_row(x: Any) -> Any:
-    """A single item given as a 1-d row, as a matrix of one row; anything else unchanged."""
-    if hasattr(x, "iloc") and x.ndim == 1:  # a pandas Series: keep the names of the features
-        return x.to_frame().T
-    if sparse.issparse(x):
-        return x.reshape((1, -1)).tocsr() if x.ndim == 1 else x
-    return np.reshape(x, (1, -1)) if np.ndim(x) == 1 else x

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import ChainMap
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, canonical_csr
+from nearlabel.common.arrays import Array, Csr, LabelsLike, canonical_csr
 from nearlabel.common.messages import first_twice, some
 from nearlabel.common.tag_lists import Tags, stacked_rows, tag_array
 from nearlabel.common.validation import (
@@ -19,6 +21,7 @@ from nearlabel.common.validation import (
     label_matrix,
     listed_names,
 )
+from nearlabel.methods.fitted_model import FittedModel
 
 
 class FurtherLabels(NamedTuple):
@@ -37,12 +40,14 @@ class FurtherLabels(NamedTuple):
     classes: LabelClasses | Array
 
 
-def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> FurtherLabels:
+def further_labels(
+    model: FittedModel, y: Any, names: npt.ArrayLike | None, separator: str | None
+) -> FurtherLabels:
     """Read labels in any form that `fit` accepts; those that the model does not know come last.
 
     `names` are the names of the columns of y; by default the columns of a DataFrame.
     """
-    known, classes, q = model.label_names_, model.classes_, model._items.labels.shape[1]
+    known, classes, q = model.label_names_, model.classes_, model.items_.n_labels
     if isinstance(classes, np.ndarray):
         if np.ndim(y) == 1:
             y = _column_of_classes(y, classes)
@@ -73,7 +78,7 @@ def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> Fur
     twice = first_twice(given)
     if twice is not None:
         raise ValueError(f"label_names must be unique; got {twice!r} twice")
-    place = model._items.columns_of(known)
+    place = model.items_.columns_of(known)
     if known.dtype.kind != "U":  # some tags are integers
         place = {str(name): column for name, column in place.items()}
     new = [name for name in given if name not in place]
@@ -81,19 +86,19 @@ def further_labels(model: Any, y: Any, names: Any, separator: str | None) -> Fur
     at = np.array([behind[name] if name in behind else place[name] for name in given], np.int32)
     entries = matrix.tocoo()
     ones, shape = np.ones(matrix.nnz, np.int8), (matrix.shape[0], q + len(new))
-    found = canonical_csr(sparse.csr_array((ones, (entries.row, at[entries.col])), shape=shape))
+    matrix = canonical_csr(sparse.csr_array((ones, (entries.row, at[entries.col])), shape=shape))
     names_now = _joined(known, _alike(known, new))
-    return FurtherLabels(found, names_now, _classes(classes, shape[1]))
+    return FurtherLabels(matrix, names_now, _classes(classes, shape[1]))
 
 
-def _alike(known: Array, new: list[str]) -> list[Any]:
+def _alike(known: Array, new: list[str]) -> list[int | str]:
     """New names as integers, if the known tags are integers."""
     if not new or known.dtype.kind == "U" or any(isinstance(name, str) for name in known.tolist()):
         return [*new]
     return [int(name) if name.isdecimal() else name for name in new]
 
 
-def check_same_classes(model: Any, classes: Any) -> None:
+def check_same_classes(model: FittedModel, classes: npt.ArrayLike | None) -> None:
     """Raise an error if classes are not those of a fitted model; later labels may be omitted.
 
     Later labels are the last ones, so that the first names are the classes of the first call.
@@ -138,14 +143,14 @@ def _are_numbers(columns: list[str]) -> bool:
     return all(name == str(column) for column, name in enumerate(columns))
 
 
-def _of_tags(tags: Tags, model: Any, names: Any) -> FurtherLabels:
+def _of_tags(tags: Tags, model: FittedModel, names: npt.ArrayLike | None) -> FurtherLabels:
     known = model.label_names_
     if known is None:
         raise ValueError(
             "y contains tags, but the labels of this model have no names; pass a 0/1 matrix, as in "
             "fit"
         )
-    place = model._items.columns_of(known)
+    place = model.items_.columns_of(known)
     listed = [] if names is None else tag_array(listed_names(names)).tolist()
     in_rows = tags.names().tolist() if any(tags.rows) else []
     new = [tag for tag in dict.fromkeys([*listed, *in_rows]) if tag not in place]
@@ -155,7 +160,7 @@ def _of_tags(tags: Tags, model: Any, names: Any) -> FurtherLabels:
     return FurtherLabels(matrix, _joined(known, new), _classes(model.classes_, q + len(new)))
 
 
-def _joined(known: Array, new: list[Any]) -> Array:
+def _joined(known: Array, new: Sequence[int | str]) -> Array:
     return tag_array([*known.tolist(), *new]) if new else known
 
 
@@ -163,7 +168,7 @@ def _classes(known: LabelClasses, q: int) -> LabelClasses:
     return known if len(known) == q else label_classes(q)
 
 
-def _column_of_classes(y: Any, classes: Array) -> Array:
+def _column_of_classes(y: LabelsLike, classes: Array) -> Array:
     """A 0/1 column of a 1-d y with the two classes of a model."""
     given = np.asarray(y)
     is_second = given == classes[1]

@@ -21,8 +21,7 @@ from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Reals
-from nearlabel.methods.items import Training
-from nearlabel.methods.needs import Needs
+from nearlabel.methods.fitted_model import Needs, Training
 
 
 @dataclass(repr=False, eq=False)

@@ -6,8 +6,8 @@ from sklearn.base import clone
 
 from nearlabel.common.progress import Progress
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.items import Items, Training
-from nearlabel.methods.living_model import FittedModel
+from nearlabel.methods.fitted_model import OF_ITEMS, Training
+from nearlabel.methods.items import Items
 
 
 def unlearned(
@@ -18,10 +18,9 @@ def unlearned(
     All else that every fitted model has, it shares with the method that it is a part of.
     """
     inner: NeighborClassifier = clone(estimator)
-    shared = vars(outer).keys() & FittedModel.__annotations__.keys()
-    inner.__dict__.update({name: vars(outer)[name] for name in shared})
-    inner.__dict__.update(inner._checked_settings())
-    inner._items, inner.n_neighbors_ = items, k
+    shared = {name: value for name, value in vars(outer).items() if name in OF_ITEMS}
+    inner.__dict__.update(shared | inner._checked_settings())
+    inner.items_, inner.n_neighbors_ = items, k
     return inner
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, Floats, csr_of_known
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix, csr_of_known
 from nearlabel.common.mapped_arrays import checked
 from nearlabel.common.progress import Progress
-from nearlabel.common.tag_lists import TagForm
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import ArgumentError, check_dense_size, check_integer
 from nearlabel.graph import NeighborGraph
@@ -22,6 +22,7 @@ from nearlabel.search import (
     InvertedLists,
     KeptNeighbors,
     LivingIndex,
+    Metric,
     VectorStore,
     build_index,
     is_precomputed,
@@ -29,35 +30,6 @@ from nearlabel.search import (
 )
 
 _BYTES_A_NEIGHBOR = 12  # a row and its distance
-
-
-class Training(NamedTuple):
-    """The data that a method learns from.
-
-    Attributes
-    ----------
-    graph : NeighborGraph
-        The k neighbors of the training rows `rows`, each left out of its own.
-    Y : csr_array, shape (n, q)
-        The labels of all training rows.
-    X : vectors of all training rows, or None if the model is fitted from a graph alone
-    rows : ndarray of int
-    n_jobs : int
-        Threads.
-    progress : callable or None
-        Called with (steps done, total steps) if learning takes long.
-    counted : object or None
-        What a method's `by_blocks` has counted, in place of the neighbors of all rows: the graph
-        then has none of them.
-    """
-
-    graph: NeighborGraph
-    Y: Csr
-    X: Any
-    rows: Array
-    n_jobs: int
-    progress: Progress | None
-    counted: Any = None
 
 
 @dataclass
@@ -72,10 +44,6 @@ class Items:
     ----------
     labels : csr_array, shape (n_places, q)
         The label sets. Those of forgotten rows are still there, but are not counted.
-    sparse_output : bool
-        Whether the labels were given as a sparse matrix.
-    tags : TagForm or None
-        The form of the tags, if the labels were given as tags.
     metric, search
         As given to the estimator when it was fitted.
     store : VectorStore or None
@@ -101,9 +69,7 @@ class Items:
     """
 
     labels: Csr
-    sparse_output: bool
-    tags: TagForm | None
-    metric: Any
+    metric: Metric
     search: Any
     store: VectorStore | None
     index: Index | None = None
@@ -113,10 +79,10 @@ class Items:
     version: int = 0
     rows: LabelRows | None = None
     unmeasured: int = 0
-    columns: dict[Any, int] = field(default_factory=dict)
+    columns: dict[int | str, int] = field(default_factory=dict)
     lock: ForkSafeLock = field(default_factory=ForkSafeLock)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return vars(self).copy()  # a concurrent prediction may cache what it has computed
 
     def __len__(self) -> int:
@@ -153,7 +119,7 @@ class Items:
         return LabelRows(self.labels) if self.rows is None else self.rows
 
     @property
-    def vectors(self) -> Any:
+    def vectors(self) -> Matrix:
         """The vectors of all places, or None; those of a mapped file are checked on access."""
         return None if self.store is None else checked(self.store.vectors)
 
@@ -168,9 +134,9 @@ class Items:
         if self.alive is None:
             return self.labels
         sizes = np.diff(self.labels.indptr)
-        kept = np.repeat(self.alive, sizes)
+        stays = np.repeat(self.alive, sizes)
         ends = np.concatenate([[0], np.cumsum(np.where(self.alive, sizes, 0))])
-        parts = self.labels.data[kept], self.labels.indices[kept], ends
+        parts = self.labels.data[stays], self.labels.indices[stays], ends
         return csr_of_known(*parts, self.labels.shape)
 
     @cached_property
@@ -188,7 +154,7 @@ class Items:
         labels = self.labels[places]
         return replace(self, labels=labels, rows=None, store=few, index=None, graph=None, kept=None)
 
-    def columns_of(self, names: Array) -> dict[Any, int]:
+    def columns_of(self, names: Array) -> dict[int | str, int]:
         """The column of each label by its name."""
         if len(self.columns) != len(names):
             self.columns = {name: column for column, name in enumerate(names.tolist())}
@@ -213,12 +179,27 @@ class Items:
             return KeptNeighbors.of(self.graph.head(k), k)
         return self.kept if self.kept is not None and self.kept.version == self.version else None
 
-    def ids(self, rows: Any) -> Array:
+    @property
+    def neighbors_of_a_query(self) -> int:
+        """How many neighbors a query has among the current items, as after a fit on them."""
+        n = len(self)
+        return n if self.asked is None else min(self.asked, n - 1)
+
+    def renumbered_neighbors(self, k: int) -> NeighborGraph | None:
+        """`known_neighbors`, numbered without the places of forgotten items."""
+        known = self.known_neighbors(min(k, len(self) - 1))
+        if known is None:
+            return None
+        number = np.full(self.n_places, -1, np.int32)
+        number[self.places] = np.arange(len(self))
+        return NeighborGraph.unchecked(number[known.indices], known.distances.copy(), len(self))
+
+    def ids(self, rows: Array) -> Array:
         """The ids of some items."""
         assert self.store is not None
         return np.asarray(self.store.ids[rows])
 
-    def places_of(self, ids: Any) -> Array:
+    def places_of(self, ids: Array) -> Array:
         """The places of the items with these ids; an error names one that does not exist."""
         if self.store is None:
             raise ValueError("this model was fitted from a graph without X and has no ids")
@@ -227,13 +208,13 @@ class Items:
         except KeyError as error:
             raise ArgumentError(f"ids: {error.args[0]}", "ids") from None
 
-    def rows_of(self, places: Array) -> tuple[Any, Array]:
+    def rows_of(self, places: Array) -> tuple[Matrix, Array]:
         """Vectors that include those of `places`, of any shape; and the rows of these."""
         assert self.store is not None
         few, which = np.unique(places, return_inverse=True)
         return self.store.take(few), which.reshape(places.shape)
 
-    def distances(self, X: Any, query: Array, place: Array) -> Floats:
+    def distances(self, X: Matrix, query: Array, place: Array) -> Floats:
         """Canonical distances of the pairs (query[i], place[i])."""
         if is_precomputed(self.metric):
             return pair_distances(self.vectors, self.metric, X, query, place)
@@ -242,7 +223,7 @@ class Items:
 
     def neighbors(
         self,
-        X: Any,
+        X: Matrix,
         k: int | None,
         *,
         planned_for: int | None = None,
@@ -280,6 +261,28 @@ class Items:
             empty = np.empty((0, k), np.int32), np.empty((0, k))
             return NeighborGraph.unchecked(*empty, self.n_places)
         return index.left_out(rows, k, n_jobs=n_jobs, progress=progress)
+
+    def voters(self, X: Any, k: int, *, n_jobs: int = 1) -> tuple[NeighborGraph, NeighborGraph]:
+        """The k neighbors of queries; and the same with the next nearest one, if any."""
+        n = len(self)
+        if sparse.issparse(X) and is_precomputed(self.metric) and k < n:
+            held = np.diff(X.indptr)
+            if held.min() <= k:
+                raise ValueError(
+                    f"explain needs the {k + 1} nearest training rows, one more than n_neighbors; "
+                    f"row {held.argmin()} of X has {held.min()}"
+                )
+        further = self.neighbors(X, min(k + 1, n), n_jobs=n_jobs)
+        return further.head(k), further
+
+    def other_voters(
+        self, rows: Array, k: int, *, n_jobs: int = 1
+    ) -> tuple[NeighborGraph, NeighborGraph]:
+        """The same for items, each left out of its own neighbors."""
+        most = len(self) - 1
+        k = min(k, most)
+        further = self.left_out_neighbors(rows, min(k + 1, most), n_jobs=n_jobs)
+        return further.head(k), further
 
     def _ready(self) -> Index:
         if self.store is None:

@@ -22,12 +22,10 @@ from nearlabel.common.validation import (
 from nearlabel.formulas.k_means import center_distances, k_means_centers, large_enough
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.histograms import label_histograms
-from nearlabel.methods.changes import Change
 from nearlabel.methods.fields import Field, Numbers, Reals
-from nearlabel.methods.items import Training
-from nearlabel.methods.learned_counts import Histograms, living
+from nearlabel.methods.fitted_model import Needs, Training
+from nearlabel.methods.learned_counts import Change, Histograms, living
 from nearlabel.methods.mlknn import MLkNN
-from nearlabel.methods.needs import Needs
 
 
 @dataclass(repr=False, eq=False)
@@ -141,8 +139,8 @@ class LAMLkNN(MLkNN):
         """The clusters of training rows."""
         if not len(places):
             return np.empty(0, self._cluster.dtype)
-        assert self._items.store is not None
-        return self._groups(self._items.store.take(places)).astype(self._cluster.dtype)
+        assert self.items_.store is not None
+        return self._groups(self.items_.store.take(places)).astype(self._cluster.dtype)
 
     @cached_property
     def cluster_sizes_(self) -> Array:

@@ -5,21 +5,42 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import canonical_csr
+from nearlabel.common.arrays import Array, canonical_csr
 from nearlabel.common.files import csr_from, csr_tree
 from nearlabel.common.validation import check_n_jobs
 from nearlabel.labels.count_changes import CountChanges
 from nearlabel.labels.histograms import CountedRows, LabelHistograms
 from nearlabel.labels.living_histograms import LivingHistograms
 from nearlabel.methods.fields import Field, stored_array
+from nearlabel.methods.items import Items
 
-if TYPE_CHECKING:
-    from nearlabel.methods.changes import Change
+
+class Change(NamedTuple):
+    """A change of the training rows, as a method sees it.
+
+    Attributes
+    ----------
+    before, after : Items
+        The items before the change, and those of the model now.
+    counts : list of CountChanges or None
+        Changes of the training rows by label and number of neighbors with it, for a method that
+        needs counts.
+    """
+
+    before: Items
+    after: Items
+    counts: list[CountChanges] | None
+
+    @property
+    def stayed(self) -> Array:
+        """Which of the items before are still there, in the order of arrival."""
+        alive = self.after.alive
+        return np.ones(len(self.before), bool) if alive is None else alive[self.before.places]
 
 
 @dataclass(frozen=True)
@@ -57,7 +78,7 @@ class Histograms(LearnedCounts):
         group, groups = None, 1
         if self.clusters is not None:
             group, groups = getattr(model, self.clusters), sizes["m"]
-        Y, k = model._items.labels, min(model.n_neighbors_, sizes["n"] - 1)
+        Y, k = model.items_.labels, min(model.n_neighbors_, sizes["n"] - 1)
         with_label, without_label = cells
         counted = LabelHistograms.of_cells(
             Y, k, (with_label, without_label), group=group, groups=groups
@@ -89,7 +110,7 @@ class NeighborCounts(LearnedCounts):
         counts = csr_from(learned[self.key], self.key)
         if counts.shape != (sizes["n"], sizes["q"]):
             raise ValueError("its counts do not match its labels")
-        most = np.minimum(model._items.totals, model.n_neighbors_)
+        most = np.minimum(model.items_.totals, model.n_neighbors_)
         wrong = (counts.data < 1) | (counts.data > most[counts.indices])
         if counts.dtype.kind != "i" or np.any(wrong):
             raise ValueError("its counts must be integers from 1 to the number of neighbors")

@@ -7,62 +7,48 @@ the next state replaces the previous one atomically. Predictions are in `base.py
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, LabelsLike, MatrixLike
+from nearlabel.common.journal import Journal
 from nearlabel.common.messages import first_twice
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import (
     ArgumentError,
-    LabelClasses,
     Labels,
     check_labels,
     check_n_jobs,
     check_same_length,
     checked_vectors,
 )
-from nearlabel.graph import Recall
-from nearlabel.methods import change_records, changes
-from nearlabel.methods.changes import History
+from nearlabel.methods import change_records
+from nearlabel.methods.changes import NextState
+from nearlabel.methods.fitted_model import next_state, state_of
 from nearlabel.methods.further_labels import as_one_item, check_same_classes, further_labels
-from nearlabel.methods.items import Items
-from nearlabel.methods.label_forms import LabelForms
-from nearlabel.methods.needs import Needs
-from nearlabel.methods.states import state_of
-from nearlabel.methods.training_sources import SearchedRows, TrainingSource
+from nearlabel.methods.model_trees import vectors_of
 from nearlabel.methods.verification import Verification, verified
 from nearlabel.search import check_search
 
-
-class FittedModel:
-    """The attributes of every fitted model, whatever its method learns."""
-
-    n_neighbors_: int
-    classes_: LabelClasses | Array
-    label_names_: Array | None
-    n_features_in_: int
-    feature_names_in_: Array
-    search_recall_: Recall | None
-    history_: History
-    _items: Items
+Ids = npt.ArrayLike | Iterable[object]  # an id or several, which may also be a set or a generator
 
 
-class LivingModel(LabelForms, FittedModel, ABC):
+class LivingModel(NextState):
     """A model whose training rows can change; predictions are left to subclasses."""
 
-    n_jobs: int | None
-    needs: ClassVar[Needs]
+    _journal: Journal | None = None
 
     @abstractmethod
-    def _fit(
-        self, source: TrainingSource, labels: Labels, ids: Any, progress: Progress | None
+    def _fit_rows(
+        self, X: MatrixLike, labels: Labels, ids: object, progress: Progress | None
     ) -> Self:
         """Learn everything from training rows with these labels."""
 
@@ -70,17 +56,17 @@ class LivingModel(LabelForms, FittedModel, ABC):
     def ids_(self) -> Array | None:
         """The ids of the training rows, in order of arrival, shape (n,); None without vectors."""
         check_is_fitted(self)
-        items = self._items
+        items = self.items_
         return None if items.store is None else items.ids(items.places)
 
     def partial_fit(
         self,
-        X: Any,
-        y: Any,
-        classes: Any = None,
-        ids: Any = None,
+        X: MatrixLike,
+        y: LabelsLike,
+        classes: npt.ArrayLike | None = None,
+        ids: npt.ArrayLike | None = None,
         *,
-        label_names: Any = None,
+        label_names: npt.ArrayLike | None = None,
         separator: str | None = None,
         progress: Progress | None = None,
     ) -> Self:
@@ -114,16 +100,17 @@ class LivingModel(LabelForms, FittedModel, ABC):
         """
         if not self.__sklearn_is_fitted__():
             labels = check_labels(y, label_names, separator, classes)
-            return self._fit(SearchedRows(X), labels, ids, progress)
+            return self._fit_rows(X, labels, ids, progress)
         with self._changing():
             X = checked_vectors(partial(validate_data, self, reset=False), X, "X")
             check_same_classes(self, classes)
             further = further_labels(self, y, label_names, separator)
             check_same_length(X=X.shape[0], y=further.matrix.shape[0])
-            after = changes.add(self, X, further, ids, progress)
-            return self._become(after, partial(change_records.added, self, after))
+            after = next_state(self)
+            after._add(X, further, ids, progress)
+            return self._become(after, lambda: change_records.added(self, after))
 
-    def forget(self, ids: Any, *, progress: Progress | None = None) -> Self:
+    def forget(self, ids: Ids, *, progress: Progress | None = None) -> Self:
         """Remove training rows from the model, and from everything that it has learned.
 
         From then on no prediction depends on them. Their vectors and labels stay in memory, unused,
@@ -144,15 +131,16 @@ class LivingModel(LabelForms, FittedModel, ABC):
             places = self._places_of(ids)
             if not len(places):
                 return self
-            after = changes.forget(self, places, progress)
-            return self._become(after, partial(change_records.forgotten, self, places))
+            after = next_state(self)
+            after._remove(places, progress)
+            return self._become(after, lambda: change_records.forgotten(self, places))
 
     def relabel(
         self,
         ids: Any,
         y: Any,
         *,
-        label_names: Any = None,
+        label_names: npt.ArrayLike | None = None,
         separator: str | None = None,
         progress: Progress | None = None,
     ) -> Self:
@@ -180,8 +168,9 @@ class LivingModel(LabelForms, FittedModel, ABC):
                 y = as_one_item(y, self._separator_of(texts) or separator)
             labels = further_labels(self, y, label_names, separator)
             check_same_length(ids=len(places), y=labels.matrix.shape[0])
-            after = changes.relabel(self, places, labels, progress)
-            return self._become(after, partial(change_records.relabelled, self, after, places))
+            after = next_state(self)
+            after._replace_labels(places, labels, progress)
+            return self._become(after, lambda: change_records.relabelled(self, after, places))
 
     def refresh(self, *, progress: Progress | None = None) -> Self:
         """Learn everything again, including what changes do not update: centers, rates and cuts.
@@ -197,7 +186,9 @@ class LivingModel(LabelForms, FittedModel, ABC):
         """
         check_is_fitted(self)
         with self._changing():
-            self._become(changes.learn_again(self, anew=True, progress=progress))
+            after = next_state(self)
+            after._learn_again(anew=True, progress=progress)
+            self._become(after)
             return self._fold_journal()
 
     def compact(self) -> Self:
@@ -212,9 +203,10 @@ class LivingModel(LabelForms, FittedModel, ABC):
         """
         check_is_fitted(self)
         with self._changing():
-            after = changes.compacted(self)
-            if after._items.store is not None and after.needs.graph:
-                after._items.prepare_search(after.n_neighbors_, check_n_jobs(self.n_jobs))
+            after = next_state(self)
+            after._compact()
+            if after.items_.store is not None and after.needs.graph:
+                after.items_.prepare_search(after.n_neighbors_, check_n_jobs(self.n_jobs))
             self._become(after)
             return self._fold_journal()
 
@@ -233,9 +225,9 @@ class LivingModel(LabelForms, FittedModel, ABC):
             in the meantime.
         """
         with self._settled() as state:
-            return verified(state, progress)
+            return verified(state, next_state(state), progress)
 
-    def search_with(self, search: Any) -> Self:
+    def search_with(self, search: object) -> Self:
         """Change the search, without learning again.
 
         Parameters
@@ -250,7 +242,9 @@ class LivingModel(LabelForms, FittedModel, ABC):
         check_is_fitted(self)
         check_search(search)
         with self._changing(is_kept=False):
-            return self._become(changes.searching_with(self, search))
+            after = next_state(self)
+            after._have(replace(self.items_, search=search, index=None))
+            return self._become(after)
 
     def close(self) -> None:
         """Release the file that this model was loaded from with ``journal=True``.
@@ -259,10 +253,9 @@ class LivingModel(LabelForms, FittedModel, ABC):
         it again does no harm, and ``with nl.load(path, journal=True) as model:`` closes it
         automatically.
         """
-        journal = vars(self).get("_journal")
-        if journal is not None:
-            with self._items.lock.held():
-                journal.finish()
+        if self._journal is not None:
+            with self.items_.lock.held():
+                self._journal.finish()
 
     def __enter__(self) -> Self:
         return self
@@ -277,54 +270,64 @@ class LivingModel(LabelForms, FittedModel, ABC):
         If the model has a journal, a change to be kept goes to the journal or the file.
         """
         why = "a model cannot be changed while this thread changes, saves or verifies it"
-        with self._items.lock.held_once(why):
+        with self.items_.lock.held_once(why):
             if is_kept:
                 self._refuse_closed()
             yield
 
     def _refuse_closed(self) -> None:
         """Raise an error if the journal is closed: others may have changed the file."""
-        journal = vars(self).get("_journal")
-        if journal is not None:
-            journal.refuse_closed()
+        if self._journal is not None:
+            self._journal.refuse_closed()
 
     @contextmanager
     def _settled(self) -> Iterator[Self]:
         """The current state of the model, while changes are blocked."""
         check_is_fitted(self)
-        with self._items.lock.held():
+        with self.items_.lock.held():
             yield self._caught_up()
 
     def _become(self, state: Self, record: Callable[[], dict[str, Any]] | None = None) -> Self:
         """Adopt the result of a change atomically, after it is written to the journal."""
-        journal = vars(self).get("_journal")
-        if journal is None or record is None:
+        if self._journal is None or record is None:
             self.__dict__ = state.__dict__
             return self
-        with journal.appended(lambda: vars(self) is state.__dict__, record()):
+        with self._journal.appended(lambda: vars(self) is state.__dict__, record()):
             self.__dict__ = state.__dict__
         return self
 
     def _replay(self, record: Mapping[str, Any]) -> None:
-        """Replay a change from a journal."""
-        self._become(change_records.replayed(self, record))
+        """Replay a change from a journal; an error if the change is not valid."""
+        change, ids = change_records.kind_and_ids(record)
+        after = next_state(self)
+        if change == "forget":
+            after._remove(self._places_of(ids))
+        elif change == "add":
+            labels = change_records.labels_of(self, record)
+            X = vectors_of(record["vectors"], labels.matrix.shape[0])
+            after._add(X, labels, ids)
+        else:
+            places, labels = self._places_of(ids), change_records.labels_of(self, record)
+            check_same_length(ids=len(places), labels=labels.matrix.shape[0])
+            after._replace_labels(places, labels)
+        self._become(after)
 
     def _fold_journal(self) -> Self:
         """Rewrite the file of this model's journal, for changes that no record can express."""
-        journal = vars(self).get("_journal")
-        if journal is not None:
-            journal.fold(self)
+        if self._journal is not None:
+            self._journal.fold(self)
         return self
 
     def _caught_up(self) -> Self:
         """A state that has learned from all rows; learns now if that was deferred."""
-        with self._items.lock.held():
-            if vars(self).get("_is_outdated"):
-                self._become(changes.learn_again(self))
-            state: Self = state_of(self)
-            return state
+        with self.items_.lock.held():
+            if self._is_outdated:
+                after = next_state(self)
+                after._learn_again()
+                self._become(after)
+            return state_of(self)
 
-    def _places_of(self, ids: Any) -> Array:
+    def _places_of(self, ids: Ids) -> Array:
         """The places of rows by id: one, or several unique ones."""
         if isinstance(ids, Iterable) and not isinstance(ids, str | np.ndarray):
             ids = [*ids]  # a set, the keys of a dict, a generator
@@ -336,17 +339,13 @@ class LivingModel(LabelForms, FittedModel, ABC):
             raise ArgumentError(message, "ids")
         if given.size and (
             given.dtype.kind not in "iuUO"
-            or (given.dtype == object and not all(isinstance(one, str | int) for one in given))
+            or (given.dtype == object and not all(isinstance(id, str | int) for id in given))
         ):
             raise ArgumentError(f"ids must be integers or strings; got {ids!r}", "ids")
         twice = first_twice(given.tolist())
         if twice is not None:
             raise ArgumentError(f"ids must be unique; got {twice!r} twice", "ids")
-        return self._items.places_of(given)
-
-    def _have(self, items: Items) -> None:
-        """Set other training items, from which nothing was learned yet."""
-        self._items = items
+        return self.items_.places_of(given)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_items" in vars(self)
+        return "items_" in vars(self)

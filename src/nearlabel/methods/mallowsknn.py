@@ -17,10 +17,9 @@ from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.answers import each_run, ranked
+from nearlabel.methods.answers import each_run, of_one_state
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Choice
-from nearlabel.methods.states import of_one_state
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,7 +107,7 @@ class MallowskNN(NeighborClassifier):
     @cached_property
     def prior_(self) -> Floats:
         """The prior probability of each label, shape (q,)."""
-        return prior(len(self._items), self._totals)
+        return prior(len(self.items_), self._totals)
 
     @cached_property
     def _defaults(self) -> DefaultScores:
@@ -120,7 +119,7 @@ class MallowskNN(NeighborClassifier):
         return LabelScores.of(with_data(counts, values), self._defaults)
 
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
-        n, totals = len(self._items) - 1, self._totals
+        n, totals = len(self.items_) - 1, self._totals
         both = counts_and_own(graph, self._labels, rows)
         own, count = np.divmod(both.data, graph.k + 1)
         touched = self._ranked_by(count, prior(n, totals[both.indices] - own))
@@ -169,7 +168,7 @@ class MallowskNN(NeighborClassifier):
         def note(place: slice, scores: LabelScores, graph: NeighborGraph, _: Any) -> None:
             neutral[place] = np.diff(self._decide(scores, graph).indptr)
 
-        ranking = ranked(self, X, None, top, also=note)
+        ranking = self._ranked(X, None, top, also=note)
         return CalibratedRanking(ranking.labels, ranking.scores, ranking.label_names, neutral)
 
     @of_one_state

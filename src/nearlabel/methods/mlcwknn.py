@@ -14,7 +14,7 @@ from nearlabel.labels.counts import neighbor_shares
 from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.needs import Needs
+from nearlabel.methods.fitted_model import Needs
 
 
 @dataclass(repr=False, eq=False)
@@ -61,7 +61,7 @@ class MLCWkNN(NeighborClassifier):
     needs = Needs(vectors=True)
 
     def _reconstruct(self, graph: NeighborGraph, X: Any) -> Reconstruction:
-        rows, which = self._items.rows_of(graph.indices)
+        rows, which = self.items_.rows_of(graph.indices)
         return reconstruct(rows, X, which)
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
@@ -72,7 +72,7 @@ class MLCWkNN(NeighborClassifier):
         return labels_from(scores, 0.5, strict=True)
 
     def _probabilities(self, scores: Floats, label: Array) -> Floats:
-        n = len(self._items)
+        n = len(self.items_)
         # (w + 1/n) / (1 + 2/n), so that 1/2 stays 1/2 exactly.
         return np.asarray((n * scores + 1) / (n + 2), np.float64)
 

@@ -15,9 +15,8 @@ from nearlabel.labels.block_counts import BlockCounts, BlockHistograms
 from nearlabel.labels.histograms import CountedRows, label_histograms
 from nearlabel.methods.counting import CountingMethod
 from nearlabel.methods.fields import Choice, Field, Real
-from nearlabel.methods.items import Training
+from nearlabel.methods.fitted_model import Needs, Training
 from nearlabel.methods.learned_counts import Histograms
-from nearlabel.methods.needs import Needs
 
 
 def priors(s: float, n: Array | int, n_l: Array) -> tuple[Ratio, Ratio]:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Matrix, Tree
 from nearlabel.common.files import csr_from, csr_tree
 from nearlabel.common.mapped_arrays import MappedArray, checked_tree
 from nearlabel.common.tag_lists import TagForm
 from nearlabel.common.validation import LabelClasses, all_finite, check_flag, check_integer
 from nearlabel.common.versions import package_versions
 from nearlabel.graph import NeighborGraph, stored_recall
-from nearlabel.methods.changes import History, in_one_piece
+from nearlabel.methods.changes import NextState
 from nearlabel.methods.fields import stored_array, stored_names, stored_tags
+from nearlabel.methods.fitted_model import FittedModel, History, Needs, next_state
 from nearlabel.methods.items import Items
-from nearlabel.methods.needs import needs_vectors
+from nearlabel.methods.label_forms import LabelForm, LabelForms
 from nearlabel.methods.registry import METHODS, method
 from nearlabel.search import (
     ExactSearch,
@@ -31,48 +32,48 @@ from nearlabel.search import (
     is_precomputed,
 )
 
+_Model = TypeVar("_Model", bound=NextState)
 _SEARCHES = {kind.__name__: kind for kind in (ExactSearch, InvertedLists)}
-_MAPPED = (
-    "vectors",
-    "kept",
-)  # parts of a file that may stay on disk, checked on access
+_MAPPED = ("vectors", "kept")  # parts of a file that may stay on disk, checked on access
 _CLASS_TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 _CLASS_TYPES += ["float16", "float32", "float64"]
 
 
-def learned_tree(model: Any) -> dict[str, Any]:
+def learned_tree(model: FittedModel) -> Tree:
     """What a method has learned, as its fields write it."""
     # The totals follow from the labels. They are a check: a small file cannot declare many labels.
-    learned: dict[str, Any] = {"totals": model._items.totals}
+    learned: Tree = {"totals": model.items_.totals}
     for field in (*model.settings, *model.stored):
         field.write(model, learned)
     return learned
 
 
-def read_learned(model: Any, learned: Mapping[str, Any]) -> None:
+def read_learned(model: FittedModel, learned: Mapping[str, Any]) -> None:
     """Restore the result of `learned_tree`, and prepare the model."""
-    store = model._items.store
-    if needs_vectors(model) and (store is None or is_precomputed(model._items.metric)):
+    store = model.items_.store
+    if model._uses_vectors and (store is None or is_precomputed(model.items_.metric)):
         raise ValueError("it has no vectors, but its method needs them")
-    n, q = model._items.labels.shape
+    n, q = model.items_.labels.shape
     sizes = {"n": n, "q": q} if store is None else {"n": n, "q": q, "d": store.vectors.shape[1]}
     if "totals" in learned:  # older files of some methods lack it
         totals = stored_array(learned["totals"], "totals", "i", 1)
-        if not np.array_equal(totals, model._items.totals):
+        if not np.array_equal(totals, model.items_.totals):
             raise ValueError("its totals do not match its labels")
     for field in (*model.settings, *model.stored):
         field.read(model, learned, sizes)
     model._prepare()
 
 
-def model_tree(model: Any) -> dict[str, Any]:
+def model_tree(model: NextState) -> Tree:
     """A fitted model as a tree."""
     if not type(model).__module__.startswith("nearlabel."):
         raise custom_class(model)
-    index = model._items.index
+    index = model.items_.index
     lists = None if index is None else index.stored()
-    model = in_one_piece(model)
-    items, recall = model._items, model.search_recall_
+    if model.items_.rows is not None or model.items_.alive is not None:
+        model = next_state(model)
+        model._compact()  # without forgotten rows, and with contiguous rows
+    items, recall = model.items_, model.search_recall_
     return {
         "class": type(model).__name__,
         "versions": package_versions(),
@@ -94,12 +95,12 @@ def model_tree(model: Any) -> dict[str, Any]:
     }
 
 
-def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
+def model_from(kind: type[_Model], tree: Mapping[str, Any], version: int) -> _Model:
     """The model of a tree; a ValueError or the like if the tree is not valid."""
     tree = {key: part if key in _MAPPED else checked_tree(part) for key, part in tree.items()}
     if version < 2:  # it stored the ids of all rows, which were always their numbers
         tree = {**tree, "ids": None}
-    model = unfitted_from(kind, tree["parameters"])
+    model: _Model = unfitted_from(kind, tree["parameters"])
     labels = csr_from(tree["labels"], "labels")
     n, q = labels.shape
     if tree["labels"]["data"] is not None or not (n > 1 and q > 0):
@@ -111,10 +112,10 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
     model.n_neighbors_ = check_integer(tree["neighbors"], "neighbors", low=1, high=most)
     recall = tree.get("search_recall")  # absent for exact searches and in older files
     model.search_recall_ = None if recall is None else stored_recall(recall)
-    is_sparse, tags = read_form(model, tree, q)
+    read_form(model, tree, q)
     metric, search = check_metric(_object(tree["metric"])), _object(tree["search"])
     check_search(search)
-    model._items = items = Items(labels, is_sparse, tags, metric, search, None)
+    model.items_ = items = Items(labels, metric, search, None)
     items.asked = _asked(tree.get("asked", model.n_neighbors), model.needs)
     model.history_ = History(
         **{
@@ -140,31 +141,31 @@ def model_from(kind: Any, tree: Mapping[str, Any], version: int) -> Any:
     return model
 
 
-def unfitted_from(kind: Any, parameters: Mapping[str, Any]) -> Any:
+def unfitted_from(kind: Any, parameters: Mapping[str, object]) -> Any:
     """A model with the parameters of a tree, checked."""
     model = kind(**{name: _object(value) for name, value in parameters.items()})
     model.check_parameters()
     return model
 
 
-def form_tree(model: Any) -> dict[str, Any]:
+def form_tree(model: LabelForms) -> Tree:
     """The form in which the labels and features of a fitted model were given."""
     form = model._form
     return {
         "classes": _class_tree(model.classes_),
-        "sparse_output": form.sparse_output,
+        "sparse_output": form.is_sparse,
         **({} if form.tags is None else {"tags": form.tags.tree()}),
         "label_names": None if model.label_names_ is None else model.label_names_.tolist(),
         "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist() or None,
     }
 
 
-def read_form(model: Any, tree: Mapping[str, Any], q: int) -> tuple[bool, TagForm | None]:
-    """Restore the classes and names of q labels; returns whether sparse, and the form of tags."""
+def read_form(model: LabelForms, tree: Mapping[str, Any], q: int) -> None:
+    """Restore the classes and names of q labels, and the form in which they were given."""
     model.classes_ = _classes(tree["classes"], q)
     tags = TagForm.of_tree(tree["tags"]) if "tags" in tree else None
     model.label_names_ = (stored_names if tags is None else stored_tags)(tree["label_names"], q)
-    return check_flag(tree["sparse_output"], "sparse_output"), tags
+    model._form = LabelForm(check_flag(tree["sparse_output"], "sparse_output"), tags)
 
 
 def read_features(model: Any, tree: Mapping[str, Any], d: int) -> None:
@@ -175,14 +176,14 @@ def read_features(model: Any, tree: Mapping[str, Any], d: int) -> None:
         model.feature_names_in_ = names.astype(object)
 
 
-def _asked(stored: Any, needs: Any) -> int | None:
+def _asked(stored: object, needs: Needs) -> int | None:
     """The requested number of neighbors; None for all rows."""
     if stored is None and needs.all_rows:
         return None
     return check_integer(stored, "asked", low=1)
 
 
-def custom_class(model: Any) -> TypeError:
+def custom_class(model: object) -> TypeError:
     """The error about a class that cannot be saved."""
     return TypeError(
         f"cannot save the custom class {type(model).__name__}: model files support nearlabel's own "
@@ -190,7 +191,7 @@ def custom_class(model: Any) -> TypeError:
     )
 
 
-def parameter_tree(model: Any) -> dict[str, Any]:
+def parameter_tree(model: Any) -> Tree:
     """The parameters of a model as plain values and arrays."""
     parameters = model.get_params(deep=False)
     return {name: _plain(name, value) for name, value in parameters.items()}
@@ -201,7 +202,7 @@ def _plain(name: str, value: Any) -> Any:
     if type(value) in _SEARCHES.values():
         return {type(value).__name__: asdict(value)}
     if name == "readings" and value is not None:
-        return {"estimators": [_plain("estimator", one) for one in value]}
+        return {"estimators": [_plain("estimator", reading) for reading in value]}
     if name == "others" and value:
         raise TypeError(
             f"others={value!r} cannot be saved: model files support nearlabel's methods only "
@@ -231,11 +232,11 @@ def _object(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if value.keys() == {"class", "parameters"}:
-        parameters = {name: _object(one) for name, one in value["parameters"].items()}
+        parameters = {key: _object(parameter) for key, parameter in value["parameters"].items()}
         return method(value["class"])(**parameters)
     ((name, parameters),) = value.items()
     if name == "estimators":
-        return [_object(one) for one in parameters]
+        return [_object(reading) for reading in parameters]
     if name not in _SEARCHES:
         raise ValueError(f"its search {name!r} is unknown")
     search = _SEARCHES[name](**parameters)
@@ -243,19 +244,19 @@ def _object(value: Any) -> Any:
     return search
 
 
-def _stored_vectors(items: Items, lists: Any) -> Any:
+def _stored_vectors(items: Items, lists: tuple[Tree, Matrix] | None) -> Tree | None:
     """The vectors as saved: in the order of the inverted lists, if there are any."""
     if items.store is None:
         return None
     return vector_tree(items.vectors if lists is None else lists[1])
 
 
-def vector_tree(vectors: Any) -> dict[str, Any]:
+def vector_tree(vectors: Matrix) -> Tree:
     """Vectors as a tree."""
     return csr_tree(vectors) if sparse.issparse(vectors) else {"dense": vectors}
 
 
-def vectors_of(tree: Mapping[str, Any], n: int) -> Any:
+def vectors_of(tree: Mapping[str, Any], n: int) -> Matrix:
     """The vectors of a tree, of n rows."""
     is_dense = "dense" in tree
     vectors = (
@@ -272,10 +273,10 @@ def vectors_of(tree: Mapping[str, Any], n: int) -> Any:
     return vectors
 
 
-def _neighbor_tree(items: Items, k: int) -> Any:
+def _neighbor_tree(items: Items, k: int) -> Tree | None:
     """The known neighbors of all items, which changes start from."""
     known = items.known_neighbors(min(k, len(items) - 1))
-    return known and {"places": known.indices, "distances": known.distances}
+    return None if known is None else {"places": known.indices, "distances": known.distances}
 
 
 def _neighbors_from(tree: Mapping[str, Any], k: int, n: int) -> NeighborGraph:
@@ -295,18 +296,18 @@ def _neighbors_from(tree: Mapping[str, Any], k: int, n: int) -> NeighborGraph:
     return NeighborGraph.unchecked(places, distances, n)
 
 
-def _ids_tree(store: VectorStore | None) -> Any:
+def _ids_tree(store: VectorStore | None) -> Array | list[str] | None:
     """Ids of rows, unless they are just the rows' numbers."""
     if store is None or np.array_equal(store.ids, np.arange(len(store))):
         return None
     return store.ids if store.ids.dtype.kind in "iu" else store.ids.tolist()
 
 
-def _ids(ids: Any) -> Any:
+def _ids(ids: object) -> object:
     return stored_array(ids, "ids", "iu", 1) if isinstance(ids, np.ndarray) else ids
 
 
-def _class_tree(classes: LabelClasses | Array) -> Any:
+def _class_tree(classes: LabelClasses | Array) -> list[object] | None:
     if isinstance(classes, LabelClasses):
         return None
     if classes.dtype.kind not in "biufU":

@@ -11,8 +11,8 @@ from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.pipeline import make_pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from nearlabel.methods.answers import as_one_row
 from nearlabel.methods.data_units import DataUnits
-from nearlabel.methods.explanations import as_one_row
 from nearlabel.methods.forwarding import ForwardedAnswers, ForwardedChanges, if_delegate_has
 
 

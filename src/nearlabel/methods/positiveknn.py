@@ -20,10 +20,8 @@ from nearlabel.labels.decisions import hamming_cut, labels_from
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.calibrated import CalibratedMethod, StoredCalibration
-from nearlabel.methods.changes import Change
 from nearlabel.methods.fields import Real
-from nearlabel.methods.items import Training
-from nearlabel.methods.needs import Needs
+from nearlabel.methods.fitted_model import Change, Needs, Training
 from nearlabel.metrics import ranking_loss
 
 _FIT_BY = ("grid", "gradient")
@@ -161,7 +159,7 @@ class PositivekNN(CalibratedMethod):
 
     @cached_property
     def _defaults(self) -> DefaultScores:
-        return DefaultScores(_by_frequency(self._totals, len(self._items))[None])
+        return DefaultScores(_by_frequency(self._totals, len(self.items_))[None])
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         S = log_sums(graph, self._labels, self.rate_, self.n_neighbors_)
@@ -170,7 +168,7 @@ class PositivekNN(CalibratedMethod):
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         S = log_sums(graph, self._labels, self.rate_, self.n_neighbors_)
         # A row's own labels that no neighbor has: by their frequency among the others.
-        own, others = self._labels[rows], len(self._items) - 1
+        own, others = self._labels[rows], len(self.items_) - 1
         row, label = row_numbers(own), own.indices
         missing = ~entries_at(S, row, label)[0]
         row, label = row[missing], label[missing]

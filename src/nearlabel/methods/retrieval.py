@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Floats
-from nearlabel.common.validation import check_integer
+from nearlabel.common.arrays import Array, Floats, Matrix
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.answers import each_run
-from nearlabel.methods.explanations import name_of
+from nearlabel.methods.fitted_model import FittedModel
 from nearlabel.methods.items import Items
 from nearlabel.search import build_index, is_plugged, is_precomputed
 
@@ -35,37 +31,18 @@ class LabelGroup:
     """
 
     label: int
-    name: Any
+    name: int | str
     score: float
     ids: Array
     distances: Floats
 
 
-def retrieve(model: Any, X: Any, top: int, per_label: int) -> list[list[LabelGroup]]:
-    """The nearest items with each of the best labels of each query."""
-    top = check_integer(top, "top", low=1)
-    per_label = check_integer(per_label, "per_label", low=1)
-    X = model._check_queries(X)
-    found: list[list[LabelGroup]] = [[] for _ in range(X.shape[0])]
-
-    def look(place: slice, scores: LabelScores, graph: NeighborGraph, queries: Any) -> None:
-        labels, values = scores.top(top)
-        for row in range(len(graph)):
-            near, x = graph.rows(row, row + 1), queries[row : row + 1]
-            found[place.start + row] = label_groups(
-                model, labels[row], values[row], near, x, per_label
-            )
-
-    each_run(model, look, X)
-    return found
-
-
 def label_groups(
-    model: Any,
+    model: FittedModel,
     labels: Array,
     scores: Floats,
     near: NeighborGraph,
-    x: Any,
+    x: Matrix,
     per_label: int,
     left_out: int | None = None,
 ) -> list[LabelGroup]:
@@ -73,7 +50,7 @@ def label_groups(
 
     A query that is a training row is `left_out`.
     """
-    items: Items = model._items
+    items = model.items_
     by_label, groups = items.by_label, []
     wider = _Wider(model, near, x, left_out)
     for label, score in zip(labels.tolist(), scores.tolist(), strict=True):
@@ -82,7 +59,7 @@ def label_groups(
             carriers = carriers[carriers != left_out]
         nearest, distances = _nearest_of(carriers, items, wider, x, per_label)
         groups.append(
-            LabelGroup(label, name_of(model, label), score, items.ids(nearest), distances)
+            LabelGroup(label, model._name_of(label), score, items.ids(nearest), distances)
         )
     return groups
 
@@ -90,9 +67,11 @@ def label_groups(
 class _Wider:
     """The neighbors of one query: those already found, and more if these are too few."""
 
-    def __init__(self, model: Any, near: NeighborGraph, x: Any, left_out: int | None) -> None:
+    def __init__(
+        self, model: FittedModel, near: NeighborGraph, x: Matrix, left_out: int | None
+    ) -> None:
         self.near = near
-        self._items, self._x, self._left_out = model._items, x, left_out
+        self._items, self._x, self._left_out = model.items_, x, left_out
         self._planned_for = model.n_neighbors_
         may_grow = not (is_precomputed(self._items.metric) or is_plugged(self._items.search))
         self._more = _MANY_NEAR if may_grow else 0
@@ -109,7 +88,7 @@ class _Wider:
 
 
 def _nearest_of(
-    carriers: Array, items: Items, wider: _Wider, x: Any, m: int
+    carriers: Array, items: Items, wider: _Wider, x: Matrix, m: int
 ) -> tuple[Array, Floats]:
     """The m nearest of `carriers`: from the neighbors if enough of these are carriers.
 

@@ -16,10 +16,11 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import f1_cuts, labels_from
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.base import NO_ROWS, NeighborClassifier
+from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Field, Reals
+from nearlabel.methods.fitted_model import NO_ROWS, Training
 from nearlabel.methods.inner_methods import learned, unlearned
-from nearlabel.methods.items import Items, Training
+from nearlabel.methods.items import Items
 from nearlabel.methods.model_trees import learned_tree, read_learned
 
 _OBJECTIVES = ("f1",)
@@ -33,7 +34,7 @@ class _Inner(Field):
         learned[self.key] = learned_tree(model.estimator_)
 
     def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
-        inner = unlearned(model.estimator, model, model._items, model.n_neighbors_)
+        inner = unlearned(model.estimator, model, model.items_, model.n_neighbors_)
         read_learned(inner, learned[self.key])
         model.estimator_ = inner
 
@@ -134,6 +135,10 @@ class LabelThresholds(NeighborClassifier):
         check_real(self.min_f1, "min_f1", low=0, high=1)
         check_integer(self.min_rows, "min_rows", low=1)
 
+    @property
+    def _uses_vectors(self) -> bool:
+        return self.estimator._uses_vectors  # type: ignore[no-any-return]
+
     def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array | None:
         self.estimator._rows_to_learn_from(Y, X)  # may raise an error
         if self.needs.dense_scores:
@@ -144,7 +149,7 @@ class LabelThresholds(NeighborClassifier):
     def _learn(self, seen: Training) -> None:
         graph, Y, X = seen.graph, seen.Y, seen.X
         inner = learned(
-            unlearned(self.estimator, self, self._items, self.n_neighbors_), seen, seen.progress
+            unlearned(self.estimator, self, self.items_, self.n_neighbors_), seen, seen.progress
         )
         left_out = inner._left_out_scores(graph, X, np.arange(Y.shape[0]))
         cuts = f1_cuts(left_out, Y, least=float(self.min_f1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,8 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError
 from nearlabel.common.progress import Progress
 from nearlabel.graph import NeighborGraph, Recall
-from nearlabel.methods.changes import keeps_neighbors, learn_again
+from nearlabel.methods.changes import NextState
+from nearlabel.methods.fitted_model import FittedModel
 from nearlabel.methods.items import Items
 from nearlabel.methods.model_trees import learned_tree
 from nearlabel.search import build_index, recall_of, sample_rows
@@ -49,9 +49,12 @@ class Verification:
         return f"{compared}: {'; '.join(self.differences)}"
 
 
-def verified(model: Any, progress: Progress | None) -> Verification:
-    """Search and learn again from the vectors and labels of a model, and compare."""
-    items: Items = model._items
+def verified(model: FittedModel, again: NextState, progress: Progress | None) -> Verification:
+    """Search and learn again from the vectors and labels of a model, and compare.
+
+    `again` is a copy of the model, which learns again.
+    """
+    items = model.items_
     compared, differences = ["labels"], [*_label_differences(items)]
     if items.store is None:
         return Verification(len(items), tuple(compared), tuple(differences))
@@ -62,18 +65,20 @@ def verified(model: Any, progress: Progress | None) -> Verification:
     except FileError as error:
         return Verification(len(items), tuple(compared), (*differences, str(error)))
     k = min(model.n_neighbors_, len(items) - 1)
-    known = items.known_neighbors(k) if keeps_neighbors(model, items) else None
+    known = items.known_neighbors(k) if model._keeps_neighbors else None
     is_approximate = model.search_recall_ is not None
     # An approximate search need not find the same neighbors twice: compare its recall instead.
-    again = learn_again(model, progress=progress, search=known is None or not is_approximate)
+    again._learn_again(progress=progress, search=known is None or not is_approximate)
     if known is not None and is_approximate:
-        recall, least = _recall_of(known, items), model._items.least_recall
+        recall, least = _recall_of(known, items), items.least_recall
         compared.append(f"neighbors (recall {recall})")
         if recall.value < least - 3 * recall.standard_error:
             differences.append(f"recall is below {least}")
     elif known is not None:
         compared.append("neighbors")
-        differences += _neighbor_differences(items, known, again._items.known_neighbors(k))
+        found_again = again.items_.known_neighbors(k)
+        assert found_again is not None
+        differences += _neighbor_differences(items, known, found_again)
     compared.append("what was learned")
     mine, theirs = learned_tree(model), learned_tree(again)
     differences += _tree_differences(mine, theirs, "")
@@ -85,8 +90,8 @@ def _label_differences(items: Items) -> Iterator[str]:
     counted = np.bincount(labels.indices, minlength=labels.shape[1])
     wrong = np.flatnonzero(counted != totals)
     if wrong.size:
-        one = wrong[0]
-        yield f"{counted[one]} rows have label {one}, not {totals[one]}"
+        label = wrong[0]
+        yield f"{counted[label]} rows have label {label}, not {totals[label]}"
 
 
 def _neighbor_differences(
@@ -94,8 +99,8 @@ def _neighbor_differences(
 ) -> Iterator[str]:
     wrong = np.any((mine.indices != theirs.indices) | (mine.distances != theirs.distances), axis=1)
     if wrong.any():
-        one = items.ids(items.places[np.flatnonzero(wrong)[:1]]).tolist()[0]
-        yield f"{np.count_nonzero(wrong):,} rows have other neighbors, such as {one!r}"
+        example = items.ids(items.places[np.flatnonzero(wrong)[:1]]).tolist()[0]
+        yield f"{np.count_nonzero(wrong):,} rows have other neighbors, such as {example!r}"
 
 
 def _recall_of(known: NeighborGraph, items: Items) -> Recall:
@@ -108,7 +113,7 @@ def _recall_of(known: NeighborGraph, items: Items) -> Recall:
     return recall_of(own.distances, exact.without(rows))
 
 
-def _tree_differences(mine: Any, theirs: Any, name: str) -> Iterator[str]:
+def _tree_differences(mine: object, theirs: object, name: str) -> Iterator[str]:
     """Where two trees of what was learned differ."""
     if isinstance(mine, dict) and isinstance(theirs, dict):
         for key in sorted(mine):  # a model from an older file may lack newer attributes

@@ -165,8 +165,6 @@ class AdaBoostMH(Baseline):
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        check_dense_size(
-            "the scores of all labels", (X.shape[0], self._form.n_labels), 8, "fewer rows"
-        )
+        check_dense_size("the scores of all labels", (X.shape[0], self._n_labels), 8, "fewer rows")
         for scores in self._after_rounds(X):
             yield DenseScores(scores.copy(), self.label_names_)

@@ -28,7 +28,6 @@ from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Progress
 from nearlabel.methods.data_units import DataUnits
-from nearlabel.methods.explanations import name_of
 from nearlabel.methods.fields import Integer, Numbers, Reals
 
 _SMOOTHING = 1.0  # added to W+ and W-, whose weights begin at 1
@@ -168,7 +167,7 @@ class ADTBoostMH(Baseline):
             labels = [("", label_number(self, label))]
         else:
             columns = range(len(self.root_))
-            labels = [(one_line(str(name_of(self, column))), column) for column in columns]
+            labels = [(one_line(str(self._name_of(column))), column) for column in columns]
         return "\n".join(self._tree_of_nodes.lines(feature_names(self), labels))
 
     def _in_units(self, units: DataUnits) -> Self:

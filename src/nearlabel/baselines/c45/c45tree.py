@@ -19,7 +19,6 @@ from nearlabel.baselines.named_columns import feature_names, label_number
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import ArgumentError, check_flag
-from nearlabel.methods.answers import is_one_column
 from nearlabel.methods.data_units import DataUnits
 from nearlabel.methods.fields import Integer, Real
 
@@ -134,7 +133,7 @@ class C45Tree(Baseline):
             it belongs to the other class. The last lines have the numbers of leaves and nodes.
         """
         check_is_fitted(self)
-        classes = self.classes_.tolist() if is_one_column(self) else [0, 1]
+        classes = self.classes_.tolist() if self._is_one_column else [0, 1]
         return self._trees[label_number(self, label)].text(feature_names(self), classes)
 
     def _in_units(self, units: DataUnits) -> Self:

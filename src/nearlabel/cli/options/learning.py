@@ -98,7 +98,8 @@ class Learning:
             raise ValueError(
                 "--best chooses how to learn: leave out --algorithm, --smoothing and --thresholds"
             )
-        model = nl.BlendedNeighbors(objective="micro_f1", metric=self.distance, **shared)
+        shared = {"metric": self.distance, **shared}
+        model = nl.BlendedNeighbors(objective="micro_f1", **shared)
         settings = self._settings()
         free = sorted(model.get_params(deep=False).keys() - OPTIONS.keys())
         return _set(model, "BlendedNeighbors", free, settings, _options(settings))

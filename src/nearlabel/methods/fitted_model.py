@@ -1,0 +1,344 @@
+"""A fitted model: what its author writes, what it learned from, and how it is changed unseen.
+
+`Answers`, `LivingModel` and the functions of this package are written for `FittedModel`;
+`NeighborClassifier` in `base.py` adds scikit-learn's interface.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix
+from nearlabel.common.progress import Progress
+from nearlabel.common.validation import check_integer, check_n_jobs
+from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.labels.block_counts import BlockCounts
+from nearlabel.labels.decisions import labels_from
+from nearlabel.labels.scores import LabelScores
+from nearlabel.methods.fields import Field, Value
+from nearlabel.methods.items import Items
+from nearlabel.methods.label_forms import LabelForms
+from nearlabel.methods.learned_counts import Change, LearnedCounts
+from nearlabel.search import Metric, is_plugged
+
+# What `_rows_to_learn_from` says of a method that learns nothing from neighbors.
+NO_ROWS = np.empty(0, np.int64)
+_Model = TypeVar("_Model", bound="FittedModel")
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a method needs.
+
+    Attributes
+    ----------
+    vectors : bool or str
+        The vectors, not only the graph; or the name of the parameter that decides this.
+    graph : bool
+        The neighbors of queries. A method without them searches by itself.
+    dense_scores : bool
+        Room for a score of every label in every row: it has no default scores.
+    counts : bool
+        How often labels occur among the neighbors of training rows. Leave-one-out does not remove a
+        row from the counts of the others, and so is optimistic if most rows are neighbors.
+    all_rows : bool
+        All training rows as neighbors, if ``n_neighbors=None``.
+    """
+
+    vectors: bool | str = False
+    graph: bool = True
+    dense_scores: bool = False
+    counts: bool = False
+    all_rows: bool = False
+
+
+class Training(NamedTuple):
+    """The data that a method learns from.
+
+    Attributes
+    ----------
+    graph : NeighborGraph
+        The k neighbors of the training rows `rows`, each left out of its own.
+    Y : csr_array, shape (n, q)
+        The labels of all training rows.
+    X : vectors of all training rows, or None if the model is fitted from a graph alone
+    rows : ndarray of int
+    n_jobs : int
+        Threads.
+    progress : callable or None
+        Called with (steps done, total steps) if learning takes long.
+    counted : object or None
+        What a method's `by_blocks` has counted, in place of the neighbors of all rows: the graph
+        then has none of them.
+    """
+
+    graph: NeighborGraph
+    Y: Csr
+    X: Matrix
+    rows: Array
+    n_jobs: int
+    progress: Progress | None
+    counted: Any = None
+
+
+@dataclass(frozen=True)
+class History:
+    """How many rows were added, forgotten and relabelled since a model was fitted."""
+
+    added: int = 0
+    forgotten: int = 0
+    relabelled: int = 0
+
+    def tree(self) -> dict[str, int]:
+        """The counts as plain values."""
+        return asdict(self)
+
+
+class FittedModel(LabelForms, ABC):
+    """A method with the training items that it has learned from."""
+
+    keeps_items = True
+    title: ClassVar[str]
+    """The method's name in print."""
+    needs: ClassVar[Needs] = Needs()
+    """What the method asks for."""
+    settings: ClassVar[tuple[Value, ...]] = ()
+    """Its own parameters, which a fitted model keeps as they were: `smoothing` as `_smoothing`."""
+    stored: ClassVar[tuple[Field, ...]] = ()
+    """What `_learn` learns, as it stands in files; see `nearlabel.methods.fields`."""
+    by_blocks: ClassVar[type[BlockCounts] | None] = None
+    """What `_learn` counts on all training rows, where blocks of them can be counted apart."""
+
+    n_neighbors: int | None
+    metric: Metric
+    search: object
+    n_jobs: int | None
+
+    n_neighbors_: int
+    n_features_in_: int
+    feature_names_in_: Array
+    search_recall_: Recall | None
+    history_: History
+    items_: Items
+    _is_outdated: bool = False  # whether it learns again before it answers
+
+    # The hooks: what the author of a method writes.
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters of the method's own that `settings` does not check."""
+
+    def _rows_to_learn_from(self, Y: Csr, X: Matrix) -> Array | None:
+        """The training rows whose neighbors `_learn` wants to see; None for all.
+
+        Called before anything is searched, so that a method can refuse data it has no room for. Y
+        has the labels and X the vectors, or None, of all training rows. By default none where a
+        method learns nothing.
+        """
+        return None if self._learns() else NO_ROWS
+
+    def _learn(self, seen: Training) -> None:
+        """Learn from the neighbors of training rows: set what `stored` declares, no more."""
+
+    def _learn_on(self, seen: Training) -> None:
+        """Learn again from training rows that have changed, and keep what `refresh` is for."""
+        self._learn(seen)
+
+    def _follow(self, change: Change) -> bool:
+        """Bring what was learned up to date after a change of the training rows; say if it could.
+
+        It must be what `_learn_on` would learn. The model has the changed items already. By default
+        it updates counts: a method that learns something else and has no such hook learns again
+        when it is next used.
+        """
+        for field in self.stored:
+            if isinstance(field, LearnedCounts):
+                field.follow(self, change)
+        return True
+
+    def _prepare(self) -> None:
+        """Compute what follows from what was learned: after `_learn`, and when a file was read."""
+
+    @abstractmethod
+    def _scores(self, graph: NeighborGraph, X: Matrix) -> LabelScores:
+        """Score the labels of queries from their k neighbors among the training rows.
+
+        Called for runs of rows, by several threads: it must not change the model.
+        """
+
+    def _left_out_scores(self, graph: NeighborGraph, X: Matrix, rows: Array) -> LabelScores:
+        """Score the training rows `rows`, with vectors X, as if each were new.
+
+        The graph leaves each row out of its own neighbors; a method with tables takes the row's own
+        entry out of them, too. Its place among the neighbors of other rows stays.
+        """
+        return self._scores(graph, X)
+
+    def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
+        """Label sets, shape (n, q): by default where the score is at least 1/2."""
+        return labels_from(scores, 0.5)
+
+    def _probabilities(self, scores: Floats, label: Array) -> Floats:
+        """Probabilities of scores; by default the scores themselves.
+
+        `label` has their columns, in a shape that fits: (q,) for a dense matrix of scores, or that
+        of the scores for single ones.
+        `predict_proba` moves them to the side of 1/2 that the decision is on.
+        """
+        return scores
+
+    def _uncalibrated(self, scores: Floats, label: Array) -> Floats:
+        """Probabilities before any calibration on the training rows; by default the same.
+
+        Left-out scores of training rows go through this one: a calibration has seen their labels.
+        """
+        return self._probabilities(scores, label)
+
+    @abstractmethod
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
+        """The numbers that make the score of a label of one query, in the method's own words.
+
+        `count` is how many of its neighbors carry the label, and is told in any case.
+        """
+
+    def _voters(self, X: Matrix) -> tuple[NeighborGraph, NeighborGraph]:
+        """The neighbors of queries; and these with the next nearest one, if there is any.
+
+        Only a method that searches by itself has others than those of the graph; it is asked for
+        one query at a time.
+        """
+        return self.items_.voters(X, self.n_neighbors_, n_jobs=check_n_jobs(self.n_jobs))
+
+    def _have(self, items: Items) -> None:
+        """Set other training items, from which nothing was learned yet."""
+        self.items_ = items
+
+    @abstractmethod
+    def _caught_up(self) -> Self:
+        """A state that has learned from all rows; learns now if that was deferred."""
+
+    # What follows from the hooks.
+
+    @property
+    def _labels(self) -> Csr:
+        """The labels of the training rows, shape (n, q)."""
+        return self.items_.labels
+
+    @property
+    def _totals(self) -> Array:
+        """How many training rows carry each label, shape (q,)."""
+        return self.items_.totals
+
+    @property
+    def _uses_vectors(self) -> bool:
+        """Whether it needs vectors, given its parameters."""
+        vectors = self.needs.vectors
+        return bool(getattr(self, vectors)) if isinstance(vectors, str) else vectors
+
+    @classmethod
+    def _learns(cls) -> bool:
+        """Whether the method learns anything from neighbors."""
+        return cls._learn is not FittedModel._learn
+
+    @classmethod
+    def _follows(cls) -> bool:
+        """Whether what it has learned, if anything, is updated after a change of the rows."""
+        has_hook = cls._follow is not FittedModel._follow
+        return has_hook or all(isinstance(field, LearnedCounts) for field in cls.stored)
+
+    @property
+    def _keeps_neighbors(self) -> bool:
+        """Whether its counts are updated after changes, for which all neighbors are stored.
+
+        Not with an external search, which may not find spare neighbors.
+        """
+        return self.needs.counts and self._follows() and not is_plugged(self.items_.search)
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that are out of range, as `fit` does, without any data."""
+        self._checked_settings()
+        check_n_jobs(self.n_jobs)
+
+    def _checked_settings(self) -> dict[str, object]:
+        """The method's own parameters as a fitted model keeps them, all but `n_jobs` checked."""
+        self._check_parameters()
+        settings = {
+            value.attribute: value.check(getattr(self, value.key)) for value in self.settings
+        }
+        if not (self.n_neighbors is None and self.needs.all_rows):
+            check_integer(self.n_neighbors, "n_neighbors", low=1)
+        if self.metric == "precomputed" and self._uses_vectors:
+            raise ValueError(
+                f"metric='precomputed': {type(self).__name__} needs the vectors themselves, "
+                "not only distances"
+            )
+        return settings
+
+    def _learn_from(
+        self,
+        graph: NeighborGraph,
+        rows: Array | None,
+        n_jobs: int,
+        progress: Progress | None,
+        *,
+        on: bool = False,
+        counted: Any = None,
+    ) -> None:
+        """Learn from the neighbors of `rows`, of all training rows if None, and prepare.
+
+        `on` says that what only `refresh` learns stays. `counted` is what `by_blocks` has counted.
+        """
+        for name in computed_names(type(self)) & vars(self).keys():
+            del self.__dict__[name]
+        items, before = self.items_, set(vars(self))
+        rows = np.arange(len(items)) if rows is None else rows
+        learn = self._learn_on if on else self._learn
+        learn(Training(graph, items.labels, items.vectors, rows, n_jobs, progress, counted))
+        declared = {field.attribute for field in self.stored}
+        wrong = (vars(self).keys() - before - declared) | (declared - vars(self).keys())
+        if wrong:
+            raise TypeError(
+                f"{type(self).__name__}: _learn must set what stored declares, and nothing else; "
+                f"they differ in {', '.join(sorted(wrong))}"
+            )
+        self._prepare()
+
+
+# What fitted models have in common that share their items.
+OF_ITEMS = {
+    *("items_", "n_neighbors_", "n_features_in_", "feature_names_in_", "search_recall_"),
+    *("classes_", "label_names_", "history_", "_form"),
+}
+
+
+def state_of(model: _Model) -> _Model:
+    """The current state of a model: readers see one state, whatever a writer does meanwhile.
+
+    A change makes another state, which replaces this one by one assignment to `__dict__`.
+    """
+    state = object.__new__(type(model))
+    state.__dict__ = vars(model)
+    return state
+
+
+def next_state(model: _Model) -> _Model:
+    """A copy of a model to be changed, without cached values."""
+    state = object.__new__(type(model))
+    computed = computed_names(type(model))
+    known = vars(model).copy()  # atomic: a reader may cache something meanwhile
+    state.__dict__ = {name: value for name, value in known.items() if name not in computed}
+    return state
+
+
+def computed_names(kind: type[object]) -> frozenset[str]:
+    """Attributes of a class that are computed on first access."""
+    return frozenset(
+        name
+        for base in kind.__mro__
+        for name, value in vars(base).items()
+        if isinstance(value, cached_property)
+    )
