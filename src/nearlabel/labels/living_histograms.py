@@ -10,48 +10,36 @@ import numpy as np
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, kernel_array, runs
-from nearlabel.common.threads import run_blocks, run_slices
+from nearlabel.common.threads import run_slices
 from nearlabel.labels.count_changes import CountChanges
 from nearlabel.labels.histograms import CountedRows, Counts, LabelHistograms
 
-_BITS = 6  # of a cell's position within its block
-_BLOCK = 1 << _BITS  # cells
-_BLOCKS_AT_ONCE = 2**14  # copied by a thread at once
 _ENTRIES_AT_ONCE = 2**20  # of changes, so that temporaries stay small; even, since they are pairs
+_CELLS_AT_ONCE = 2**16  # copied at once
 
 
 class _Pool:
-    """Memory for blocks of cells; used blocks are never overwritten."""
+    """Memory for the cells of tables, in which used cells are never overwritten."""
 
-    def __init__(self, blocks: int) -> None:
+    def __init__(self, cells: int) -> None:
         # Rows that carry the label, and rows that do not; twice the current size.
-        self.blocks = np.zeros((2 * blocks, _BLOCK, 2), np.int64)
-        self.cells, self.numbers = self.blocks.reshape(-1, 2), self.blocks.reshape(-1)
+        self.cells = np.zeros((2 * cells, 2), np.int64)
         self.used = 0
 
-    def take(self, blocks: int) -> Array:
-        """Allocate some blocks."""
-        self.used += blocks
-        return np.arange(self.used - blocks, self.used, dtype=np.int32)
-
-    def copy(self, pool: _Pool, blocks: Array, own: Array, n_jobs: int) -> None:
-        """Copy blocks of a pool to the first allocated ones."""
-        first = int(own[0]) if len(own) else 0
-
-        def copy(run: slice) -> None:
-            target = self.blocks[first + run.start : first + run.stop]
-            np.take(pool.blocks, blocks[run], axis=0, out=target, mode="clip")
-
-        run_blocks(copy, len(blocks), _BLOCKS_AT_ONCE, n_jobs, None)
+    def take(self, sizes: Array) -> Array:
+        """Where new tables of these sizes begin."""
+        ends = self.used + np.cumsum(sizes)
+        self.used = int(ends[-1]) if len(ends) else self.used
+        return ends - sizes
 
 
 @dataclass(frozen=True, eq=False)
 class LivingHistograms(CountedRows):
     """Immutable `LabelHistograms` from which changed ones are made cheaply.
 
-    The cells of label l in the table of group g have the addresses from ``start[g, l]`` on,
-    ``room[l]`` of them. Addresses are divided into blocks, and `slot` says where a block is in the
-    pool. A change copies the blocks that it touches; all others are shared by both states.
+    The cells of label l in the table of group g are those of the pool from ``start[g, l]`` on,
+    ``room[l]`` of them. A change copies the cells of the labels that it touches to the end of the
+    pool; all others are shared by both states.
 
     For rows at count 0 that do not carry the label, their number minus that of all rows is stored,
     so that it does not change for labels unrelated to a new row.
@@ -63,8 +51,6 @@ class LivingHistograms(CountedRows):
     totals: Array  # (groups, q): how many of them carry the label
     start: Array  # (groups, q)
     room: Array  # (q,)
-    end: int  # of the addresses
-    slot: Array  # (blocks,)
     pool: _Pool
 
     @classmethod
@@ -72,13 +58,13 @@ class LivingHistograms(CountedRows):
         """Tables of q labels and k neighbors, stacked if there are several groups."""
         rows, totals = tables.n.reshape(groups, q)[:, 0], tables.totals.reshape(groups, q)
         room, end = np.diff(tables.start[: q + 1]), int(tables.start[-1])
-        start = tables.start[:-1].reshape(groups, q)
-        pool = _Pool(_blocks(end))
+        start, pool = tables.start[:-1].reshape(groups, q), _Pool(end)
         pool.cells[:end, 0], pool.cells[:end, 1] = tables.with_label, tables.without_label
         pool.cells[start, 1] -= rows[:, None]
-        return cls(k, groups, rows, totals, start, room, end, pool.take(_blocks(end)), pool)
+        pool.used = end
+        return cls(k, groups, rows, totals, start, room, pool)
 
-    def __reduce__(self) -> Any:  # without the blocks of other states
+    def __reduce__(self) -> tuple[object, ...]:  # without the cells of other states
         return LivingHistograms.of, (self.compacted(), self.q, self.k, self.groups)
 
     @property
@@ -88,10 +74,10 @@ class LivingHistograms(CountedRows):
 
     def counts(self, label: Any, count: Any, group: Any = 0) -> Counts:
         """n, n_l, c[j] and c'[j] of labels and counts, in the tables of some groups."""
-        place = 2 * self._places(label, count, group)
-        n_l = self.totals.take(self._number(label, group))
+        table = label if self.groups == 1 else label + group * np.int64(self.q)
+        cell, n_l = self.start.take(table) + count, self.totals.take(table)
         n = np.full(np.shape(n_l), self.rows[group])
-        c, c_prime = self.pool.numbers.take(place), self.pool.numbers.take(place + 1)
+        c, c_prime = self.pool.cells[cell, 0], self.pool.cells[cell, 1]
         return n, n_l, c, c_prime + n * (np.asarray(count) == 0)
 
     def carriers(self, label: Any) -> Array:
@@ -150,84 +136,46 @@ class LivingHistograms(CountedRows):
         totals[:, : self.q] = self.totals
         for part in parts:
             part.add_to_totals(totals.reshape(-1))
-        state, moved = self._with_room(rows, totals)
-        touched = np.zeros(_blocks(state.end), np.uint8)
-        touched[self.end >> _BITS :] = len(moved) > 0
-        entries = sum(len(part.table) for part in parts)
-        if entries > 4 * len(touched):  # nearly all of them
-            touched[:] = 1
-        else:
-            for part in parts:
-                part.mark_blocks(state, touched)
-        state = state._with_own_blocks(np.flatnonzero(touched), _blocks(self.end), n_jobs)
-        if len(moved):
-            state._move_from(self, moved)
+        state = self._with_own_tables(rows, totals, [part.table for part in parts])
 
         def add(tables: slice) -> None:
             for part in parts:
                 part.add_to_cells(state, tables)
 
         shares = [slice(0, totals.size)]
-        if entries > _ENTRIES_AT_ONCE:  # a label has about as many changes as rows
-            rows_of = totals.reshape(-1) + 1
-            shares = list(runs(rows_of, int(rows_of.sum()) // n_jobs + 1))
+        if sum(len(part.table) for part in parts) > _ENTRIES_AT_ONCE:
+            changes_of = totals.reshape(-1) + 1  # a label has about as many changes as rows
+            shares = list(runs(changes_of, int(changes_of.sum()) // n_jobs + 1))
         run_slices(add, shares, n_jobs, None)
         return state
 
-    def _number(self, label: Any, group: Any) -> Any:
-        """The number of a label among those of all groups."""
-        return label if self.groups == 1 else label + group * np.int64(self.q)
-
-    def _places(self, label: Any, count: Any, group: Any) -> Any:
-        """The positions of cells in the pool; a count is below the room of its label."""
-        return self._places_of(self._number(label, group), count)
-
-    def _places_of(self, table: Any, count: Any) -> Any:
-        address = self.start.take(table) + count
-        block = self.slot.take(address >> _BITS)
-        return (block.astype(np.int64) << _BITS) + (address & (_BLOCK - 1))
-
-    def _with_room(self, rows: Array, totals: Array) -> tuple[LivingHistograms, Array]:
-        """The state with addresses for more counts, and the labels that get new ones."""
-        q = totals.shape[1]
-        needed = _cells_of(totals, self.k)
+    def _with_own_tables(
+        self, rows: Array, totals: Array, touched: Sequence[Array]
+    ) -> LivingHistograms:
+        """The state with copies of the touched tables, and with room for more counts."""
+        q, needed = totals.shape[1], _cells_of(totals, self.k)
         start, room = np.zeros((self.groups, q), np.int64), np.zeros(q, np.int64)
         start[:, : self.q], room[: self.q] = self.start, self.room
-        moved = np.flatnonzero(needed > room)
-        room[moved] = np.minimum(np.maximum(needed[moved], 2 * room[moved]), self.k + 1)
-        sizes = np.tile(room[moved], (self.groups, 1))
-        start[:, moved] = self.end + (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
-        end = self.end + int(sizes.sum())
-        return replace(self, rows=rows, totals=totals, start=start, room=room, end=end), moved
-
-    def _with_own_blocks(self, touched: Array, known: int, n_jobs: int) -> LivingHistograms:
-        """The state with copies of some of its blocks; those from `known` on are new."""
-        pool, slot = self.pool, np.zeros(_blocks(self.end), np.int32)
-        slot[:known] = self.slot
-        if pool.used + len(touched) > len(pool.blocks):  # live blocks only, into a new pool
-            pool = _Pool(len(slot) + len(touched))
-            own = pool.take(len(slot))
-            pool.copy(self.pool, self.slot, own, n_jobs)
-            return replace(self, slot=own, pool=pool)
-        own = pool.take(len(touched))
-        pool.copy(pool, slot[touched[touched < known]], own, n_jobs)
-        slot[touched] = own
-        return replace(self, slot=slot, pool=pool)
-
-    def _move_from(self, before: LivingHistograms, labels: Array) -> None:
-        """Copy the cells of labels with new addresses."""
-        labels = labels[labels < before.q]
-        sizes = before.room[labels]
-        label = np.repeat(labels, sizes)
-        count = np.arange(len(label)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        for group in range(self.groups):
-            found = before.pool.cells[before._places(label, count, group)]
-            self.pool.cells[self._places(label, count, group)] = found
-
-
-def _blocks(cells: int) -> int:
-    """The number of blocks for some cells."""
-    return -(-cells // _BLOCK)
+        grows = needed > room
+        is_own = np.tile(grows, (self.groups, 1))
+        for tables in touched:
+            is_own.reshape(-1)[tables] = True
+        room[grows] = np.minimum(np.maximum(needed[grows], 2 * room[grows]), self.k + 1)
+        pool, group, label = self.pool, *np.nonzero(is_own)
+        if pool.used + int(room[label].sum()) > len(pool.cells):  # live tables only, into a new one
+            pool = _Pool(self.groups * int(room.sum()))
+            group, label = np.nonzero(np.ones_like(is_own))
+        start[group, label] = pool.take(room[label])
+        known = label < self.q  # others are new labels
+        group, label = group[known], label[known]
+        sizes, new = self.room[label], start[group, label]
+        old = self.start[group, label]
+        for run in runs(sizes, _CELLS_AT_ONCE):
+            size = sizes[run]
+            place = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+            cells = self.pool.cells[np.repeat(old[run], size) + place]
+            pool.cells[np.repeat(new[run], size) + place] = cells
+        return replace(self, rows=rows, totals=totals, start=start, room=room, pool=pool)
 
 
 def _cells_of(totals: Array, k: int) -> Array:
@@ -236,7 +184,7 @@ def _cells_of(totals: Array, k: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _CellChanges:
     """A block of pairs of changes; `table` numbers the labels of all groups."""
 
     table: Array
@@ -253,25 +201,19 @@ class _Part:
         is_own = self.own == 1
         np.add.at(totals, self.table[is_own], self._signs()[is_own])
 
-    def mark_blocks(self, state: LivingHistograms, touched: Array) -> None:
-        """Mark the blocks that are about to change."""
-        core, start = engine.core(), state.start.reshape(-1)
-        if core is not None:
-            core.mark_blocks(self.table, self.count, start, state.room, _BITS, touched)
-            return
-        _check(self.count, state.room[self.table % state.q], "count")
-        touched[(start[self.table] + self.count) >> _BITS] = 1
-
     def add_to_cells(self, state: LivingHistograms, tables: slice) -> None:
         """Move the rows between cells of some tables."""
-        core, numbers = engine.core(), state.pool.numbers
+        core, start = engine.core(), state.start.reshape(-1)
         if core is not None:
-            cells = state.start.reshape(-1), state.room, _BITS, state.slot, numbers
+            cells = start, state.room, state.pool.cells.reshape(-1)
             core.add_to_cells(self.table, self.count, self.own, *cells, tables.start, tables.stop)
             return
         chosen = (self.table >= tables.start) & (self.table < tables.stop)
-        place = state._places_of(self.table[chosen], self.count[chosen])
-        np.add.at(numbers, 2 * place + (self.own[chosen] == 0), self._signs()[chosen])
+        table, count = self.table[chosen], self.count[chosen]
+        _check(count, state.room[table % state.q], "count")
+        cell = start[table] + count
+        column = (self.own[chosen] == 0).astype(np.intp)
+        np.add.at(state.pool.cells, (cell, column), self._signs()[chosen])
 
     def _signs(self) -> Array:
         return np.tile([-1, 1], len(self.table) // 2)
@@ -279,28 +221,28 @@ class _Part:
 
 def _parts(
     changes: Sequence[CountChanges], group: Array | None, groups: int, q: int
-) -> Iterator[_Part]:
+) -> Iterator[_CellChanges]:
     """The changes in blocks."""
     seen = 0
-    for some in changes:
-        size, table = len(some.label), some.label
+    for change in changes:
+        size, table = len(change.label), change.label
         if group is not None:
-            its = group[seen : seen + size].astype(np.int64)
-            _check(its, groups, "group")
+            number = group[seen : seen + size].astype(np.int64)
+            _check(number, groups, "group")
             _check(table, q, "label")
-            table = its * q + table
+            table = number * q + table
         seen += size
         kind = np.int32 if table.dtype == np.int32 else np.int64
         for start in range(0, size, _ENTRIES_AT_ONCE):
             run = slice(start, start + _ENTRIES_AT_ONCE)
-            yield _Part(
+            yield _CellChanges(
                 kernel_array(table[run], kind),
-                kernel_array(some.count[run], np.int32),
-                kernel_array(some.own[run], np.int8),
+                kernel_array(change.count[run], np.int32),
+                kernel_array(change.own[run], np.int8),
             )
 
 
-def _check(values: Array, end: Any, name: str) -> None:
+def _check(values: Array, end: Array | int, name: str) -> None:
     """Refuse values outside of the tables."""
     if np.any(values < 0) or np.any(values >= end):
         raise ValueError(f"{name} must be within the tables; got {values.min()} to {values.max()}")

@@ -13,11 +13,11 @@ from typing import TypeVar
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Matrix
+from nearlabel.common.growing import GrownCsr
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import ArgumentError, check_n_jobs
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.count_changes import CountChanges, count_changes
-from nearlabel.labels.label_rows import LabelRows
 from nearlabel.methods.fitted_model import FittedModel, next_state
 from nearlabel.methods.further_labels import FurtherLabels
 from nearlabel.methods.items import Items
@@ -40,7 +40,7 @@ class NextState(FittedModel):
         assert before.store is not None
         store = before.store.added(X, ids)
         m, first = labels.matrix.shape[0], before.n_places
-        after = self._change_items(before.label_rows.added(labels.matrix), labels, store)
+        after = self._change_items(_rows(before).added(labels.matrix), labels, store)
         self._change_totals(before, added=labels.matrix)
         self.history_ = replace(self.history_, added=self.history_.added + m)
         if before.index is not None:
@@ -74,7 +74,7 @@ class NextState(FittedModel):
             )
             raise ArgumentError(message, "ids")
         assert before.store is not None
-        after = self._change_items(before.label_rows, store=before.store.removed(places))
+        after = self._change_items(_rows(before), store=before.store.removed(places))
         self._change_totals(before, removed=before.labels[places])
         self.history_ = replace(self.history_, forgotten=self.history_.forgotten + len(places))
         if before.index is not None:
@@ -101,7 +101,7 @@ class NextState(FittedModel):
     ) -> None:
         """Have other labels of some training rows."""
         before, n_jobs = self.items_, check_n_jobs(self.n_jobs)
-        after = self._change_items(before.label_rows.replaced(places, labels.matrix), labels)
+        after = self._change_items(_rows(before).replaced(places, labels.matrix), labels)
         self._change_totals(before, removed=before.labels[places], added=labels.matrix)
         history = self.history_
         self.history_ = replace(history, relabelled=history.relabelled + len(places))
@@ -148,10 +148,7 @@ class NextState(FittedModel):
             near = number[seen.indices].astype(seen.indices.dtype)
             seen = NeighborGraph.unchecked(near, seen.distances, n, seen.recall)
         self._learn_from(seen, rows, n_jobs, None, on=not anew)
-        label_rows = items.label_rows
-        self._have(
-            replace(items, labels=label_rows.matrix, rows=label_rows, graph=graph, kept=kept)
-        )
+        self._have(replace(items, rows=_rows(items), graph=graph, kept=kept))
         self.items_.version, self.items_.totals = version, items.totals
 
     def _compact(self) -> None:
@@ -187,13 +184,13 @@ class NextState(FittedModel):
 
     def _change_items(
         self,
-        rows: LabelRows,
+        rows: GrownCsr,
         labels: FurtherLabels | None = None,
         store: VectorStore | None = None,
     ) -> Items:
         """Have other items, and the names of all labels."""
         store = self.items_.store if store is None else store
-        self._have(replace(self.items_, labels=rows.matrix, rows=rows, store=store))
+        self._have(replace(self.items_, labels=rows.array, rows=rows, store=store))
         if labels is not None:
             self.label_names_, self.classes_ = labels.names, labels.classes
         return self.items_
@@ -244,6 +241,11 @@ class NextState(FittedModel):
         if self.search_recall_ is not None and items.unmeasured * _MEASURED_EVERY >= len(items):
             index = items.living_index().measured(self.n_neighbors_, n_jobs=n_jobs)
             items.index, items.unmeasured, self.search_recall_ = index, 0, index.recall
+
+
+def _rows(items: Items) -> GrownCsr:
+    """The labels of items in a form to which rows can be added."""
+    return GrownCsr(items.labels) if items.rows is None else items.rows
 
 
 def at_rest(model: _Model) -> _Model:

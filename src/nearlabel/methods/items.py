@@ -10,13 +10,13 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, Floats, Matrix, csr_of_known
+from nearlabel.common.growing import GrownCsr
 from nearlabel.common.mapped_arrays import checked
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import ArgumentError, check_dense_size, check_integer
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
-from nearlabel.labels.label_rows import LabelRows
 from nearlabel.search import (
     Index,
     InvertedLists,
@@ -58,8 +58,8 @@ class Items:
     kept : KeptNeighbors or None
         The neighbors of all rows since the first change; they belong to these items only if their
         `version` is the same.
-    rows : LabelRows or None
-        The labels in a form to which changes can be made.
+    rows : GrownCsr or None
+        The labels in a form to which rows can be added, since the first change.
     unmeasured : int
         Rows that have changed since the recall of an approximate search was measured.
     columns : dict
@@ -77,7 +77,7 @@ class Items:
     graph: NeighborGraph | None = None
     kept: KeptNeighbors | None = None
     version: int = 0
-    rows: LabelRows | None = None
+    rows: GrownCsr | None = None
     unmeasured: int = 0
     columns: dict[int | str, int] = field(default_factory=dict)
     lock: ForkSafeLock = field(default_factory=ForkSafeLock)
@@ -112,11 +112,6 @@ class Items:
     def places(self) -> Array:
         """The places of the items, in order, shape (n,)."""
         return np.arange(self.n_places) if self.alive is None else np.flatnonzero(self.alive)
-
-    @property
-    def label_rows(self) -> LabelRows:
-        """The labels in a form to which changes can be made."""
-        return LabelRows(self.labels) if self.rows is None else self.rows
 
     @property
     def vectors(self) -> Matrix:

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, canonical_csr, csr_of_known
-from nearlabel.common.growing import Grown
+from nearlabel.common.arrays import Array, Matrix, canonical_csr
+from nearlabel.common.growing import Grown, GrownCsr
 from nearlabel.common.messages import some
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import check_same_length
-from nearlabel.graph import index_type
 
 _MOST_ID = 2**62  # ids are smaller
 
@@ -48,41 +47,40 @@ class VectorStore:
     ([0, 1, 2], (3, 3), [2], 2)
     """
 
-    def __init__(self, vectors: Any, ids: Any = None, *, next_id: int | None = None) -> None:
+    def __init__(self, vectors: Matrix, ids: object = None, *, next_id: int | None = None) -> None:
         n = vectors.shape[0]
-        names = np.arange(n) if ids is None else _checked_ids(ids, n)
-        self._set(vectors, None, Grown(names), None, max(next_id or 0, _after(names)), _Names(n))
+        self.ids: Array = np.arange(n) if ids is None else _checked_ids(ids, n)
+        self.alive: Array | None = None
+        self.next_id = max(next_id or 0, _after(self.ids))
+        self._base, self._joined = vectors, vectors
+        self._tail: Grown | GrownCsr | None = None  # later rows
+        self._grown_ids: Grown | None = None
+        self._ascends = ids is None or _ascend(self.ids)
+        self._places: _Places | None = None  # by id, if ids do not ascend; made on first use
 
-    def _set(
-        self, base: Any, tail: Any, ids: Grown, alive: Array | None, next_id: int, names: _Names
-    ) -> VectorStore:
-        self._base, self._tail, self._ids, self._names = base, tail, ids, names
-        self.alive, self.next_id = alive, next_id
-        self._joined: Any = base if tail is None else None
-        return self
+    def _changed(self, **parts: object) -> VectorStore:
+        """A store that shares all but some parts."""
+        store = VectorStore.__new__(VectorStore)
+        store.__dict__ = {**vars(self), **parts}
+        return store
 
-    def __reduce__(self) -> Any:  # the lookup of ids is rebuilt on demand
-        parts = self._base, self._tail, self._ids, self.alive, self.next_id
-        return _from_parts, parts
+    def __getstate__(self) -> dict[str, object]:  # without what is made on demand, and spare room
+        joined = self._joined if self._tail is None else None
+        return {**vars(self), "_joined": joined, "_grown_ids": None, "_places": None}
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self.ids)
 
     @property
-    def ids(self) -> Array:
-        """The id of each row, including removed ones, shape (n,)."""
-        return self._ids.array
-
-    @property
-    def vectors(self) -> Any:
+    def vectors(self) -> Matrix:
         """All rows, including removed ones, shape (n, d); joined on first use."""
         if self._joined is None:
-            parts = [self._base, self._tail.rows]
+            parts = [self._base, self._tail.array]
             is_sparse = sparse.issparse(self._base)
             self._joined = sparse.vstack(parts, "csr") if is_sparse else np.concatenate(parts)
         return self._joined
 
-    def added(self, vectors: Any, ids: Any = None) -> VectorStore:
+    def added(self, vectors: Matrix, ids: object = None) -> VectorStore:
         """A store with some more rows, with the given or the next ids.
 
         The new rows may be dense or CSR, regardless of the others.
@@ -91,30 +89,43 @@ class VectorStore:
         if width != d:
             raise ValueError(f"vectors must have {d} features; got {width}")
         new = self._new_ids(ids, n)
+        if not n:
+            return self
         base, tail = self._base, self._tail
         if tail is not None and self._joined is not None:  # no need to store them twice
             base, tail = self._joined, None
-        if n:
-            kind = _SparseTail if sparse.issparse(base) else _DenseTail
-            tail = kind.of(base, vectors) if tail is None else tail.added(vectors)
-        alive = self.alive
-        if alive is not None:
-            alive = np.concatenate([alive, np.ones(n, bool)])
-        names = self._names.claimed(len(self), len(self) + n)
-        next_id = max(self.next_id, _after(new))
-        return _state(base, tail, self._ids_with(new), alive, next_id, names)
+        if sparse.issparse(base):
+            rows, grown = canonical_csr(vectors), tail or GrownCsr(base[:0])
+        else:
+            rows = vectors.toarray() if sparse.issparse(vectors) else vectors
+            grown = tail or Grown(np.empty((0, d), base.dtype))
+        alive = None if self.alive is None else np.concatenate([self.alive, np.ones(n, bool)])
+        names = (self._grown_ids or Grown(self.ids)).added(new) if len(self) else Grown(new)
+        ascends = self._ascends and _ascend(new) and (not len(self) or new[0] > self.ids[-1])
+        if self._places is not None:
+            self._places.add(len(self), new)
+        return self._changed(
+            ids=names.array,
+            alive=alive,
+            next_id=max(self.next_id, _after(new)),
+            _base=base,
+            _joined=None,
+            _tail=grown.added(rows),
+            _grown_ids=names,
+            _ascends=ascends,
+        )
 
     def removed(self, places: Array) -> VectorStore:
         """A store in which the rows at these places are removed."""
         alive = np.ones(len(self), bool) if self.alive is None else self.alive.copy()
         alive[places] = False
-        return _state(self._base, self._tail, self._ids, alive, self.next_id, self._names)
+        return self._changed(alive=alive)
 
-    def take(self, places: Array | slice) -> Any:
+    def take(self, places: Array | slice) -> Matrix:
         """The rows at some places, in their order; not copied for a range, if possible."""
         if self._joined is not None:
             return _plain(self._joined[places])
-        n, tail = self._base.shape[0], self._tail.rows
+        n, tail = self._base.shape[0], self._tail.array
         if isinstance(places, slice):
             start, stop, _ = places.indices(len(self))
             if stop <= n:
@@ -127,17 +138,15 @@ class VectorStore:
             return _plain(self._base[places])
         if is_new.all():
             return tail[places - n]
-        order = np.argsort(is_new, kind="stable")
         old, new = self._base[places[~is_new]], tail[places[is_new] - n]
         if sparse.issparse(old):
-            back = np.empty_like(order)
-            back[order] = np.arange(len(order))
-            return sparse.vstack([old, new], "csr")[back]
+            order = np.argsort(is_new, kind="stable")
+            return sparse.vstack([old, new], "csr")[np.argsort(order)]
         rows = np.empty((len(places), old.shape[1]), np.result_type(old, new))
         rows[~is_new], rows[is_new] = old, new
         return rows
 
-    def rows_of(self, ids: Any) -> Array:
+    def rows_of(self, ids: object) -> Array:
         """Places of the rows with `ids`, in their order."""
         asked = np.asarray(ids)
         places = self._places_of(asked)
@@ -147,27 +156,29 @@ class VectorStore:
 
     def _places_of(self, asked: Array) -> Array:
         """Places of the rows with some ids; -1 if no row has an id."""
-        found = np.full(len(asked), -1, np.intp)
+        places = np.full(len(asked), -1, np.intp)
         if not len(asked) or not len(self):
-            return found
+            return places
         if asked.dtype.kind == "u" and asked.max() < 2**63:  # otherwise both would become floats
             asked = asked.astype(np.int64)
-        if self.ids.dtype.kind == "i" and asked.dtype.kind == "i" and self._names.rise(self.ids):
+        if self._ascends and asked.dtype.kind == "i":
             place = np.minimum(np.searchsorted(self.ids, asked), len(self) - 1)
             is_there = self.ids[place] == asked
             if self.alive is not None:
                 is_there &= self.alive[place]
-            found[is_there] = place[is_there]
-            return found
-        by_name = self._names.places(self.ids)
+            places[is_there] = place[is_there]
+            return places
+        if self._places is None:
+            self._places = _Places(self.ids)
         for i, name in enumerate(asked.tolist()):
-            held = by_name.get(name, ())
-            for one in (held,) if isinstance(held, int) else held:
-                if one < len(self) and (self.alive is None or self.alive[one]):
-                    found[i] = one  # of those that had this id at different times
-        return found
+            for place in self._places.of(name):
+                # Another store that has grown from the same one may have other rows there.
+                is_there = place < len(self) and self.ids[place] == name
+                if is_there and (self.alive is None or self.alive[place]):
+                    places[i] = place  # of those that had this id at different times
+        return places
 
-    def _new_ids(self, ids: Any, n: int) -> Array:
+    def _new_ids(self, ids: object, n: int) -> Array:
         """The ids of n new rows, validated or generated."""
         are_names = len(self) > 0 and self.ids.dtype.kind == "U"
         if ids is None:
@@ -186,133 +197,36 @@ class VectorStore:
             raise ValueError(f"ids must be unique; {new[taken[0]].item()!r} is already in use")
         return new
 
-    def _ids_with(self, new: Array) -> Grown:
-        """The ids of all rows; in a wider type if new ids are longer."""
-        ids = self._ids
-        kind = np.result_type(ids.array, new) if len(ids) and len(new) else new.dtype
-        if len(new) and kind != ids.array.dtype:
-            ids = Grown(ids.array.astype(kind))
-        return ids.added(new)
 
-
-def _state(*parts: Any) -> VectorStore:
-    """A store of parts that are known to be consistent."""
-    return VectorStore.__new__(VectorStore)._set(*parts)
-
-
-def _from_parts(base: Any, tail: Any, ids: Grown, alive: Array | None, next_id: int) -> VectorStore:
-    return _state(base, tail, ids, alive, next_id, _Names(len(ids)))
-
-
-def _plain(rows: Any) -> Any:
+def _plain(rows: Matrix) -> Matrix:
     """Rows taken from a memory map as an array."""
     return rows if sparse.issparse(rows) else np.asarray(rows)
 
 
-class _DenseTail:
-    """Dense rows appended to the first ones.
+class _Places:
+    """The places of rows by their ids, shared by a store and those that grow from it."""
 
-    They have the type of the first rows if that represents them exactly, otherwise a wider one: all
-    numbers are preserved, so that distances are those of a fit on all rows at once.
-    """
-
-    def __init__(self, rows: Grown) -> None:
-        self._rows = rows
-
-    @classmethod
-    def of(cls, base: Array, vectors: Any) -> _DenseTail:
-        return cls(Grown(np.empty((0, base.shape[1]), base.dtype))).added(vectors)
-
-    @property
-    def rows(self) -> Array:
-        return self._rows.array
-
-    def added(self, vectors: Any) -> _DenseTail:
-        new, before = vectors.toarray() if sparse.issparse(vectors) else vectors, self._rows
-        if not _holds(before.array.dtype, new):
-            before = Grown(before.array.astype(np.result_type(before.array, new)))
-        return _DenseTail(before.added(new))
-
-
-class _SparseTail:
-    """CSR rows appended to the first ones; for their type see `_DenseTail`."""
-
-    def __init__(self, data: Grown, indices: Grown, indptr: Grown, width: int) -> None:
-        self._data, self._indices, self._indptr, self._width = data, indices, indptr, width
-
-    @classmethod
-    def of(cls, base: Csr, vectors: Any) -> _SparseTail:
-        width = base.shape[1]
-        empty = Grown(np.empty(0, base.dtype)), Grown(np.empty(0, index_type(width)))
-        return cls(*empty, Grown(np.zeros(1, np.int64)), width).added(vectors)
-
-    @property
-    def rows(self) -> Csr:
-        indptr = self._indptr.array
-        shape = (len(indptr) - 1, self._width)
-        return csr_of_known(self._data.array, self._indices.array, indptr, shape)
-
-    def added(self, vectors: Any) -> _SparseTail:
-        new, before = canonical_csr(vectors), self._data
-        if not _holds(before.array.dtype, new.data):
-            before = Grown(before.array.astype(np.result_type(before.array, new.data)))
-        ends = self._indptr.array[-1] + new.indptr[1:].astype(np.int64)
-        indices = self._indices.added(new.indices)
-        return _SparseTail(before.added(new.data), indices, self._indptr.added(ends), self._width)
-
-
-def _holds(kind: Any, numbers: Array) -> bool:
-    """Whether a type represents some numbers exactly."""
-    if np.can_cast(numbers.dtype, kind):
-        return True
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.array_equal(numbers.astype(kind), numbers))
-
-
-class _Names:
-    """Places by id, computed when first needed, for a store and its successors.
-
-    Ids of later rows do no harm: a store skips places beyond its end. The lookup of the longest
-    store must not be shared with another one that grows from the same beginning.
-    """
-
-    def __init__(self, length: int) -> None:
-        self._length = length  # of the longest store
-        self._places: dict[Any, int | tuple[int, ...]] = {}
-        self._known = 0  # rows whose ids are included
-        self._rising: tuple[int, bool] = (0, True)  # whether the first ids are ascending
+    def __init__(self, ids: Array) -> None:
+        self._places: dict[int | str, int | tuple[int, ...]] = {}
         self._lock = ForkSafeLock()
+        self.add(0, ids)
 
-    def claimed(self, n: int, length: int) -> _Names:
-        """The lookup of a store that grows from n rows to `length`."""
+    def add(self, first: int, ids: Array) -> None:
+        """Note the ids of rows from place `first` on; an id that was reused has several places."""
         with self._lock.held():
-            if n != self._length:
-                return _Names(length)
-            self._length = length
-            return self
+            for place, name in enumerate(ids.tolist(), first):
+                if self._places.setdefault(name, place) != place:
+                    self._places[name] = tuple({*self.of(name), place})
 
-    def rise(self, ids: Array) -> bool:
-        """Whether the ids are ascending."""
-        n, rise = self._rising
-        if (len(ids) <= n) if rise else (len(ids) >= n):
-            return rise
-        start = max(n - 1, 0) if rise else 0
-        rise = bool(np.all(ids[start + 1 :] > ids[start:-1]))
-        if len(ids) > n:
-            self._rising = len(ids), rise
-        return rise
+    def of(self, name: int | str) -> tuple[int, ...]:
+        """The places of all rows that have or had an id, or do in another store."""
+        places = self._places.get(name, ())
+        return (places,) if isinstance(places, int) else places
 
-    def places(self, ids: Array) -> dict[Any, int | tuple[int, ...]]:
-        """The place of each id, at least of these; all places of an id that was reused."""
-        with self._lock.held():
-            start = self._known
-            for place, name in enumerate(ids[start:].tolist(), start):
-                before = self._places.setdefault(name, place)
-                if before != place:
-                    several = (before,) if isinstance(before, int) else before
-                    self._places[name] = (*several, place)
-            self._known = max(start, len(ids))
-        return self._places
+
+def _ascend(ids: Array) -> bool:
+    """Whether ids are integers, each above the one before."""
+    return ids.dtype.kind == "i" and bool(np.all(ids[1:] > ids[:-1]))
 
 
 def _checked_ids(ids: Any, n: int) -> Array:
@@ -349,7 +263,7 @@ def _refuse_half_characters(names: Array) -> None:
         raise ValueError(f"ids must not contain an unpaired surrogate; got {name!r}")
 
 
-def _listed_ids(ids: Any) -> Any:
+def _listed_ids(ids: Any) -> list[int | str]:
     """Ids from a list, strings or integers; NumPy would convert mixed lists and gaps to strings."""
     listed = ids.tolist() if hasattr(ids, "tolist") else [*ids]
     are_texts = [isinstance(name, str) for name in listed]
