@@ -13,7 +13,7 @@ from nearlabel.common import engine, validation
 from nearlabel.labels import counts as statistics
 from nearlabel.labels.histograms import label_histograms
 from nearlabel.methods import answers as answering
-from nearlabel.methods.base import SearchedRows
+from nearlabel.methods.base import TrainingRows
 from nearlabel.methods.registry import METHODS, estimator
 
 
@@ -254,7 +254,7 @@ def test_training_vectors_are_not_copied(dtype, tmp_path, monkeypatch):
     X = np.memmap(path, dtype, "r", shape=(60_000, 40))
     y = np.arange(60_000) % 2
     nl.BRkNN(3).fit(X[:1000], y[:1000])
-    most, model = peak(lambda: SearchedRows(X).vectors(nl.BRkNN(3), len(X)))
+    most, model = peak(lambda: TrainingRows(X).vectors(nl.BRkNN(3), len(X)))
     assert np.shares_memory(model, X)
     assert most < X.size // 2
     assert np.shares_memory(nl.BRkNN(3).fit(X, y).items_.vectors, X)

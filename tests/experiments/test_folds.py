@@ -25,7 +25,7 @@ def searches():
     search = ExactIndex.graph
 
     def graph(self, k, queries=None, **how):
-        rows = self._vectors.shape[0]
+        rows = self.vectors.shape[0]
         found.append((rows, None if queries is None else queries.shape[0]))
         return search(self, k, queries, **how)
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Matrix
+from nearlabel.common.mapped_arrays import checked
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import Labels, check_same_length
 from nearlabel.distributed.block_graphs import BlockGraph, check_metric_of_cluster, graph_of
@@ -20,7 +21,8 @@ from nearlabel.distributed.workspaces import Workspace, working
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.block_counts import BlockCounts
 from nearlabel.methods.answers import no_neighbors
-from nearlabel.methods.base import NeighborClassifier, Neighborhood
+from nearlabel.methods.base import NeighborClassifier, Neighborhood, TrainingRows
+from nearlabel.methods.fitted_model import FittedModel
 from nearlabel.search import InvertedLists, check_search
 
 _PARTS_AT_ONCE = 8  # partial counts joined by one call, in a tree
@@ -79,20 +81,19 @@ def fit(
         return estimator._fit(ClusterRows(place, X, labels), labels, ids, progress)
 
 
-class ClusterRows:
+class ClusterRows(TrainingRows):
     """Training rows in blocks, among which the workers of a cluster search."""
 
-    searches = True
-
     def __init__(self, place: Workspace, X: Any, labels: Labels) -> None:
-        self._place, self._X, self._labels = place, X, labels
+        super().__init__(X)
+        self._place, self._labels = place, labels
         self._lists: InvertedLists | None = None  # for an exact search
 
     @cached_property
     def _blocks(self) -> VectorBlocks:
         return self._place.vectors(self._X)
 
-    def vectors(self, model: Any, n: int) -> Any:
+    def vectors(self, model: FittedModel, n: int) -> Matrix:
         """The rows of all blocks, mapped or in memory; the model notes how many features."""
         blocks = self._blocks
         check_same_length(X=len(blocks), y=n)
@@ -103,11 +104,11 @@ class ClusterRows:
         self._lists = lists
         if lists is None:
             return self._place.joined(blocks)
-        return list_index(self._place, blocks, model.metric, lists, model.search).vectors
+        return checked(list_index(self._place, blocks, model.metric, lists, model.search).vectors)
 
     def neighbors(
         self,
-        model: Any,
+        model: FittedModel,
         rows: Array | None,
         searching: Progress | None,
         learning: Progress | None,

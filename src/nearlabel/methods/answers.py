@@ -1,14 +1,13 @@
-"""Answers of a fitted model to many queries: searched, scored and read in runs of rows.
+"""AnsweringModel of a fitted model to many queries: searched, scored and read in runs of rows.
 
 Neither the neighbors nor the scores of all rows are held at once, unless they are the answer.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +30,7 @@ from nearlabel.labels.counts import blocks_of_votes
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.explanations import Explanation, explain
-from nearlabel.methods.fitted_model import FittedModel, state_of
+from nearlabel.methods.fitted_model import FittedModel, of_one_state
 from nearlabel.methods.label_forms import LabelForms, beside_half
 from nearlabel.methods.retrieval import LabelGroup, label_groups
 from nearlabel.search import is_precomputed
@@ -46,37 +45,9 @@ _FEW_NEIGHBORS = 2**8  # of queries that are answered at once
 _SCORES_AT_ONCE = 2**22  # of methods that score every label of every row
 # Takes the place, the scores, the neighbors and the vectors of a run of queries.
 ScoredRun = Callable[[slice, LabelScores, NeighborGraph, Matrix], None]
-_Model = TypeVar("_Model", bound=FittedModel)
-_Parameters = ParamSpec("_Parameters")
-_Answer = TypeVar("_Answer")
 
 
-def of_one_state(
-    answer: Callable[Concatenate[_Model, _Parameters], _Answer],
-) -> Callable[Concatenate[_Model, _Parameters], _Answer]:
-    """Let a method of a model read one state of it from beginning to end.
-
-    A change makes a new state that replaces the old one atomically. So readers neither wait for a
-    change nor see a partial one.
-    """
-
-    @wraps(answer)
-    def answered(self: _Model, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
-        state = state_of(self)
-        if state._is_outdated:
-            warnings.warn(
-                f"the training rows were changed, so {type(self).__name__} learns again before it "
-                "predicts; make several changes at once, or call refresh() when there is time",
-                UserWarning,
-                stacklevel=2,
-            )
-            state = self._caught_up()  # not a later state, which may have to learn again, too
-        return answer(state, *args, **kwargs)
-
-    return cast(Callable[Concatenate[_Model, _Parameters], _Answer], answered)
-
-
-class Answers(FittedModel):
+class AnsweringModel(FittedModel):
     """What a fitted model says of queries, and of its own rows."""
 
     @of_one_state
@@ -216,7 +187,7 @@ class Answers(FittedModel):
             probability on the other side becomes one next to 1/2, in the same order.
         """
         X = self._check_queries(X)
-        shape = (X.shape[0], self._n_labels)
+        shape = (X.shape[0], self.items_.labels.shape[1])
         check_dense_size("predict_proba's result", shape, 8, "label_scores or rank")
         result = np.empty(shape)
 
@@ -367,6 +338,9 @@ class Answers(FittedModel):
     label_matrix = of_one_state(LabelForms.label_matrix)
     score = of_one_state(LabelForms.score)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return "items_" in vars(self)
+
     def _check_queries(self, X: MatrixLike) -> Matrix:
         """Vectors of queries, checked."""
         check_is_fitted(self)
@@ -391,7 +365,7 @@ class Answers(FittedModel):
         """Scores of all queries at once."""
         if self.needs.dense_scores:
             n = X.shape[0] if graph is None else len(graph)
-            check_dense_size("label_scores' result", (n, self._n_labels), 8, "rank")
+            check_dense_size("label_scores' result", (n, self.items_.labels.shape[1]), 8, "rank")
         parts: dict[int, LabelScores] = {}
 
         def keep(place: slice, scores: LabelScores, *_: object) -> None:
@@ -411,7 +385,7 @@ class Answers(FittedModel):
         also: ScoredRun | None = None,
     ) -> RankedLabels:
         """The best labels of each query; `also` sees the same runs."""
-        r = min(check_integer(top, "top", low=1), self._n_labels)
+        r = min(check_integer(top, "top", low=1), self.items_.labels.shape[1])
         n = X.shape[0] if graph is None else len(graph)
         check_dense_size(f"the {r:,} best labels", (n, r), 12, "rank(top) of fewer")
         labels, best = np.empty((n, r), np.int32), np.empty((n, r))
@@ -429,7 +403,7 @@ class Answers(FittedModel):
     ) -> Any:
         """The label sets of queries, in the form of the y given to fit."""
         if not (self._form.is_sparse or self._form.tags or self._is_one_column):
-            shape = (X.shape[0] if graph is None else len(graph), self._n_labels)
+            shape = (X.shape[0] if graph is None else len(graph), self.items_.labels.shape[1])
             check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
         parts: dict[int, Csr] = {}
 

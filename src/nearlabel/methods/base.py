@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ from nearlabel.common.validation import (
     refuse_arguments,
 )
 from nearlabel.graph import NeighborGraph, as_self_graph
-from nearlabel.methods.answers import ROWS_A_SEARCH, Answers, first_neighbors
+from nearlabel.methods.answers import ROWS_A_SEARCH, AnsweringModel, first_neighbors
 from nearlabel.methods.fitted_model import FittedModel, History
 from nearlabel.methods.fold_answers import FoldAnswers, FoldRows, decided_by_neighbors
 from nearlabel.methods.items import Items
@@ -72,17 +72,42 @@ class Neighborhood(NamedTuple):
     is_kept: bool = False
 
 
-class TrainingSource(Protocol):
-    """Training rows, and a way to find their neighbors.
+class TrainingRows:
+    """Training rows, and a way to find their neighbors: a search in this process, or a graph.
 
-    Here they are searched in this process, or given; a cluster is a third source, see
-    `nearlabel.distributed.block_learning`. `searches` says whether that takes most of the time.
+    `nearlabel.distributed` finds them on a cluster.
+
+    Parameters
+    ----------
+    X : vectors, or None if only the graph is given
+    graph : NeighborGraph, optional
+        Neighbors that were found before.
     """
 
-    searches: bool
+    def __init__(self, X: MatrixLike | None, graph: NeighborGraph | None = None) -> None:
+        self._X, self._graph = X, graph
+        self.searches = graph is None  # which takes most of the time
 
     def vectors(self, model: FittedModel, n: int) -> Matrix:
         """The vectors of n training rows, checked, or None; the model notes their features."""
+        if self._graph is not None:
+            check_same_length(graph=len(self._graph), y=n)
+            if self._X is None:
+                return self._no_vectors(model)
+        X = checked_vectors(partial(validate_data, model), self._X, "X")
+        check_same_length(X=X.shape[0], y=n)
+        if self._graph is not None:  # what a search would refuse is refused now
+            check_metric(model.metric)
+            check_search(model.search)
+        return X
+
+    def _no_vectors(self, model: FittedModel) -> None:
+        if model._uses_vectors:
+            raise ValueError(
+                f"X is missing: {type(model).__name__} needs the vectors, not only a graph"
+            )
+        for name in ("n_features_in_", "feature_names_in_"):
+            vars(model).pop(name, None)
 
     def neighbors(
         self,
@@ -92,10 +117,17 @@ class TrainingSource(Protocol):
         learning: Progress | None,
     ) -> Neighborhood:
         """The neighbors of some training rows of a model, of all if None."""
+        n_jobs, items = check_n_jobs(model.n_jobs), model.items_
+        k = min(model.n_neighbors_, len(items) - 1)
+        if self._graph is not None:
+            graph = first_neighbors(self._graph, k)
+            return Neighborhood(graph if rows is None else graph.take(rows))
+        graph = items.left_out_neighbors(rows, k, n_jobs=n_jobs, progress=searching)
+        return Neighborhood(graph, is_kept=rows is None and model._keeps_neighbors)
 
 
 @dataclass(repr=False, eq=False)
-class NeighborClassifier(Answers, LivingModel, ClassifierMixin, BaseEstimator):
+class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstimator):
     """A method that reads labels off a neighbor graph. Its fields are the parameters of all."""
 
     n_neighbors: int | None = 10
@@ -152,7 +184,7 @@ class NeighborClassifier(Answers, LivingModel, ClassifierMixin, BaseEstimator):
         """
         refuse_arguments("fit", unknown)
         labels = check_labels(y, label_names, separator)
-        return self._fit(SearchedRows(X), labels, ids, progress)
+        return self._fit(TrainingRows(X), labels, ids, progress)
 
     def fit_graph(
         self,
@@ -186,22 +218,23 @@ class NeighborClassifier(Answers, LivingModel, ClassifierMixin, BaseEstimator):
         self
         """
         labels = check_labels(y, label_names, separator)
-        return self._fit(GivenGraph(as_self_graph(graph), X), labels, ids, progress)
+        return self._fit(TrainingRows(X, as_self_graph(graph)), labels, ids, progress)
 
     def _fit_rows(
         self, X: MatrixLike, labels: Labels, ids: object, progress: Progress | None
     ) -> Self:
-        return self._fit(SearchedRows(X), labels, ids, progress)
+        return self._fit(TrainingRows(X), labels, ids, progress)
 
     def _fit(
-        self, source: TrainingSource, labels: Labels, ids: object, progress: Progress | None
+        self, source: TrainingRows, labels: Labels, ids: object, progress: Progress | None
     ) -> Self:
         """Learn on a copy and become it when all went well.
 
         A fit that fails or is interrupted leaves this model as it was.
         """
         settings, n_jobs = self._checked_settings(), check_n_jobs(self.n_jobs)
-        self._refuse_closed()
+        if self._journal is not None:
+            self._journal.refuse_closed()
         model, Y = copy(self), labels.matrix
         n = Y.shape[0]
         X = source.vectors(model, n)
@@ -216,16 +249,18 @@ class NeighborClassifier(Answers, LivingModel, ClassifierMixin, BaseEstimator):
         model.classes_, model.label_names_ = labels.classes, labels.names
         model.__dict__.update(settings)
         rows = model._rows_to_learn_from(Y, X)
-        searched, learned = 0, n
-        if source.searches:
-            searched = n if rows is None else len(rows)
-            learned = 1 + searched // ROWS_A_SEARCH
-        stages = Stages(progress, searched + learned)
-        searching, learning = stages.next(searched), stages.next(learned)
+        searching = learning = None
+        if progress is not None:
+            searched, learned = 0, n
+            if source.searches:
+                searched = n if rows is None else len(rows)
+                learned = 1 + searched // ROWS_A_SEARCH
+            stages = Stages(progress, searched + learned)
+            searching, learning = stages.next(searched), stages.next(learned)
         graph, counted, is_kept = source.neighbors(model, rows, searching, learning)
         model.search_recall_ = graph.recall
         near = graph.head(k) if graph.k > k else graph
-        model._learn_from(near, rows, n_jobs, learning, counted=counted)
+        model._learn_from(near, X, rows, n_jobs, learning, counted=counted)
         model.items_.graph = graph if is_kept else None
         if learning is not None:
             learning(1, 1)
@@ -307,67 +342,3 @@ class NeighborClassifier(Answers, LivingModel, ClassifierMixin, BaseEstimator):
         state: dict[str, object] = super().__getstate__().copy()
         state.pop("_journal", None)  # there is one writer
         return state
-
-
-class SearchedRows:
-    """Vectors, among which this process searches."""
-
-    searches = True
-
-    def __init__(self, X: MatrixLike) -> None:
-        self._X = X
-
-    def vectors(self, model: FittedModel, n: int) -> Matrix:
-        """The vectors of n training rows, checked; the model notes their features."""
-        X = checked_vectors(partial(validate_data, model), self._X, "X")
-        check_same_length(X=X.shape[0], y=n)
-        return X
-
-    def neighbors(
-        self,
-        model: FittedModel,
-        rows: Array | None,
-        searching: Progress | None,
-        learning: Progress | None,
-    ) -> Neighborhood:
-        """The neighbors of some training rows of a model, of all if None."""
-        items = model.items_
-        k, n_jobs = min(model.n_neighbors_, len(items) - 1), check_n_jobs(model.n_jobs)
-        graph = items.left_out_neighbors(rows, k, n_jobs=n_jobs, progress=searching)
-        return Neighborhood(graph, is_kept=rows is None and model._keeps_neighbors)
-
-
-class GivenGraph:
-    """Neighbors that were found before, and the vectors if they are given, too."""
-
-    searches = False
-
-    def __init__(self, graph: NeighborGraph, X: MatrixLike | None) -> None:
-        self._graph, self._X = graph, X
-
-    def vectors(self, model: FittedModel, n: int) -> Matrix:
-        """The vectors of n training rows, checked, or None; the model notes their features."""
-        check_same_length(graph=len(self._graph), y=n)
-        if self._X is not None:
-            X = SearchedRows(self._X).vectors(model, n)
-            check_metric(model.metric)  # what a search would refuse is refused now
-            check_search(model.search)
-            return X
-        if model._uses_vectors:
-            raise ValueError(
-                f"X is missing: {type(model).__name__} needs the vectors, not only a graph"
-            )
-        for name in ("n_features_in_", "feature_names_in_"):
-            vars(model).pop(name, None)
-        return None
-
-    def neighbors(
-        self,
-        model: FittedModel,
-        rows: Array | None,
-        searching: Progress | None,
-        learning: Progress | None,
-    ) -> Neighborhood:
-        """The neighbors of some training rows of a model, of all if None."""
-        graph = first_neighbors(self._graph, min(model.n_neighbors_, len(model.items_) - 1))
-        return Neighborhood(graph if rows is None else graph.take(rows))

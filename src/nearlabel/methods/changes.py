@@ -129,7 +129,8 @@ class NextState(FittedModel):
         known_k = self.n_neighbors_
         self.items_, self.n_neighbors_ = items.compacted(), k
         self.__dict__.pop("_is_outdated", None)
-        rows = self._rows_to_learn_from(self.items_.labels, self.items_.vectors)
+        X = self.items_.vectors
+        rows = self._rows_to_learn_from(self.items_.labels, X)
         keeps = rows is None and self._keeps_neighbors
         graph, kept, version = items.graph, items.kept, items.version
         seen = None
@@ -147,7 +148,7 @@ class NextState(FittedModel):
             number = np.cumsum(items.alive) - 1
             near = number[seen.indices].astype(seen.indices.dtype)
             seen = NeighborGraph.unchecked(near, seen.distances, n, seen.recall)
-        self._learn_from(seen, rows, n_jobs, None, on=not anew)
+        self._learn_from(seen, X, rows, n_jobs, None, on=not anew)
         self._have(replace(items, rows=_rows(items), graph=graph, kept=kept))
         self.items_.version, self.items_.totals = version, items.totals
 

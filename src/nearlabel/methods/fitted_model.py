@@ -1,15 +1,17 @@
 """A fitted model: what its author writes, what it learned from, and how it is changed unseen.
 
-`Answers`, `LivingModel` and the functions of this package are written for `FittedModel`;
+`AnsweringModel`, `LivingModel` and the functions of this package are written for `FittedModel`;
 `NeighborClassifier` in `base.py` adds scikit-learn's interface.
 """
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from functools import cached_property, wraps
+from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
 
@@ -29,6 +31,8 @@ from nearlabel.search import Metric, is_plugged
 # What `_rows_to_learn_from` says of a method that learns nothing from neighbors.
 NO_ROWS = np.empty(0, np.int64)
 _Model = TypeVar("_Model", bound="FittedModel")
+_Parameters = ParamSpec("_Parameters")
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -281,6 +285,7 @@ class FittedModel(LabelForms, ABC):
     def _learn_from(
         self,
         graph: NeighborGraph,
+        X: Matrix,
         rows: Array | None,
         n_jobs: int,
         progress: Progress | None,
@@ -290,14 +295,15 @@ class FittedModel(LabelForms, ABC):
     ) -> None:
         """Learn from the neighbors of `rows`, of all training rows if None, and prepare.
 
-        `on` says that what only `refresh` learns stays. `counted` is what `by_blocks` has counted.
+        X has the vectors of all training rows, if any. `on` says that what only `refresh` learns
+        stays. `counted` is what `by_blocks` has counted.
         """
         for name in computed_names(type(self)) & vars(self).keys():
             del self.__dict__[name]
-        items, before = self.items_, set(vars(self))
-        rows = np.arange(len(items)) if rows is None else rows
+        Y, before = self.items_.labels, set(vars(self))
+        rows = np.arange(Y.shape[0]) if rows is None else rows
         learn = self._learn_on if on else self._learn
-        learn(Training(graph, items.labels, items.vectors, rows, n_jobs, progress, counted))
+        learn(Training(graph, Y, X, rows, n_jobs, progress, counted))
         declared = {field.attribute for field in self.stored}
         wrong = (vars(self).keys() - before - declared) | (declared - vars(self).keys())
         if wrong:
@@ -316,13 +322,35 @@ OF_ITEMS = {
 
 
 def state_of(model: _Model) -> _Model:
-    """The current state of a model: readers see one state, whatever a writer does meanwhile.
-
-    A change makes another state, which replaces this one by one assignment to `__dict__`.
-    """
+    """The current state of a model."""
     state = object.__new__(type(model))
     state.__dict__ = vars(model)
     return state
+
+
+def of_one_state(
+    answer: Callable[Concatenate[_Model, _Parameters], _Answer],
+) -> Callable[Concatenate[_Model, _Parameters], _Answer]:
+    """Let a method of a model read one state of it from beginning to end.
+
+    A change makes a new state that replaces the old one atomically. So readers neither wait for a
+    change nor see a partial one.
+    """
+
+    @wraps(answer)
+    def answered(self: _Model, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
+        state = state_of(self)
+        if state._is_outdated:
+            warnings.warn(
+                f"the training rows were changed, so {type(self).__name__} learns again before it "
+                "predicts; make several changes at once, or call refresh() when there is time",
+                UserWarning,
+                stacklevel=2,
+            )
+            state = self._caught_up()  # not a later state, which may have to learn again, too
+        return answer(state, *args, **kwargs)
+
+    return cast(Callable[Concatenate[_Model, _Parameters], _Answer], answered)
 
 
 def next_state(model: _Model) -> _Model:

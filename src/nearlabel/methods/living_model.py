@@ -271,14 +271,9 @@ class LivingModel(NextState):
         """
         why = "a model cannot be changed while this thread changes, saves or verifies it"
         with self.items_.lock.held_once(why):
-            if is_kept:
-                self._refuse_closed()
+            if is_kept and self._journal is not None:
+                self._journal.refuse_closed()  # others may have changed the file
             yield
-
-    def _refuse_closed(self) -> None:
-        """Raise an error if the journal is closed: others may have changed the file."""
-        if self._journal is not None:
-            self._journal.refuse_closed()
 
     @contextmanager
     def _settled(self) -> Iterator[Self]:
@@ -346,6 +341,3 @@ class LivingModel(NextState):
         if twice is not None:
             raise ArgumentError(f"ids must be unique; got {twice!r} twice", "ids")
         return self.items_.places_of(given)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "items_" in vars(self)

@@ -56,7 +56,7 @@ class VectorStore:
         self._tail: Grown | GrownCsr | None = None  # later rows
         self._grown_ids: Grown | None = None
         self._ascends = ids is None or _ascend(self.ids)
-        self._places: _Places | None = None  # by id, if ids do not ascend; made on first use
+        self._places: _PlacesById | None = None  # by id, if ids do not ascend; made on first use
 
     def _changed(self, **parts: object) -> VectorStore:
         """A store that shares all but some parts."""
@@ -169,7 +169,7 @@ class VectorStore:
             places[is_there] = place[is_there]
             return places
         if self._places is None:
-            self._places = _Places(self.ids)
+            self._places = _PlacesById(self.ids)
         for i, name in enumerate(asked.tolist()):
             for place in self._places.of(name):
                 # Another store that has grown from the same one may have other rows there.
@@ -203,7 +203,7 @@ def _plain(rows: Matrix) -> Matrix:
     return rows if sparse.issparse(rows) else np.asarray(rows)
 
 
-class _Places:
+class _PlacesById:
     """The places of rows by their ids, shared by a store and those that grow from it."""
 
     def __init__(self, ids: Array) -> None:
