@@ -13,7 +13,7 @@ def label_number(model: Any, label: Any) -> int:
     q = model._n_labels
     if model.label_names_ is not None:
         for number in range(q):
-            if model._name_of(number) == label:
+            if model.name_of(number) == label:
                 return number
         if isinstance(label, str):
             raise ArgumentError(

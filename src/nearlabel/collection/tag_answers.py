@@ -75,7 +75,7 @@ def groups(
     """For each of the most probable tags of one vector, the nearest items that have it."""
     model, chosen = state.model, _Chosen(state.model, place, top, without)
     if place is None:
-        near, _ = model._voters(x)
+        near, _ = model.voters(x)
         scores = model._scores(near, x)
     else:
         rows = np.array([place])

@@ -1,4 +1,4 @@
-"""AnsweringModel of a fitted model to many queries: searched, scored and read in runs of rows.
+"""Answers of a fitted model to many queries: searched, scored and read in runs of rows.
 
 Neither the neighbors nor the scores of all rows are held at once, unless they are the answer.
 """
@@ -355,7 +355,7 @@ class AnsweringModel(FittedModel):
         if X is not None:
             X = self._check_queries(X)
             check_same_length(graph=len(graph), X=X.shape[0])
-        elif self._uses_vectors:
+        elif self.uses_vectors:
             raise ValueError(f"X is missing: {type(self).__name__} needs the vectors of queries")
         return X, first_neighbors(graph, self.n_neighbors_)
 

@@ -102,7 +102,7 @@ class TrainingRows:
         return X
 
     def _no_vectors(self, model: FittedModel) -> None:
-        if model._uses_vectors:
+        if model.uses_vectors:
             raise ValueError(
                 f"X is missing: {type(model).__name__} needs the vectors, not only a graph"
             )
@@ -123,7 +123,7 @@ class TrainingRows:
             graph = first_neighbors(self._graph, k)
             return Neighborhood(graph if rows is None else graph.take(rows))
         graph = items.left_out_neighbors(rows, k, n_jobs=n_jobs, progress=searching)
-        return Neighborhood(graph, is_kept=rows is None and model._keeps_neighbors)
+        return Neighborhood(graph, is_kept=rows is None and model.keeps_neighbors)
 
 
 @dataclass(repr=False, eq=False)
@@ -243,11 +243,10 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
             Y, self.metric, self.search, None if X is None else VectorStore(X, ids)
         )
         model.items_.asked = None if self.n_neighbors is None else int(self.n_neighbors)
-        model._form = LabelForm(labels.sparse, labels.tags)
         model.n_neighbors_, model.history_ = k, History()
         model.__dict__.pop("_is_outdated", None)
         model.classes_, model.label_names_ = labels.classes, labels.names
-        model.__dict__.update(settings)
+        model.__dict__.update(settings, _form=LabelForm(labels.sparse, labels.tags))
         rows = model._rows_to_learn_from(Y, X)
         searching = learning = None
         if progress is not None:
@@ -290,7 +289,7 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
 
         Without test rows, it says it of each training row as if that were new.
         """
-        uses_vectors = self._uses_vectors
+        uses_vectors = self.uses_vectors
         model = self if train.known is None else self.with_known(train.X, train.known)
         model = copy(model).fit_graph(train.graph, Y, train.X if uses_vectors else None)
         if test is None:

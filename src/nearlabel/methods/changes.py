@@ -131,7 +131,7 @@ class NextState(FittedModel):
         self.__dict__.pop("_is_outdated", None)
         X = self.items_.vectors
         rows = self._rows_to_learn_from(self.items_.labels, X)
-        keeps = rows is None and self._keeps_neighbors
+        keeps = rows is None and self.keeps_neighbors
         graph, kept, version = items.graph, items.kept, items.version
         seen = None
         if keeps and k == known_k and not search:
@@ -210,7 +210,7 @@ class NextState(FittedModel):
     def _neighbors_to_change(self, before: Items) -> KeptNeighbors | None:
         """The stored neighbors with which the counts are updated; None if unavailable."""
         k, after = self.n_neighbors_, self.items_
-        if not self._keeps_neighbors or after.neighbors_of_a_query != k:
+        if not self.keeps_neighbors or after.neighbors_of_a_query != k:
             return None
         kept = before.neighbors_to_change(min(k, len(before) - 1))
         if kept is None or min(len(before), len(after)) <= kept.width + 1:

@@ -199,7 +199,7 @@ def explained(
     """
     items = model.items_
     if rows is None:
-        graph, further = model._voters(X)
+        graph, further = model.voters(X)
     else:
         n_jobs = check_n_jobs(model.n_jobs)
         graph, further = items.other_voters(rows, model.n_neighbors_, n_jobs=n_jobs)
@@ -225,7 +225,7 @@ def explained(
             explained.append(
                 LabelExplanation(
                     label=number,
-                    name=model._name_of(number),
+                    name=model.name_of(number),
                     score=score,
                     predicted=bool(predicted[place, column]),
                     terms={"count": len(neighbors), **terms},

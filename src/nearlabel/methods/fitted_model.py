@@ -209,7 +209,7 @@ class FittedModel(LabelForms, ABC):
         `count` is how many of its neighbors carry the label, and is told in any case.
         """
 
-    def _voters(self, X: Matrix) -> tuple[NeighborGraph, NeighborGraph]:
+    def voters(self, X: Matrix) -> tuple[NeighborGraph, NeighborGraph]:
         """The neighbors of queries; and these with the next nearest one, if there is any.
 
         Only a method that searches by itself has others than those of the graph; it is asked for
@@ -238,7 +238,7 @@ class FittedModel(LabelForms, ABC):
         return self.items_.totals
 
     @property
-    def _uses_vectors(self) -> bool:
+    def uses_vectors(self) -> bool:
         """Whether it needs vectors, given its parameters."""
         vectors = self.needs.vectors
         return bool(getattr(self, vectors)) if isinstance(vectors, str) else vectors
@@ -255,7 +255,7 @@ class FittedModel(LabelForms, ABC):
         return has_hook or all(isinstance(field, LearnedCounts) for field in cls.stored)
 
     @property
-    def _keeps_neighbors(self) -> bool:
+    def keeps_neighbors(self) -> bool:
         """Whether its counts are updated after changes, for which all neighbors are stored.
 
         Not with an external search, which may not find spare neighbors.
@@ -275,7 +275,7 @@ class FittedModel(LabelForms, ABC):
         }
         if not (self.n_neighbors is None and self.needs.all_rows):
             check_integer(self.n_neighbors, "n_neighbors", low=1)
-        if self.metric == "precomputed" and self._uses_vectors:
+        if self.metric == "precomputed" and self.uses_vectors:
             raise ValueError(
                 f"metric='precomputed': {type(self).__name__} needs the vectors themselves, "
                 "not only distances"

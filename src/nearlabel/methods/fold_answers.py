@@ -41,5 +41,5 @@ class FoldAnswers:
 def decided_by_neighbors(
     model: FittedModel, scores: LabelScores, graph: NeighborGraph
 ) -> FoldAnswers:
-    """AnsweringModel with these scores, whose label sets a neighbor method decides."""
+    """Answers with these scores, whose label sets a neighbor method decides."""
     return FoldAnswers(scores, lambda scores: model._decide(scores, graph))

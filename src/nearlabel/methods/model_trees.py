@@ -51,7 +51,7 @@ def learned_tree(model: FittedModel) -> Tree:
 def read_learned(model: FittedModel, learned: Mapping[str, Any]) -> None:
     """Restore the result of `learned_tree`, and prepare the model."""
     store = model.items_.store
-    if model._uses_vectors and (store is None or is_precomputed(model.items_.metric)):
+    if model.uses_vectors and (store is None or is_precomputed(model.items_.metric)):
         raise ValueError("it has no vectors, but its method needs them")
     n, q = model.items_.labels.shape
     sizes = {"n": n, "q": q} if store is None else {"n": n, "q": q, "d": store.vectors.shape[1]}

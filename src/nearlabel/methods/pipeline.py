@@ -87,7 +87,8 @@ class Pipeline(SklearnPipeline, ForwardedAnswers, ForwardedChanges):
         check_is_fitted(method)
         units = DataUnits.before([step for _, step in self.steps[:-1]], method.n_features_in_)
         if hasattr(method, "feature_names_in_"):  # if transformers return DataFrames
-            units = units._replace(names=method.feature_names_in_.tolist())
+            names = method.feature_names_in_.tolist()
+            units = DataUnits(names, units.slopes, units.offsets)
         return str(method._in_units(units).tree_text(label))
 
     def _delegate(self) -> Any:

@@ -21,7 +21,8 @@ from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.calibrated import CalibratedMethod, StoredCalibration
 from nearlabel.methods.fields import Real
-from nearlabel.methods.fitted_model import Change, Needs, Training
+from nearlabel.methods.fitted_model import Needs, Training
+from nearlabel.methods.learned_counts import Change
 from nearlabel.metrics import ranking_loss
 
 _FIT_BY = ("grid", "gradient")

@@ -136,8 +136,8 @@ class LabelThresholds(NeighborClassifier):
         check_integer(self.min_rows, "min_rows", low=1)
 
     @property
-    def _uses_vectors(self) -> bool:
-        return self.estimator._uses_vectors  # type: ignore[no-any-return]
+    def uses_vectors(self) -> bool:
+        return self.estimator.uses_vectors  # type: ignore[no-any-return]
 
     def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array | None:
         self.estimator._rows_to_learn_from(Y, X)  # may raise an error
@@ -177,8 +177,8 @@ class LabelThresholds(NeighborClassifier):
     def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
         return self.estimator_._left_out_scores(graph, X, rows)
 
-    def _voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
-        return self.estimator_._voters(X)
+    def voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
+        return self.estimator_.voters(X)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         cut = np.isfinite(self.cuts_)

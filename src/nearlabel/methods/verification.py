@@ -65,7 +65,7 @@ def verified(model: FittedModel, again: NextState, progress: Progress | None) ->
     except FileError as error:
         return Verification(len(items), tuple(compared), (*differences, str(error)))
     k = min(model.n_neighbors_, len(items) - 1)
-    known = items.known_neighbors(k) if model._keeps_neighbors else None
+    known = items.known_neighbors(k) if model.keeps_neighbors else None
     is_approximate = model.search_recall_ is not None
     # An approximate search need not find the same neighbors twice: compare its recall instead.
     again._learn_again(progress=progress, search=known is None or not is_approximate)

@@ -167,7 +167,7 @@ class ADTBoostMH(Baseline):
             labels = [("", label_number(self, label))]
         else:
             columns = range(len(self.root_))
-            labels = [(one_line(str(self._name_of(column))), column) for column in columns]
+            labels = [(one_line(str(self.name_of(column))), column) for column in columns]
         return "\n".join(self._tree_of_nodes.lines(feature_names(self), labels))
 
     def _in_units(self, units: DataUnits) -> Self:
