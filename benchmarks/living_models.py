@@ -94,7 +94,8 @@ def readers(model: Any, queries: Any, X: Any, Y: Any) -> list[dict[str, Any]]:
     def read() -> list[float]:
         return [seconds(partial(model.rank, queries[i % 500 : i % 500 + 1])) for i in range(READS)]
 
-    change(0), change(1)  # the first change prepares those that follow
+    change(0)  # the first change prepares those that follow
+    change(1)
     read()
     alone, done, counts = read(), threading.Event(), []
     writer = threading.Thread(target=lambda: counts.append(paced(done)))
@@ -109,7 +110,7 @@ def readers(model: Any, queries: Any, X: Any, Y: Any) -> list[dict[str, Any]]:
     batch = np.arange(BATCH) % len(X)
     arrival = threading.Thread(target=model.partial_fit, args=(X[batch], Y[batch]))
     arrival.start()
-    during = []
+    during: list[float] = []
     while arrival.is_alive():
         i = len(during) % 500
         during.append(seconds(partial(model.rank, queries[i : i + 1])))
