@@ -245,7 +245,7 @@ def _suggest(
             say_table(head, rows, numbers=False)
 
 
-def voters(store: Collection, suggestion: Suggestion) -> str:
+def _voters(store: Collection, suggestion: Suggestion) -> str:
     """The nearest of the neighbors that voted for a tag."""
     voters = suggestion.voters
     names = [f"{store.item(by.id).shown_name} at {by.distance:.3f}" for by in voters[:3]]

@@ -103,7 +103,6 @@ def count_changes(
     list of CountChanges
         By blocks of rows: a single one would require a copy.
     """
-    _check(rows, before, after, Y_before, Y_after)
     # A list without columns stands for rows that do not exist.
     nobody = np.empty((len(rows), 0), np.int32)
     old, new = (kernel_places(nobody if part is None else part) for part in (before, after))
@@ -179,28 +178,3 @@ def _codes(rows: Array, near: Array, Y: Csr, q: int) -> Csr:
     codes.resize((len(rows), q))
     codes.sort_indices()
     return codes
-
-
-def _check(
-    rows: Array, before: Array | None, after: Array | None, Y_before: Csr, Y_after: Csr
-) -> None:
-    """Refuse inconsistent arrays."""
-    given = [part.shape for part in (before, after) if part is not None]
-    if any(shape != given[0] for shape in given) or any(shape[0] != len(rows) for shape in given):
-        raise ValueError(
-            "rows, before and after must have the same length, and before and after the same "
-            f"number of neighbors; got {len(rows)} rows and the shapes {given}"
-        )
-    if Y_after.shape[1] < Y_before.shape[1]:
-        raise ValueError(
-            f"Y_after must have the labels of Y_before, {Y_before.shape[1]}; got {Y_after.shape[1]}"
-        )
-    for near, Y, name in ((before, Y_before, "before"), (after, Y_after, "after")):
-        for places, what in ((near, name), (rows, "rows")):
-            if near is not None and places is not None and places.size:
-                low, high = places.min(), places.max()
-                if low < 0 or high >= Y.shape[0]:
-                    raise ValueError(
-                        f"{what} must be rows of Y_{name}, 0 to {Y.shape[0] - 1}; "
-                        f"got {low} to {high}"
-                    )

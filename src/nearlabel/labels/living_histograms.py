@@ -131,7 +131,7 @@ class LivingHistograms(CountedRows):
                 f"n must have {self.groups} entries, and q must be at least {self.q}; "
                 f"got the shape {rows.shape} and {q}"
             )
-        parts = list(_parts(changes, group, self.groups, q))
+        parts = list(_parts(changes, group, q))
         totals = np.zeros((self.groups, q), np.int64)
         totals[:, : self.q] = self.totals
         for part in parts:
@@ -197,7 +197,6 @@ class _CellChanges:
         if core is not None:
             core.add_to_totals(self.table, self.own, totals)
             return
-        _check(self.table, len(totals), "label")
         is_own = self.own == 1
         np.add.at(totals, self.table[is_own], self._signs()[is_own])
 
@@ -210,7 +209,6 @@ class _CellChanges:
             return
         chosen = (self.table >= tables.start) & (self.table < tables.stop)
         table, count = self.table[chosen], self.count[chosen]
-        _check(count, state.room[table % state.q], "count")
         cell = start[table] + count
         column = (self.own[chosen] == 0).astype(np.intp)
         np.add.at(state.pool.cells, (cell, column), self._signs()[chosen])
@@ -219,17 +217,13 @@ class _CellChanges:
         return np.tile([-1, 1], len(self.table) // 2)
 
 
-def _parts(
-    changes: Sequence[CountChanges], group: Array | None, groups: int, q: int
-) -> Iterator[_CellChanges]:
+def _parts(changes: Sequence[CountChanges], group: Array | None, q: int) -> Iterator[_CellChanges]:
     """The changes in blocks."""
     seen = 0
     for change in changes:
         size, table = len(change.label), change.label
         if group is not None:
             number = group[seen : seen + size].astype(np.int64)
-            _check(number, groups, "group")
-            _check(table, q, "label")
             table = number * q + table
         seen += size
         kind = np.int32 if table.dtype == np.int32 else np.int64
@@ -240,9 +234,3 @@ def _parts(
                 kernel_array(change.count[run], np.int32),
                 kernel_array(change.own[run], np.int8),
             )
-
-
-def _check(values: Array, end: Array | int, name: str) -> None:
-    """Refuse values outside of the tables."""
-    if np.any(values < 0) or np.any(values >= end):
-        raise ValueError(f"{name} must be within the tables; got {values.min()} to {values.max()}")

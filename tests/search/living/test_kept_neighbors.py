@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from living_rows import LivingRows, added, histories
 
 from nearlabel.common.files import FileError
-from nearlabel.graph import NeighborGraph
-from nearlabel.search.interfaces import Arrivals, Reached
 from nearlabel.search.living.kept_neighbors import KeptNeighbors
 
 pytestmark = pytest.mark.engines
@@ -181,38 +179,3 @@ def test_a_copy_has_the_lists_and_no_more():
     again.remove(np.array([4]), lambda places: last.graph(places, 5))
     check(again, last, 2)
     check(kept, after, 2)
-
-
-def test_invalid_input_is_refused():
-    rows = LivingRows(np.arange(12), np.zeros((12, 1)))
-    graph = rows.graph(np.arange(12), 5)
-    with pytest.raises(ValueError, match="k=6.*got 5"):
-        KeptNeighbors.of(graph, 6)
-    with pytest.raises(ValueError, match="12 places.*got 11"):
-        KeptNeighbors.of(graph.rows(0, 11), 2, np.ones(12, bool))
-    kept = KeptNeighbors.of(graph.head(2), 2)
-    for found in (graph.head(1).rows(0, 2), graph.rows(0, 1)):
-        with pytest.raises(ValueError, match="2 rows must have at least 2 neighbors"):
-            kept.remove(np.array([5]), lambda _: found)  # noqa: B023
-    kept = KeptNeighbors.of(graph, 2)
-    for place in (-1, 12):
-        with pytest.raises(ValueError, match=f"places.*0 to 11.*{place}"):
-            kept.pointing_at(np.array([place]))
-        with pytest.raises(ValueError, match=f"places.*0 to 11.*{place}"):
-            kept.remove(np.array([place]), lambda _: graph)
-    new = NeighborGraph.unchecked(np.array([[0, 1]], np.int32), np.array([[0.5, 1.5]]), 13)
-
-    def reached(row=0, new=12, distances=(0.5,)):
-        return Reached(np.array([row]), np.array([new]), np.array(distances))
-
-    for wrong, message in (
-        (Arrivals(new.head(1), reached()), "2 neighbors each; got 1 rows with 1"),
-        (Arrivals(new, reached(row=12)), "row.*0 to 11.*12"),
-        (Arrivals(new, reached(row=-1)), "row.*0 to 11.*-1"),
-        (Arrivals(new, reached(new=11)), "new.*12 to 12.*11"),
-        (Arrivals(new, reached(new=13)), "new.*12 to 12.*13"),
-        (Arrivals(new, reached(distances=())), "same length"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            added(kept, wrong)
-    check(kept, rows, 2)
