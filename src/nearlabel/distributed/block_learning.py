@@ -104,7 +104,9 @@ class ClusterRows(TrainingRows):
         self._lists = lists
         if lists is None:
             return self._place.joined(blocks)
-        return checked(list_index(self._place, blocks, model.metric, lists, model.search).vectors)
+        return checked(
+            list_index(self._place, blocks, str(model.metric), lists, model.search).vectors
+        )
 
     def neighbors(
         self,
@@ -125,10 +127,13 @@ class ClusterRows(TrainingRows):
                 graph = no_neighbors(0, n, stored.recall)
                 counted = _counted(place, stored, self._labels, model.by_blocks, learning)
         elif len(rows):
+            assert model.items_.store is not None
             queries = place.vectors(np.asarray(model.items_.store.take(rows)))
             graph = graph_of(place, blocks, k + 1, queries, *how, searching).load().without(rows)
         if self._lists is not None:  # with the plans that were made on the way
-            model.items_.index = list_index(place, blocks, model.metric, self._lists, model.search)
+            model.items_.index = list_index(
+                place, blocks, str(model.metric), self._lists, model.search
+            )
         return Neighborhood(graph, counted)
 
 

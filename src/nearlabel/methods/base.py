@@ -93,21 +93,19 @@ class TrainingRows:
         if self._graph is not None:
             check_same_length(graph=len(self._graph), y=n)
             if self._X is None:
-                return self._no_vectors(model)
+                if model.uses_vectors:
+                    raise ValueError(
+                        f"X is missing: {type(model).__name__} needs the vectors, not only a graph"
+                    )
+                for name in ("n_features_in_", "feature_names_in_"):
+                    vars(model).pop(name, None)
+                return None
         X = checked_vectors(partial(validate_data, model), self._X, "X")
         check_same_length(X=X.shape[0], y=n)
         if self._graph is not None:  # what a search would refuse is refused now
             check_metric(model.metric)
             check_search(model.search)
         return X
-
-    def _no_vectors(self, model: FittedModel) -> None:
-        if model.uses_vectors:
-            raise ValueError(
-                f"X is missing: {type(model).__name__} needs the vectors, not only a graph"
-            )
-        for name in ("n_features_in_", "feature_names_in_"):
-            vars(model).pop(name, None)
 
     def neighbors(
         self,

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from sklearn.utils.metaestimators import available_if
 
@@ -67,7 +67,7 @@ def forwarded(
         answer = getattr(delegate, method.__name__)(**given)
         return self if answer is delegate else answer
 
-    return call
+    return cast(Callable[Concatenate[Any, _Parameters], _Answer], call)
 
 
 class ForwardedAnswers(Forwarding):

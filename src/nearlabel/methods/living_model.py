@@ -98,7 +98,7 @@ class LivingModel(NextState):
         -------
         self
         """
-        if not self.__sklearn_is_fitted__():
+        if "items_" not in vars(self):
             labels = check_labels(y, label_names, separator, classes)
             return self._fit_rows(X, labels, ids, progress)
         with self._changing():

@@ -17,9 +17,10 @@ from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.default_scores import DefaultScores
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.answers import each_run, of_one_state
+from nearlabel.methods.answers import each_run
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Choice
+from nearlabel.methods.fitted_model import of_one_state
 
 
 @dataclass(frozen=True, eq=False, repr=False)

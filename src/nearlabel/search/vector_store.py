@@ -75,12 +75,13 @@ class VectorStore:
     def vectors(self) -> Matrix:
         """All rows, including removed ones, shape (n, d); joined on first use."""
         if self._joined is None:
+            assert self._tail is not None
             parts = [self._base, self._tail.array]
             is_sparse = sparse.issparse(self._base)
             self._joined = sparse.vstack(parts, "csr") if is_sparse else np.concatenate(parts)
         return self._joined
 
-    def added(self, vectors: Matrix, ids: object = None) -> VectorStore:
+    def added(self, vectors: Any, ids: object = None) -> VectorStore:
         """A store with some more rows, with the given or the next ids.
 
         The new rows may be dense or CSR, regardless of the others.
@@ -125,6 +126,7 @@ class VectorStore:
         """The rows at some places, in their order; not copied for a range, if possible."""
         if self._joined is not None:
             return _plain(self._joined[places])
+        assert self._tail is not None
         n, tail = self._base.shape[0], self._tail.array
         if isinstance(places, slice):
             start, stop, _ = places.indices(len(self))
@@ -171,11 +173,11 @@ class VectorStore:
         if self._places is None:
             self._places = _PlacesById(self.ids)
         for i, name in enumerate(asked.tolist()):
-            for place in self._places.of(name):
+            for at in self._places.of(name):
                 # Another store that has grown from the same one may have other rows there.
-                is_there = place < len(self) and self.ids[place] == name
-                if is_there and (self.alive is None or self.alive[place]):
-                    places[i] = place  # of those that had this id at different times
+                is_own = at < len(self) and self.ids[at] == name
+                if is_own and (self.alive is None or self.alive[at]):
+                    places[i] = at  # of those that had this id at different times
         return places
 
     def _new_ids(self, ids: object, n: int) -> Array:
