@@ -61,8 +61,8 @@ def read_arff(source: DataFile) -> Dataset:
         ignore += [name for name in names if name not in sources]
         for column in columns:  # the values that a model knows, but not the file
             if column.codes is not None:
-                more = known_values(column.name, options.features)
-                column.codes = numbered(dict.fromkeys([*column.codes, *more]))
+                values = [*column.codes, *known_values(column.name, options.features)]
+                column.codes = numbered(dict.fromkeys(values))
     carried = {*labels} - {*ignore}
 
     def part(names: Collection[str]) -> tuple[list[Column], Csr | None]:

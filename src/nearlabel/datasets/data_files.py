@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO
 
 from nearlabel.common.messages import shown
 from nearlabel.common.validation import ArgumentError, check_choice
@@ -90,8 +90,8 @@ class Folder:
         return (self.path / name).is_file()
 
     def __iter__(self) -> Iterator[str]:
-        found = self.path.iterdir() if self.path.is_dir() else ()
-        return iter(sorted(path.name for path in found if path.is_file()))
+        paths = self.path.iterdir() if self.path.is_dir() else ()
+        return iter(sorted(path.name for path in paths if path.is_file()))
 
     def text(self, name: str, encoding: str, progress: Progress | None = None) -> TextFile:
         """One of its files, to be read."""
@@ -128,7 +128,7 @@ class Archive:
         member = self._members[name]
 
         @contextmanager
-        def opened() -> Iterator[Any]:
+        def opened() -> Iterator[IO[bytes]]:
             check_compression(member)
             with zipfile.ZipFile(self.path) as archive, archive.open(member) as file:
                 yield file
@@ -167,9 +167,10 @@ class DataFile:
 
     def beside(self, *names: str) -> TextFile | None:
         """The first of some files that exists beside it; standard input has none."""
-        there = (name for name in names if self.name != "-" and name in self.place)
-        found = next(there, None)
-        return None if found is None else self.place.text(found, self.options.encoding)
+        for name in names if self.name != "-" else ():
+            if name in self.place:
+                return self.place.text(name, self.options.encoding)
+        return None
 
 
 def check_encoding(encoding: str) -> None:

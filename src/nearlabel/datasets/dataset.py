@@ -10,20 +10,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, canonical_csr, csr_of_known, row_entries, with_data
+from nearlabel.common.arrays import (
+    Array,
+    Csr,
+    MatrixLike,
+    canonical_csr,
+    csr_of_known,
+    row_entries,
+    with_data,
+)
 from nearlabel.common.messages import first_twice, shown, text_array
 from nearlabel.common.validation import check_same_length, physical_memory
 from nearlabel.datasets.frames import checked_frame, frame_row, is_frame, number_columns
-
-# Types that not every file or sparse matrix supports, and types that can represent their values.
-_OTHER_TYPES: dict[np.dtype[Any], Any] = {
-    np.dtype(np.longdouble): np.float64,
-    np.dtype(np.float64): np.float64,  # where long double is the same
-    np.dtype(np.float16): np.float32,
-    np.dtype(bool): np.uint8,
-}
-
-_BYTES_PER_LABEL = 64  # of a fitted model, measured, for labels that no row carries
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +127,12 @@ def _finite(X: Any, gaps: bool) -> Any:
     """As `check_vectors`, but without importing scikit-learn, which takes a second."""
     if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in "biuf":
         raise ValueError(f"X must be a matrix of numbers; got {X.dtype} of shape {X.shape}")
-    dtype = _OTHER_TYPES.get(X.dtype.newbyteorder("="), X.dtype.newbyteorder("="))
+    dtype = X.dtype.newbyteorder("=")
+    # Not every file or sparse matrix supports these types.
+    if dtype.kind == "b" or dtype == np.float16:
+        dtype = np.dtype(np.uint8 if dtype.kind == "b" else np.float32)
+    elif dtype == np.longdouble:  # the same as float64 on some machines
+        dtype = np.dtype(np.float64)
     X = X if X.dtype == dtype else X.astype(dtype)
     values = X.data if sparse.issparse(X) else X
     if not (~np.isinf(values) if gaps else np.isfinite(values)).all():
@@ -137,7 +140,7 @@ def _finite(X: Any, gaps: bool) -> Any:
     return _narrow(canonical_csr(X)) if sparse.issparse(X) else X
 
 
-def _ones(Y: Any) -> Csr:
+def _ones(Y: MatrixLike) -> Csr:
     csr = _narrow(canonical_csr(Y))
     if not np.all(csr.data):
         csr = csr.copy()
@@ -154,19 +157,20 @@ def _narrow(csr: Csr) -> Csr:
 
 def too_many_labels(count: int) -> str | None:
     """A message if a model of that many labels would take a large part of the memory."""
+    each = 64  # bytes of a fitted model, measured, for labels that no row carries
     memory = physical_memory()
-    most = 2**31 - 1 if memory is None else min(2**31 - 1, memory // 4 // _BYTES_PER_LABEL)
+    most = 2**31 - 1 if memory is None else min(2**31 - 1, memory // 4 // each)
     if count <= most:
         return None
     return (
         f"{count} labels are declared; at most {most} are accepted, since a model takes about "
-        f"{_BYTES_PER_LABEL} bytes per label, which may use up to a quarter of the memory"
+        f"{each} bytes per label, which may use up to a quarter of the memory"
     )
 
 
-def dense_row(data: Dataset, row: int) -> list[Any]:
+def dense_row(data: Dataset, row: int) -> list[object]:
     """All features and labels of a row, as Python numbers and strings."""
-    cells: list[Any] = []
+    cells: list[object] = []
     for matrix in (data.X, data.Y):
         if sparse.issparse(matrix):
             start = len(cells)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,15 +21,10 @@ from nearlabel.datasets.npz import read_npz, write_npz
 from nearlabel.datasets.parquet import read_parquet, write_parquet
 from nearlabel.datasets.sparse_text import is_sparse_text, read_sparse_text, write_sparse_text
 
-_NAMES, _FRAMES = frozenset({"row_names"}), frozenset({"row_names", "frames"})
-_GAPS = _FRAMES | {"gaps"}
-_TEXT = frozenset({"encoding"})
-_COLUMNS = frozenset(
-    {"labels", "tags", "separator", "id", "ignore", "text", "categories", "gaps", "frame"}
-)
-_ROWS = _TEXT | _COLUMNS
-_TABLE = _ROWS | {"delimiter"}
-_ARFF = _TEXT | {"labels", "ignore", "nominal", "xml"}
+# Options of `load`, and what is kept by `save`.
+_TABLE = {"labels", "tags", "separator", "id", "ignore", "text", "categories", "gaps", "frame"}
+_CSV = _TABLE | {"encoding", "delimiter"}
+_FRAMES = {"row_names", "frames"}
 
 
 @dataclass(frozen=True)
@@ -44,8 +39,8 @@ class Format:
     suffixes: tuple[str, ...]  # before ".gz"
     read: Callable[[DataFile], Dataset]
     write: Callable[[Dataset, Path], None]
-    options: frozenset[str] = frozenset()  # options of `load` that the reader supports
-    keeps: frozenset[str] = frozenset()  # "row_names", "extra", "frames", "gaps": what is saved
+    options: Set[str] = frozenset()  # options of `load` that the reader supports
+    keeps: Set[str] = frozenset()  # "row_names", "extra", "frames", "gaps": what is saved
     begins: bytes = b""  # first characters that identify it on standard input
     is_binary: bool = False
     finds_labels: bool = False
@@ -53,15 +48,21 @@ class Format:
 
 
 FORMATS = {
-    "npz": Format((".npz",), read_npz, write_npz, keeps=_NAMES | {"extra"}, is_binary=True),
-    "arff": Format((".arff",), read_arff, write_arff, _ARFF, begins=b"@%"),
-    "csv": Format((".csv",), read_csv, write_csv, _TABLE, _GAPS, finds_labels=True),
-    "tsv": Format((".tsv",), read_tsv, write_tsv, _TABLE, _GAPS, finds_labels=True),
+    "npz": Format((".npz",), read_npz, write_npz, keeps={"row_names", "extra"}, is_binary=True),
+    "arff": Format(
+        (".arff",),
+        read_arff,
+        write_arff,
+        {"encoding", "labels", "ignore", "nominal", "xml"},
+        begins=b"@%",
+    ),
+    "csv": Format((".csv",), read_csv, write_csv, _CSV, _FRAMES | {"gaps"}, finds_labels=True),
+    "tsv": Format((".tsv",), read_tsv, write_tsv, _CSV, _FRAMES | {"gaps"}, finds_labels=True),
     "jsonl": Format(
         (".jsonl", ".ndjson"),
         read_json_lines,
         write_json_lines,
-        _ROWS,
+        _TABLE | {"encoding"},
         _FRAMES,
         begins=b"{",
         finds_labels=True,
@@ -70,7 +71,7 @@ FORMATS = {
         (".json",),
         read_json_array,
         write_json_array,
-        _ROWS,
+        _TABLE | {"encoding"},
         _FRAMES,
         begins=b"[",
         finds_labels=True,
@@ -80,11 +81,13 @@ FORMATS = {
         (".parquet",),
         read_parquet,
         write_parquet,
-        _COLUMNS,
-        _GAPS,
+        _TABLE,
+        _FRAMES | {"gaps"},
         is_binary=True,
         finds_labels=True,
     ),
-    "sparse": Format((".txt",), read_sparse_text, write_sparse_text, _TEXT, is_data=is_sparse_text),
+    "sparse": Format(
+        (".txt",), read_sparse_text, write_sparse_text, {"encoding"}, is_data=is_sparse_text
+    ),
 }
 SUFFIXES = {suffix: name for name, format in FORMATS.items() for suffix in format.suffixes}

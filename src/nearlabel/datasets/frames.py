@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
     from polars import DataFrame
 
 
-def import_polars() -> Any:
+def import_polars() -> ModuleType:
     """The module polars; if it is not installed, an error that says how to install it."""
     what = "text columns, missing categories and Parquet files need polars"
-    return extra_module("polars", what, "tables")
+    module: ModuleType = extra_module("polars", what, "tables")
+    return module
 
 
-def is_frame(X: Any) -> TypeGuard[DataFrame]:
+def is_frame(X: object) -> TypeGuard[DataFrame]:
     """Whether X is a polars DataFrame, without importing polars."""
     return type(X).__module__.split(".")[0] == "polars"
 
@@ -37,7 +39,7 @@ def frame_of(columns: Mapping[str, Array | Sequence[str | None]]) -> DataFrame:
     return frame
 
 
-def is_number(values: Any) -> bool:
+def is_number(values: object) -> bool:
     """Whether a column is an array of numbers."""
     return isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
 
@@ -47,13 +49,13 @@ def number_columns(frame: DataFrame) -> list[str]:
     return [name for name, dtype in frame.schema.items() if dtype.is_numeric()]
 
 
-def differing_column(one: Any, other: Any) -> str | None:
+def differing_column(first: Any, second: Any) -> str | None:
     """The first column with strings in only one of two parts; either may be an array."""
-    numbers = [set(number_columns(part)) if is_frame(part) else None for part in (one, other)]
-    columns = one.columns if is_frame(one) else other.columns
-    odd = (name for name in columns if len({held is None or name in held for held in numbers}) > 1)
-    found = next(odd, None)
-    return None if found is None else f"column {shown(found)}"
+    numbers = [number_columns(part) if is_frame(part) else None for part in (first, second)]
+    for name in first.columns if is_frame(first) else second.columns:
+        if len({columns is None or name in columns for columns in numbers}) > 1:
+            return f"column {shown(name)}"
+    return None
 
 
 def stacked(parts: Sequence[DataFrame]) -> DataFrame:
@@ -75,6 +77,6 @@ def checked_frame(frame: DataFrame) -> DataFrame:
     return frame
 
 
-def frame_row(frame: DataFrame, row: int) -> list[Any]:
+def frame_row(frame: DataFrame, row: int) -> list[object]:
     """The cells of a row; None for a missing value."""
     return [None if cell != cell else cell for cell in frame.row(row)]

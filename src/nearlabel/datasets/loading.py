@@ -30,7 +30,7 @@ def load(
     *,
     format: str | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Any,  # the types of `ReadOptions`
 ) -> Dataset:
     """Read a data set: by its name in the data folder, or from a file.
 
@@ -107,10 +107,10 @@ def load(
     if unknown := [name for name in options if name not in known]:
         raise TypeError(f"load() has no option {unknown[0]!r}; its options are {', '.join(known)}")
     how = ReadOptions(**options)
-    found = find(source, format)
-    row = FORMATS[found.format]
-    how.check_supported(row.options, found.format)
-    files = [DataFile(found.place, name, how, progress) for name in found.names]
+    place, names, format = find(source, format)
+    row = FORMATS[format]
+    how.check_supported(row.options, format)
+    files = [DataFile(place, name, how, progress) for name in names]
     data = _joined([_read(file, row) for file in files], files, row)
     title = files[0].title
     if how.labels == ():
@@ -163,8 +163,8 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
     row = FORMATS[check_choice(format, "format", FORMATS)]
     data = checked(data, gaps="gaps" in row.keeps)
     if is_frame(data.X) and "frames" not in row.keeps:
-        kept = ", ".join(name for name, one in FORMATS.items() if "frames" in one.keeps)
-        message = f"format must be one of {kept} for categories and text columns; got {format!r}"
+        others = ", ".join(name for name in FORMATS if "frames" in FORMATS[name].keeps)
+        message = f"format must be one of {others} for categories and text columns; got {format!r}"
         raise ArgumentError(message, "format")
     lost = [] if data.row_names is None or "row_names" in row.keeps else ["the names of rows"]
     lost += [] if "extra" in row.keeps else list(data.extra)
@@ -183,9 +183,11 @@ def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset
         names = numbered(dict.fromkeys(chain(*own)))
         parts = [_with_labels(*pair, names) for pair in zip(parts, own, strict=True)]
     train, test = parts
-    for what, matrix in (("label_names", "Y"), ("feature_names", "X")):
-        ours, theirs = ((getattr(one, matrix).shape[1], getattr(one, what)) for one in parts)
-        if ours[0] != theirs[0] or not np.array_equal(ours[1], theirs[1]):
+    for what, ours, theirs in (
+        ("label_names", train.Y.shape[1], test.Y.shape[1]),
+        ("feature_names", train.X.shape[1], test.X.shape[1]),
+    ):
+        if ours != theirs or not np.array_equal(getattr(train, what), getattr(test, what)):
             message = f"its {what} differ from those of {files[0].name}"
             raise DataError(files[1].title, None, message)
     if (is_frame(train.X) or is_frame(test.X)) and (odd := differing_column(train.X, test.X)):
@@ -230,6 +232,7 @@ def _columns(X: Any, places: Array) -> Any:
         return X[:, places]
     order = np.argsort(places)
     at = np.searchsorted(places[order][:-1], X.indices)
-    kept = places[order][at] == X.indices
-    ends = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
-    return sparse.csr_array((X.data[kept], order[at[kept]], ends), (X.shape[0], len(places)))
+    is_wanted = places[order][at] == X.indices
+    ends = np.concatenate([[0], np.cumsum(is_wanted)])[X.indptr]
+    parts = (X.data[is_wanted], order[at[is_wanted]], ends)
+    return sparse.csr_array(parts, (X.shape[0], len(places)))

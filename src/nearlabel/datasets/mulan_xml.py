@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from xml.parsers import expat
 
 from nearlabel.common.messages import first_twice, shown
@@ -27,7 +26,7 @@ def read_labels(file: TextFile) -> list[str]:
         elif tag != "labels":
             raise file.error(f"expected <labels> or <label>; got <{tag[:40]}>")
 
-    def refuse(*_: Any) -> None:
+    def refuse(*_: object) -> None:
         raise file.error("a document type is not allowed in a label file")
 
     parser.StartElementHandler = start

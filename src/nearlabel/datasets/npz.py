@@ -63,7 +63,7 @@ def _check_arrays(file: IO[bytes]) -> None:
         )
 
 
-def _bytes_to_load(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+def _bytes_to_load(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> int:
     """The most memory that an array takes while it is read and checked."""
     if dtype.kind == "U":  # checked as Python strings, in a list and in a set
         each = 2 * dtype.itemsize + 150

@@ -6,15 +6,22 @@ This affects results more than the method does. Everything is fitted to training
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
+from nearlabel.common.arrays import Csr, Matrix
 from nearlabel.common.messages import shown
 from nearlabel.common.validation import ArgumentError, check_choice
 from nearlabel.datasets.frames import is_frame, number_columns
 from nearlabel.features.scales import SCALES, best_scale, scale_scores, scaler
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+    from sklearn.base import TransformerMixin
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
 
 IMPUTES = ("none", "mean", "median", "zero")
 
@@ -51,49 +58,42 @@ class Preparing:
         is_scaled = self.scale != "none" or self.impute != "none"
         return is_frame(X) or is_scaled or self.learn_distance
 
-    def chosen(self, X: Any, Y: Any, metric: Any = "euclidean") -> Preparing:
+    def chosen(self, X: Any, Y: Csr, metric: object = "euclidean") -> Preparing:
         """The same, with scale "auto" replaced by the best for training rows with labels Y."""
         if self.scale != "auto":
             return self
         return replace(self, scale=best_scale(self.scale_scores(X, Y, metric)))
 
-    def scale_scores(self, X: Any, Y: Any, metric: Any = "euclidean") -> dict[str, float]:
+    def scale_scores(self, X: Any, Y: Csr, metric: object = "euclidean") -> dict[str, float]:
         """How well each scale does; missing values that would stay count as medians here."""
         if is_frame(X) and not number_columns(X):
             return {}
 
-        def transformer(scale: str, rows: Any) -> Any:
+        def transformer(scale: str, rows: Matrix) -> TransformerMixin | None:
             impute = "median" if self.impute == "none" and has_gaps(rows) else self.impute
             plain = replace(self, scale=scale, impute=impute, learn_distance=False)
             return plain.transformer(rows)
 
         return scale_scores(X, Y, metric, transformer=transformer)
 
-    def transformer(self, X: Any) -> Any:
+    def transformer(self, X: Any) -> TransformerMixin | None:
         """An unfitted scikit-learn transformer for training rows; None if none is needed."""
-        if self.impute == "none" and (self.scale == "tfidf" or self.learn_distance):
-            self._refuse_gaps(X)
+        step = "learn_distance=True" if self.learn_distance else None
+        step = "scale='tfidf'" if self.scale == "tfidf" else step
+        if step is not None and self.impute == "none" and has_gaps(X):
+            message = f"{step} takes no missing values; pass impute='median'"
+            raise ArgumentError(message, step.partition("=")[0])
         if is_frame(X):
-            return _in_turn(self._of_columns(X), self._label_space())
-        imputer = None if sparse.issparse(X) else self._imputer()
-        return _in_turn(imputer, scaler(self.scale, X), self._label_space())
+            steps = [self._of_columns(X)]
+        else:
+            steps = [None if sparse.issparse(X) else self._imputer(), scaler(self.scale, X)]
+        if self.learn_distance:
+            from nearlabel.blend.label_space import LabelSpace
 
-    def _refuse_gaps(self, X: Any) -> None:
-        """Raise an error for missing numbers that a step would not accept."""
-        if has_gaps(X):
-            what, name = "learn_distance=True", "learn_distance"
-            if self.scale == "tfidf":
-                what, name = "scale='tfidf'", "scale"
-            raise ArgumentError(f"{what} takes no missing values; pass impute='median'", name)
+            steps.append(LabelSpace())
+        return _in_turn(*steps)
 
-    def _label_space(self) -> Any:
-        if not self.learn_distance:
-            return None
-        from nearlabel.blend.label_space import LabelSpace
-
-        return LabelSpace()
-
-    def _of_columns(self, X: Any) -> Any:
+    def _of_columns(self, X: DataFrame) -> ColumnTransformer:
         """A transformer that selects columns of a frame by name."""
         from sklearn.compose import ColumnTransformer
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -103,7 +103,7 @@ class Preparing:
 
         numbers = number_columns(X)
         words = [name for name in X.columns if name not in {*numbers, *self.text}]
-        steps: list[tuple[str, Any, Any]] = []
+        steps: list[tuple[str, TransformerMixin | str, str | list[str]]] = []
         if numbers:
             of_numbers = _in_turn(self._imputer(), scaler(self.scale, np.empty((len(X), 0))))
             steps.append(("numbers", "passthrough" if of_numbers is None else of_numbers, numbers))
@@ -116,7 +116,7 @@ class Preparing:
             steps.append((f"text{place}", _in_turn(FilledTexts(), TfidfVectorizer()), name))
         return ColumnTransformer(steps)
 
-    def _imputer(self) -> Any:
+    def _imputer(self) -> SimpleImputer | None:
         """The imputer of numbers; a column without any values becomes zeros."""
         if self.impute == "none":
             return None
@@ -134,11 +134,11 @@ def has_gaps(X: Any) -> bool:
     return values.dtype.kind == "f" and bool(np.isnan(values).any())
 
 
-def _in_turn(*steps: Any) -> Any:
+def _in_turn(*steps: TransformerMixin | None) -> TransformerMixin | None:
     """Transformers one after the other; those that are None are left out."""
-    there = [step for step in steps if step is not None]
-    if len(there) < 2:
-        return there[0] if there else None
+    needed = [step for step in steps if step is not None]
+    if len(needed) < 2:
+        return needed[0] if needed else None
     from sklearn.pipeline import make_pipeline
 
-    return make_pipeline(*there)
+    return make_pipeline(*needed)

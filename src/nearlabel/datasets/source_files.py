@@ -27,17 +27,17 @@ def available() -> dict[str, Path]:
 
     If several folders have the same name, the first is used.
     """
-    found: dict[str, Path] = {}
+    sets: dict[str, Path] = {}
     for folder in data_folders():
         place = Folder(folder)
         for stem in _stems(place):
-            here = _files_of(place, stem)
-            if here is not None:
-                found.setdefault(stem, folder / here.names[0])
-    return dict(sorted(found.items()))
+            source = _files_of(place, stem)
+            if source is not None:
+                sets.setdefault(stem, folder / source.names[0])
+    return dict(sorted(sets.items()))
 
 
-class Found(NamedTuple):
+class SourceFiles(NamedTuple):
     """The files of a data set: where they are, their names, and the name of their format."""
 
     place: Folder | Archive
@@ -45,25 +45,25 @@ class Found(NamedTuple):
     format: str
 
 
-def find(source: str | os.PathLike[str], format: str | None) -> Found:
+def find(source: str | os.PathLike[str], format: str | None) -> SourceFiles:
     """The files that a name or a path refers to."""
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"source must be a name or a path; got {source!r}")
     if source == "-":
-        return Found(Folder(Path()), ("-",), _format_of_input(format))
+        return SourceFiles(Folder(Path()), ("-",), _format_of_input(format))
     path = Path(source)
     if isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) and not path.is_file():
         for folder in data_folders():
-            found = _files_of(Folder(folder), source, format)
-            if found is not None:
-                return found
+            named = _files_of(Folder(folder), source, format)
+            if named is not None:
+                return named
     if path.is_file() and path.suffix == ".zip":
         return _only_set(Archive(path), format)
     if path.is_file():
-        return Found(Folder(path.parent), (path.name,), format or format_of(path))
-    found = _files_of(Folder(path.parent), path.name, format)
-    if found is not None:
-        return found
+        return SourceFiles(Folder(path.parent), (path.name,), format or format_of(path))
+    named = _files_of(Folder(path.parent), path.name, format)
+    if named is not None:
+        return named
     if path.is_dir():
         raise ValueError(
             f"{path} is a folder; pass a file, or the name of a data set (a folder of pictures "
@@ -78,11 +78,10 @@ def find(source: str | os.PathLike[str], format: str | None) -> Found:
 
 def _hint(path: Path) -> str:
     """How to get a missing data set, or what else may have been meant."""
-    name = str(path)
-    if name in HOMES:
+    if (name := str(path)) in HOMES:
         return f"; 'nearlabel datasets fetch {name}' or nl.datasets.fetch({name!r}) downloads it"
-    meant = did_you_mean(path.name, [*HOMES, *available(), *Folder(path.parent)])
     public = "; 'nearlabel datasets list --public' shows the sets that can be downloaded"
+    meant = did_you_mean(path.name, [*HOMES, *available(), *Folder(path.parent)])
     return meant or ("" if path.suffix else public)
 
 
@@ -119,25 +118,25 @@ def _stems(place: Folder | Archive) -> list[str]:
     return sorted(stems)
 
 
-def _files_of(place: Folder | Archive, stem: str, format: str | None = None) -> Found | None:
+def _files_of(place: Folder | Archive, stem: str, format: str | None = None) -> SourceFiles | None:
     """The files of a data set in a folder or archive: preferably both parts of a split."""
     for suffix, name in SUFFIXES.items():
         is_binary = FORMATS[name].is_binary
         if format not in (name, None) or (is_binary and isinstance(place, Archive)):
             continue
         for ending in (suffix,) if is_binary else (suffix, f"{suffix}.gz"):
-            both = [(f"{stem}{mark}train{ending}", f"{stem}{mark}test{ending}") for mark in "-_"]
-            for names in (*(() if is_binary else both), (f"{stem}{ending}",)):
+            parts = [(f"{stem}{mark}train{ending}", f"{stem}{mark}test{ending}") for mark in "-_"]
+            for names in (*(() if is_binary else parts), (f"{stem}{ending}",)):
                 if all(part in place for part in names):
-                    return Found(place, names, name)
+                    return SourceFiles(place, names, name)
     return None
 
 
-def _only_set(archive: Archive, format: str | None) -> Found:
-    possible = [_files_of(archive, stem, format) for stem in _stems(archive)]
-    found = [one for one in possible if one is not None]
-    if len(found) != 1:
-        names = ", ".join(shown(name) for one in found for name in one.names) or "none"
+def _only_set(archive: Archive, format: str | None) -> SourceFiles:
+    candidates = (_files_of(archive, stem, format) for stem in _stems(archive))
+    sets = [source for source in candidates if source is not None]
+    if len(sets) != 1:
+        names = ", ".join(shown(name) for source in sets for name in source.names) or "none"
         message = f"expected one data set in the archive; got {names}"
         raise DataError(str(archive.path), None, message)
-    return found[0]
+    return sets[0]

@@ -241,8 +241,8 @@ class TableColumn(Column):
         elif not self._for_model and isinstance(cell, str) and not _is_infinite(cell):
             hints.append("if the column contains words, pass it to categories= or text=")
         hint = f" ({'; '.join(hints)})" if hints else ""
-        found = f"column {shown(self.name)}: expected {wanted}; got {shown(str(cell))}"
-        return self._file.error(found + hint)
+        message = f"column {shown(self.name)}: expected {wanted}; got {shown(str(cell))}{hint}"
+        return self._file.error(message)
 
     def sort_words(self) -> None:
         """Number the words in their order, or raise an error if they cannot be a feature."""

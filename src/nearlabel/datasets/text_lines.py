@@ -139,7 +139,7 @@ class TextFile:
         reason = "encrypted" if "encrypted" in str(error) else "damaged or truncated here"
         return self.error(f"the compressed file is {reason}", line)
 
-    def _open(self) -> AbstractContextManager[Any]:
+    def _open(self) -> AbstractContextManager[BinaryIO]:
         is_input = str(self._path) == "-"
         return nullcontext(sys.stdin.buffer) if is_input else Path(self._path).open("rb")
 
@@ -164,10 +164,10 @@ class TextFile:
 def _size(raw: BinaryIO) -> int | None:
     """Bytes of a file; None for a pipe and the like."""
     try:
-        found = os.fstat(raw.fileno())
+        status = os.fstat(raw.fileno())
     except (OSError, io.UnsupportedOperation):
         return None
-    return found.st_size if stat.S_ISREG(found.st_mode) else None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def number(value: str | float) -> float:
@@ -179,13 +179,12 @@ def number(value: str | float) -> float:
     return result
 
 
-_YES, _NO = {"1", "true", "yes", "t", "y"}, {"0", "false", "no", "f", "n"}
-
-
 def truth(text: str) -> bool | None:
     """The meaning of a word for yes or no; None if it is neither."""
     word = text.strip().lower()
-    return True if word in _YES else False if word in _NO else None
+    if word in {"1", "true", "yes", "t", "y"}:
+        return True
+    return False if word in {"0", "false", "no", "f", "n"} else None
 
 
 def column_names(names: list[str]) -> Array | None:
