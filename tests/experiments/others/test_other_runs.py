@@ -15,7 +15,13 @@ from nearlabel.experiments import splits
 from nearlabel.experiments.others import other_runs
 from nearlabel.experiments.others.other_methods import OtherMethod
 from nearlabel.experiments.others.other_results import BEST, evaluate_others
-from nearlabel.experiments.others.other_runs import OtherRun, kept_run, run_key, run_other
+from nearlabel.experiments.others.other_runs import (
+    LearnerTask,
+    OtherRun,
+    kept_run,
+    run_key,
+    run_other,
+)
 from nearlabel.experiments.result_store import ResultStore
 
 # Warnings of learners are not shown in a comparison.
@@ -45,9 +51,9 @@ def here(monkeypatch):
 def test_a_separate_process_returns_the_predictions_of_the_chosen_candidate(data, tmp_path):
     told = []
     X, Y, queries = data.X[:60], data.Y[:60], data.X[60:]
+    task = LearnerTask("BinaryRelevance", X, Y, queries, SCORER)
     run = run_other(
-        "BinaryRelevance",
-        *(X, Y, queries, SCORER),
+        task,
         folder=tmp_path,
         progress=lambda done, total: told.append((done, total)),
     )
@@ -61,14 +67,16 @@ def test_a_separate_process_returns_the_predictions_of_the_chosen_candidate(data
     assert run.refusal is None
     assert run.seconds > 0
     [kept] = (tmp_path / "others").iterdir()
-    again = run_other("BinaryRelevance", X, Y, queries, SCORER, folder=tmp_path)
+    again = run_other(task, folder=tmp_path)
     assert (again.scores == run.scores).all()
     assert again.chosen == run.chosen
     assert kept.exists()
 
 
 def test_slow_runs_are_stopped_and_remembered(data, tmp_path):
-    run = run_other("MLP", data.X[:60], data.Y[:60], data.X, SCORER, limit=1e-3, folder=tmp_path)
+    run = run_other(
+        LearnerTask("MLP", data.X[:60], data.Y[:60], data.X, SCORER, limit=1e-3), folder=tmp_path
+    )
     assert run.scores is None
     assert "of a core" in run.refusal
     assert len(list((tmp_path / "others").iterdir())) == 1
@@ -100,19 +108,21 @@ def test_an_interrupted_comparison_continues(data, here, tmp_path):
 
 def test_a_learner_that_is_not_installed(data, here, tmp_path, monkeypatch):
     work = data.X[:60], data.Y[:60], data.X[60:], SCORER
-    run = run_other("KNeighbors", *work, folder=tmp_path)
+    run = run_other(LearnerTask("KNeighbors", *work), folder=tmp_path)
     monkeypatch.setattr(OtherMethod, "version", None)
-    kept = run_other("KNeighbors", *work, folder=tmp_path)  # it was run elsewhere
+    kept = run_other(LearnerTask("KNeighbors", *work), folder=tmp_path)  # it was run elsewhere
     assert (kept.scores == run.scores).all()
-    refused = run_other("BinaryRelevance", *work, folder=tmp_path)
+    refused = run_other(LearnerTask("BinaryRelevance", *work), folder=tmp_path)
     assert refused.refusal == "scikit-learn is not installed"
     monkeypatch.setattr("nearlabel.experiments.others.other_methods.OtherMethod.version", "another")
-    run_other("KNeighbors", *work, folder=tmp_path)
+    run_other(LearnerTask("KNeighbors", *work), folder=tmp_path)
     assert here == ["KNeighbors", "KNeighbors"]
 
 
 def test_an_error_is_a_refusal_that_is_not_kept(data, tmp_path):
-    run = run_other("KNeighbors", data.X[:60], data.Y[:59], data.X, SCORER, folder=tmp_path)
+    run = run_other(
+        LearnerTask("KNeighbors", data.X[:60], data.Y[:59], data.X, SCORER), folder=tmp_path
+    )
     assert "inconsistent" in run.refusal or "index" in run.refusal
     assert not list(tmp_path.iterdir())
 
@@ -165,5 +175,5 @@ def test_more_labels_than_int8_can_count(here, tmp_path):
     random = np.random.default_rng(0)
     X = random.normal(size=(120, 3))
     Y = sparse.csr_array((X @ random.normal(size=(3, 140)) > 1).astype(np.int8))
-    run = run_other("BinaryRelevance", X[:90], Y[:90], X[90:], SCORER, folder=tmp_path)
+    run = run_other(LearnerTask("BinaryRelevance", X[:90], Y[:90], X[90:], SCORER), folder=tmp_path)
     assert nl.metrics.average_precision(Y[90:], run.scores) > 0.8

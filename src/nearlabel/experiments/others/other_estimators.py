@@ -7,16 +7,26 @@ from __future__ import annotations
 
 import tempfile
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 
-from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix
 
-_FAR = 1e6  # a decision value beyond all others
+
+class _ByProbability(ClassifierMixin, BaseEstimator):
+    """A learner that predicts labels with a probability, or a score like it, of at least 1/2."""
+
+    @abstractmethod
+    def predict_proba(self, X: Matrix) -> Floats:
+        """Scores of all labels: probabilities, or values on the same scale."""
+
+    def predict(self, X: Matrix) -> Array:
+        """Labels with a score of at least 1/2."""
+        return (self.predict_proba(X) >= 0.5).astype(np.int8)
 
 
 class LabelPowerset(ClassifierMixin, BaseEstimator):
@@ -25,10 +35,10 @@ class LabelPowerset(ClassifierMixin, BaseEstimator):
     The score of a label is the total probability of the sets that contain it.
     """
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: BaseEstimator) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, Y: Any) -> Self:
+    def fit(self, X: Matrix, Y: Matrix) -> Self:
         """Learn the label set of a row."""
         self.sets_, which = np.unique(np.asarray(Y), axis=0, return_inverse=True)
         only = len(self.sets_) == 1
@@ -37,15 +47,13 @@ class LabelPowerset(ClassifierMixin, BaseEstimator):
         )
         return self
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Matrix) -> Floats:
         """Probabilities of the labels."""
-        chances: Floats = self.estimator_.predict_proba(X) @ self.sets_
-        return chances
+        return np.asarray(self.estimator_.predict_proba(X) @ self.sets_)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Matrix) -> Array:
         """The most probable set."""
-        chosen: Array = self.sets_[np.argmax(self.estimator_.predict_proba(X), axis=1)]
-        return chosen
+        return np.asarray(self.sets_[np.argmax(self.estimator_.predict_proba(X), axis=1)])
 
 
 class MachinePerLabel(ClassifierMixin, BaseEstimator):
@@ -55,31 +63,31 @@ class MachinePerLabel(ClassifierMixin, BaseEstimator):
     `OneVsRestClassifier` it is 0 or 1, which is more than that of most other labels.
     """
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: BaseEstimator) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, Y: Any) -> Self:
+    def fit(self, X: Matrix, Y: Matrix) -> Self:
         """Fit one classifier per label."""
         columns = np.asarray(Y).T
-        self.constants_ = [int(one[0]) if (one == one[0]).all() else None for one in columns]
+        self.constants_ = [int(y[0]) if (y == y[0]).all() else None for y in columns]
         self.estimators_ = [
-            clone(self.estimator).fit(X, one) if constant is None else None
-            for one, constant in zip(columns, self.constants_, strict=True)
+            clone(self.estimator).fit(X, y) if constant is None else None
+            for y, constant in zip(columns, self.constants_, strict=True)
         ]
         return self
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Matrix) -> Floats:
         """Decision values of all labels."""
         return np.column_stack(
             [
-                np.full(X.shape[0], _FAR if constant else -_FAR)
+                np.full(X.shape[0], 1e6 if constant else -1e6)  # beyond all others
                 if model is None
                 else model.decision_function(X)
                 for model, constant in zip(self.estimators_, self.constants_, strict=True)
             ]
         )
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Matrix) -> Array:
         """Labels with positive decision values."""
         return (self.decision_function(X) > 0).astype(np.int8)
 
@@ -87,10 +95,10 @@ class MachinePerLabel(ClassifierMixin, BaseEstimator):
 class ConstantToo(ClassifierMixin, BaseEstimator):
     """A binary classifier that also accepts a single class, and then always predicts it."""
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: BaseEstimator) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Matrix, y: Array) -> Self:
         """Fit the classifier, or remember the only class."""
         self.classes_, seen = np.array([0, 1]), np.unique(y)
         self.constant_ = int(seen[0]) if len(seen) == 1 else None
@@ -98,58 +106,49 @@ class ConstantToo(ClassifierMixin, BaseEstimator):
             self.estimator_ = clone(self.estimator).fit(X, y)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Matrix) -> Array:
         """Predict classes."""
         return np.asarray(np.argmax(self.predict_proba(X), axis=1))
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Matrix) -> Floats:
         """Probabilities of 0 and 1."""
         if self.constant_ is not None:
-            return np.eye(2)[np.full(X.shape[0], self.constant_)]
-        found: Floats = self.estimator_.predict_proba(X)
-        return found
+            return np.asarray(np.eye(2)[np.full(X.shape[0], self.constant_)])
+        return np.asarray(self.estimator_.predict_proba(X))
 
 
-class LabelForest(ClassifierMixin, BaseEstimator):
+class LabelForest(_ByProbability):
     """A forest of regression trees for 0/1 labels; its means are the label probabilities.
 
     For two classes, the variance that a regression tree reduces is half the Gini impurity of a
     classification tree. So the trees are the same, and take half the memory.
     """
 
-    def __init__(self, forest: Any) -> None:
+    def __init__(self, forest: BaseEstimator) -> None:
         self.forest = forest
 
-    def fit(self, X: Any, Y: Any) -> Self:
+    def fit(self, X: Matrix, Y: Matrix) -> Self:
         """Grow the trees."""
         self.forest_ = clone(self.forest).fit(X, np.asarray(Y, np.float64))
         return self
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Matrix) -> Floats:
         """Mean frequencies of the labels in the leaves."""
         return np.asarray(self.forest_.predict(X)).reshape(X.shape[0], -1)
 
-    def predict(self, X: Any) -> Array:
-        """Labels with a probability of at least 1/2."""
-        return (self.predict_proba(X) >= 0.5).astype(np.int8)
 
-
-class _LabelSearch(ClassifierMixin, BaseEstimator):
+class _LabelSearch(_ByProbability):
     """A tree of labels, searched for the best labels of a row."""
 
     labels_: int
 
     @abstractmethod
-    def best_labels(self, X: Any, top: int) -> Csr:
+    def best_labels(self, X: Matrix, top: int) -> Csr:
         """The scores of the `top` best labels of each row."""
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Matrix) -> Floats:
         """Scores of all labels: probabilities, or values on the same scale."""
         return np.asarray(self.best_labels(X, self.labels_).toarray(), np.float64)
-
-    def predict(self, X: Any) -> Array:
-        """Labels with a score of at least 1/2."""
-        return (self.predict_proba(X) >= 0.5).astype(np.int8)
 
 
 class LabelTree(_LabelSearch):
@@ -159,7 +158,7 @@ class LabelTree(_LabelSearch):
         self.cost = cost
         self.random_state = random_state
 
-    def fit(self, X: Any, Y: Any) -> Self:
+    def fit(self, X: Matrix, Y: Matrix) -> Self:
         """Fit the tree; its temporary folder is deleted with this estimator."""
         from napkinxc.models import PLT
 
@@ -170,11 +169,11 @@ class LabelTree(_LabelSearch):
         self.tree_.fit(_csr(X), _csr(Y))
         return self
 
-    def best_labels(self, X: Any, top: int) -> Csr:
+    def best_labels(self, X: Matrix, top: int) -> Csr:
         """The scores of the `top` best labels of each row."""
-        found = self.tree_.predict_proba(_csr(X), top_k=top)
-        ends = np.cumsum([0, *map(len, found)])
-        pairs = [pair for row in found for pair in row]
+        best = self.tree_.predict_proba(_csr(X), top_k=top)
+        ends = np.cumsum([0, *map(len, best)])
+        pairs = [pair for row in best for pair in row]
         label = np.array([label for label, _ in pairs], np.int64)
         chance = np.array([chance for _, chance in pairs], np.float64)
         return sparse.csr_array((chance, label, ends), shape=(X.shape[0], self.labels_))
@@ -187,7 +186,7 @@ class RankedTree(_LabelSearch):
         self.cost = cost
         self.random_state = random_state
 
-    def fit(self, X: Any, Y: Any) -> Self:
+    def fit(self, X: Matrix, Y: Matrix) -> Self:
         """Build a tree of labels, and fit a classifier at each of its nodes."""
         from pecos.xmc import Indexer, LabelEmbeddingFactory
         from pecos.xmc.xlinear.model import XLinearModel
@@ -200,13 +199,13 @@ class RankedTree(_LabelSearch):
         self.model_ = XLinearModel.train(vectors, labels.tocsc(), **how)
         return self
 
-    def best_labels(self, X: Any, top: int) -> Csr:
+    def best_labels(self, X: Matrix, top: int) -> Csr:
         """The scores of the `top` best labels of each row."""
         how = {"only_topk": top, "beam_size": top, "threads": 1}
         return sparse.csr_array(self.model_.predict(_csr(X), **how))
 
 
-def _csr(X: Any) -> Any:
+def _csr(X: Matrix) -> sparse.csr_matrix:
     """Convert to the matrix type that these libraries accept."""
     matrix = sparse.csr_matrix(X).astype(np.float32)
     matrix.sort_indices()

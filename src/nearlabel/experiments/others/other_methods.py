@@ -2,48 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
-from nearlabel.common.arrays import Csr
+from nearlabel.common.arrays import Csr, Matrix, Tree
 from nearlabel.features.scales import scaler
 
-_DENSE_SCALES, _SPARSE_SCALES = ("standard", "rank"), ("none", "tfidf")
-_FEW_FEATURES = 1_000  # up to this many, Newton's method with a dense Hessian is fast
-_FEW_LABELS = 100  # up to this many, leaves of one row are affordable: each leaf stores all labels
 _TREES = 300
 _COSTS = (0.1, 1, 10)
 
 
-class Candidate(NamedTuple):
+class LearnerCandidate(NamedTuple):
     """An unfitted estimator, and the parameters in which it differs from the others."""
 
-    parameters: dict[str, Any]
-    estimator: Any
+    parameters: Tree
+    estimator: BaseEstimator
 
 
 @dataclass(frozen=True)
 class OtherMethod:
-    """A learner of another library.
+    """A learner of another library: its name in tables, and the package that has to be installed.
 
-    Attributes
-    ----------
-    title : str
-        Its name in tables.
-    package : str
-        The package that has to be installed.
-    candidates : callable
-        Returns the candidates to try for (X, Y, seed).
+    `candidates` returns the candidates to try for (X, Y, seed).
     """
 
     title: str
     package: str
-    candidates: Callable[[Any, Csr, int], list[Candidate]]
+    candidates: Callable[[Matrix, Csr, int], list[LearnerCandidate]]
 
     @property
     def version(self) -> str | None:
@@ -54,56 +46,52 @@ class OtherMethod:
             return None
 
 
-def _in_scales(X: Any, make: Callable[..., Any], **grid: Sequence[Any]) -> list[Candidate]:
+def _in_scales(
+    X: Matrix, make: Callable[..., BaseEstimator], **grid: Sequence[object]
+) -> list[LearnerCandidate]:
     """Candidates for all parameters of a grid, with each scaling of the features that suits X."""
     from sklearn.pipeline import make_pipeline
 
-    found = []
-    for scale, *values in product(_scales(X), *grid.values()):
+    scales: tuple[str, ...] = ("standard", "rank")
+    if not isinstance(X, np.ndarray):
+        scales = ("none",) if X.nnz and X.data.min() < 0 else ("none", "tfidf")
+    candidates = []
+    for scale, values in product(scales, product(*grid.values())):
         parameters = dict(zip(grid, values, strict=True))
         step, model = scaler(scale, X), make(**parameters)
         whole = model if step is None else make_pipeline(step, model)
-        found.append(Candidate({"scale": scale, **parameters}, whole))
-    return found
+        candidates.append(LearnerCandidate({"scale": scale, **parameters}, whole))
+    return candidates
 
 
-def _scales(X: Any) -> Iterator[str]:
-    if not sparse.issparse(X):
-        yield from _DENSE_SCALES
-    elif X.nnz and X.data.min() < 0:
-        yield "none"
-    else:
-        yield from _SPARSE_SCALES
-
-
-def _logistic(X: Any, cost: float, seed: int) -> Any:
+def _logistic(X: Matrix, cost: float, seed: int) -> BaseEstimator:
     from sklearn.linear_model import LogisticRegression
 
     solver = "liblinear"
-    if not sparse.issparse(X) and X.shape[1] <= _FEW_FEATURES:
+    if not sparse.issparse(X) and X.shape[1] <= 1_000:  # a dense Hessian is fast
         solver = "newton-cholesky"
     return LogisticRegression(C=cost, solver=solver, random_state=seed, max_iter=1000)
 
 
-def _one_per_label(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+def _one_per_label(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
     from sklearn.multiclass import OneVsRestClassifier
 
     return _in_scales(X, lambda C: OneVsRestClassifier(_logistic(X, C, seed)), C=_COSTS)
 
 
-def _chains(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+def _chains(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
     from sklearn.multioutput import ClassifierChain
 
     from nearlabel.experiments.others.other_estimators import ConstantToo
 
-    def make(C: float) -> Any:
+    def make(C: float) -> BaseEstimator:
         base = ConstantToo(_logistic(X, C, seed))
         return ClassifierChain(base, order="random", random_state=seed)
 
     return _in_scales(X, make, C=_COSTS)
 
 
-def _powersets(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+def _powersets(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
     from sklearn.linear_model import LogisticRegression
 
     from nearlabel.experiments.others.other_estimators import LabelPowerset
@@ -111,7 +99,7 @@ def _powersets(X: Any, Y: Csr, seed: int) -> list[Candidate]:
     return _in_scales(X, lambda C: LabelPowerset(LogisticRegression(C=C, max_iter=200)), C=_COSTS)
 
 
-def _vector_machines(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+def _vector_machines(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
     """Linear SVMs for sparse features, and SVMs with an RBF kernel for dense ones."""
     from sklearn.svm import SVC, LinearSVC
 
@@ -119,39 +107,40 @@ def _vector_machines(X: Any, Y: Csr, seed: int) -> list[Candidate]:
 
     if sparse.issparse(X):
 
-        def linear(C: float) -> Any:
+        def linear(C: float) -> BaseEstimator:
             return MachinePerLabel(LinearSVC(C=C, random_state=seed))
 
         return _in_scales(X, linear, C=_COSTS)
     return _in_scales(X, lambda C: MachinePerLabel(SVC(C=C, cache_size=500)), C=(1, 10))
 
 
-def _forests(kind: str, X: Any, Y: Csr, seed: int) -> list[Candidate]:
+def _forests(kind: str, X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
     """Trees do not need scaled features."""
     from sklearn import ensemble
 
     from nearlabel.experiments.others.other_estimators import LabelForest
 
-    few = Y.shape[1] <= _FEW_LABELS
+    few = Y.shape[1] <= 100  # leaves of one row are affordable: each leaf stores all labels
     how = {"n_estimators": _TREES if few else _TREES // 3, "random_state": seed}
-    found = []
+    candidates = []
     for least, share in product((1, 3) if few else (5,), ("sqrt", 0.2)):
         forest = getattr(ensemble, kind)(min_samples_leaf=least, max_features=share, **how)
-        found.append(Candidate({"leaf": least, "features": share}, LabelForest(forest)))
-    return found
+        tried = {"leaf": least, "features": share}
+        candidates.append(LearnerCandidate(tried, LabelForest(forest)))
+    return candidates
 
 
-def _networks(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+def _networks(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
     from sklearn.neural_network import MLPClassifier
 
-    def make(alpha: float, epochs: int) -> Any:
+    def make(alpha: float, epochs: int) -> BaseEstimator:
         how = {"hidden_layer_sizes": (256,), "random_state": seed, "n_iter_no_change": epochs}
         return MLPClassifier(alpha=alpha, max_iter=epochs, **how)
 
     return _in_scales(X, make, alpha=(1e-4, 1.0), epochs=(20, 100))
 
 
-def _neighbors(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+def _neighbors(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
     from sklearn.neighbors import KNeighborsClassifier
 
     most = max(1, X.shape[0] // 2)
@@ -159,13 +148,13 @@ def _neighbors(X: Any, Y: Csr, seed: int) -> list[Candidate]:
     return _in_scales(X, lambda k: KNeighborsClassifier(k, weights="distance"), k=counts)
 
 
-def _label_trees(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+def _label_trees(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
     from nearlabel.experiments.others.other_estimators import LabelTree
 
     return _in_scales(X, lambda C: LabelTree(C, seed), C=(1.0, 10.0))
 
 
-def _ranked_trees(X: Any, Y: Csr, seed: int) -> list[Candidate]:
+def _ranked_trees(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
     from nearlabel.experiments.others.other_estimators import RankedTree
 
     return _in_scales(X, lambda C: RankedTree(C, seed), C=(1.0, 10.0))

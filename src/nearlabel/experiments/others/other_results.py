@@ -9,21 +9,24 @@ import warnings
 from collections.abc import Sequence
 
 from nearlabel.blend.auto_neighbors import AutoNeighbors
-from nearlabel.common.arrays import Csr, Matrix
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.validation import check_dense_size, label_matrix
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.evaluation import SplitResult
 from nearlabel.experiments.folds import PreparedPart
-from nearlabel.experiments.others.other_runs import CORE_HOUR, OtherRun, run_other
+from nearlabel.experiments.others.other_runs import (
+    CORE_HOUR,
+    LearnerTask,
+    OtherRun,
+    run_other,
+)
 from nearlabel.experiments.protocols import Part
 from nearlabel.methods.fold_answers import FoldAnswers
 from nearlabel.metrics import METRICS, Scorer
 from nearlabel.metrics.scorers import evaluate_and_per_row, measure
 
 BEST = "AutoNeighbors"
-_STEPS = 100  # of progress per run
 
 
 def evaluate_others(
@@ -58,7 +61,9 @@ def evaluate_others(
         The metric by which other learners choose their parameters.
     impute, convention, at
         As in `evaluate_splits`.
-    seed, limit, again, folder
+    seed, limit
+        Of other learners: see `LearnerTask`.
+    again, folder
         As in `run_other`.
     progress : callable, optional
         Called with (steps done, total number of steps).
@@ -74,28 +79,20 @@ def evaluate_others(
     results: dict[str, list[SplitResult]] = {name: [] for name in names}
     Y = label_matrix(data.Y, "Y")
     preparing = Preparing("none", impute, data.text)
-    stages = Stages(progress, _STEPS * len(parts) * len(names))
+    steps = 100  # of progress per run
+    stages = Stages(progress, steps * len(parts) * len(names))
     for part in parts:
         X, queries, _ = PreparedPart(part, data.X, Y, preparing).vectors("euclidean")
         for name in names:
-            work = X, Y[part.train], queries
-            tell = stages.next(_STEPS)
+            task = LearnerTask(name, X, Y[part.train], queries, scorer, seed, limit)
+            tell = stages.next(steps)
             try:
                 if name == BEST:
-                    run = _best(*work, scorer, seed, n_jobs, tell)
+                    run = _best(task, n_jobs, tell)
                 else:
                     what = f"{name}, which scores every label of every row,"
                     check_dense_size(what, Y.shape, 24, BEST)  # bytes of inputs and outputs
-                    run = run_other(
-                        name,
-                        *work,
-                        scorer,
-                        seed=seed,
-                        limit=limit,
-                        again=again,
-                        folder=folder,
-                        progress=tell,
-                    )
+                    run = run_other(task, again=again, folder=folder, progress=tell)
             except MemoryError as error:
                 run = OtherRun.refused(0.0, str(error))
             if run.refusal is not None:
@@ -104,13 +101,10 @@ def evaluate_others(
             metrics, rows = evaluate_and_per_row(
                 Y[part.test], run.scores, run.decided, convention, at=at
             )
+            left_out = math.nan if run.held_out is None else run.held_out
             results[name].append(
                 SplitResult(
-                    metrics,
-                    run.seconds,
-                    left_out=math.nan if run.held_out is None else run.held_out,
-                    rows=rows,
-                    parameters=run.chosen,
+                    metrics, run.seconds, left_out=left_out, rows=rows, parameters=run.chosen
                 )
             )
             if tell is not None:
@@ -118,26 +112,19 @@ def evaluate_others(
     return results
 
 
-def _best(
-    X: Matrix,
-    Y: Csr,
-    queries: Matrix,
-    scorer: Scorer,
-    seed: int,
-    n_jobs: int | None,
-    progress: Progress | None,
-) -> OtherRun:
+def _best(task: LearnerTask, n_jobs: int | None, progress: Progress | None) -> OtherRun:
     """Predictions of `AutoNeighbors`, and its leave-one-out score on the training rows."""
     start = time.process_time()
+    model = AutoNeighbors(random_state=task.seed, n_jobs=n_jobs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about few rows: nothing can be done here
-        model = AutoNeighbors(random_state=seed, n_jobs=n_jobs).fit(X, Y, progress=progress)
-    scores, decided = model.label_scores(queries), model.predict(queries)
+        model.fit(task.X, task.Y, progress=progress)
+    scores, decided = model.label_scores(task.queries), model.predict(task.queries)
     seconds = time.process_time() - start
     space = model.blend_.label_space_
     chosen = {"scale": model.scale_} | ({} if space is None else {"ridge": space.kernel_})
     held_out = None
-    if METRICS[scorer.metric].reads == "scores":
+    if METRICS[task.scorer.metric].reads == "scores":
         answers = FoldAnswers(model.left_out_scores(), lambda _: None)
-        held_out = measure(Y, answers, {"score": scorer})["score"]
+        held_out = measure(task.Y, answers, {"score": task.scorer})["score"]
     return OtherRun(scores, decided, seconds, chosen, held_out)

@@ -23,38 +23,45 @@ from nearlabel.common.files import NONSENSE
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_real
-from nearlabel.experiments.others.other_methods import OTHERS, Candidate
+from nearlabel.experiments.others.other_methods import OTHERS, LearnerCandidate
 from nearlabel.experiments.result_store import ResultStore
 from nearlabel.labels.scores import LabelScores
 from nearlabel.metrics import Scorer
 from nearlabel.metrics.scorers import estimator_scores
 
 CORE_HOUR = 3600.0
-_FOLDS, _ROWS_OF_FOLDS = 3, 2_500  # up to this many rows, each is held out once; else a third is
-_MOST_ROWS = 6_000  # used to choose parameters
 OVER = 87  # exit status of a process that took too long
+_FOLDS, _MOST_ROWS = 3, 6_000  # by which parameters are chosen
+
+
+@dataclass(frozen=True)
+class LearnerTask:
+    """What one of `OTHERS` has to do within a limit of core-seconds.
+
+    It learns from X and Y, and predicts `queries`; the scorer chooses among its candidates.
+    """
+
+    name: str
+    X: Matrix
+    Y: Csr
+    queries: Matrix
+    scorer: Scorer
+    seed: int = 0
+    limit: float = CORE_HOUR
+
+    def candidates(self) -> list[LearnerCandidate]:
+        """The candidates to choose from."""
+        return OTHERS[self.name].candidates(self.X, self.Y, self.seed)
 
 
 @dataclass(frozen=True)
 class OtherRun:
     """The predictions of another learner for test rows.
 
-    Attributes
-    ----------
-    scores : ndarray or LabelScores, shape (m, q), or None
-        Scores that rank the labels; None if the run did not finish.
-    decided : ndarray of bool or csr_array, shape (m, q), or None
-        The labels that it predicts.
-    seconds : float
-        CPU time, including the choice of parameters.
-    chosen : dict
-        The chosen parameters.
-    held_out : float or None
-        The score on held-out training rows by which they were chosen; greater is better.
-    refusal : str or None
-        Why there are no predictions.
-    version : str
-        Version of the learner's package.
+    `scores` rank the labels, shape (m, q), and `decided` are those that it predicts; both are None
+    if there are no predictions, for which `refusal` is the reason. `seconds` of a processor include
+    the choice of the parameters `chosen`, by the score `held_out` on held-out training rows, where
+    greater is better. `version` is that of the learner's package.
     """
 
     scores: Array | LabelScores | None
@@ -71,24 +78,35 @@ class OtherRun:
         return cls(None, None, seconds, {}, refusal=why)
 
 
-def kept_run(store: ResultStore, key: str, shape: tuple[int, int]) -> OtherRun | None:
-    """The run with this key, if it is kept and has valid predictions of this shape."""
-    stored = store.get(key)
-    if stored is None:
-        return None
-    try:
-        run = OtherRun(**stored)
-        known = [isinstance(run.chosen, dict), isinstance(run.version, str), run.seconds >= 0]
-        known.append(run.held_out is None or math.isfinite(run.held_out))
-        if run.refusal is not None:
-            known.append(isinstance(run.refusal, str) and run.refusal.isprintable())
-        else:
-            scores, decided = np.asarray(run.scores), np.asarray(run.decided)
-            known.append(scores.shape == decided.shape == shape)
-            known.append(decided.dtype == bool and bool(np.isfinite(scores).all()))
-    except NONSENSE:
-        return None
-    return run if all(known) else None
+def run_other(
+    task: LearnerTask,
+    *,
+    again: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> OtherRun:
+    """Predictions of one of `OTHERS`, with parameters chosen on the training rows only.
+
+    The learner runs in a separate process, which ends after the limit of core-seconds. Runs are
+    kept in `folder`, by default in the user's cache, and used again for the same learner and data.
+    With `again` they are repeated. So are runs of a different version of the learner's package,
+    unless the package is not installed: then the kept run is returned.
+    """
+    check_real(task.limit, "limit", low=0)
+    models = [repr(candidate.estimator.get_params()) for candidate in task.candidates()]
+    settings = [task.name, models, asdict(task.scorer), task.seed, _FOLDS, _MOST_ROWS]
+    store, version = ResultStore("others", folder), OTHERS[task.name].version
+    key = run_key(settings, (task.X, task.Y, task.queries))
+    kept = None if again else kept_run(store, key, (task.queries.shape[0], task.Y.shape[1]))
+    if kept is not None and version in (None, kept.version):  # noqa: SIM102
+        if kept.refusal is None or kept.seconds >= task.limit:
+            return kept
+    if version is None:
+        return OtherRun.refused(0.0, f"{OTHERS[task.name].package} is not installed")
+    run = replace(_in_process(task, progress), version=version)
+    if run.refusal is None or run.seconds >= task.limit:  # else another attempt may succeed
+        store.add(key, vars(run))
+    return run
 
 
 def run_key(settings: Sequence[object], matrices: Sequence[Matrix]) -> str:
@@ -105,67 +123,31 @@ def run_key(settings: Sequence[object], matrices: Sequence[Matrix]) -> str:
     return digest.hexdigest()[:40]
 
 
-def run_other(
-    name: str,
-    X: Matrix,
-    Y: Csr,
-    queries: Matrix,
-    scorer: Scorer,
-    *,
-    seed: int = 0,
-    limit: float = CORE_HOUR,
-    again: bool = False,
-    folder: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
-) -> OtherRun:
-    """Predictions of one of `OTHERS`, with parameters chosen on the training rows only.
-
-    The learner runs in a separate process, which ends after `limit` core-seconds. Runs are kept in
-    `folder`, by default in the user's cache, and used again for the same learner and data. With
-    `again` they are repeated. So are runs of a different version of the learner's package, unless
-    the package is not installed: then the kept run is returned.
-    """
-    limit = check_real(limit, "limit", low=0)
-    candidates = OTHERS[name].candidates(X, Y, seed)
-    models = [repr(candidate.estimator.get_params()) for candidate in candidates]
-    settings = [name, models, asdict(scorer), seed, _FOLDS, _MOST_ROWS]
-    store = ResultStore("others", folder)
-    key, version = run_key(settings, (X, Y, queries)), OTHERS[name].version
-    kept = None if again else kept_run(store, key, (queries.shape[0], Y.shape[1]))
-    if kept is not None and version in (None, kept.version):  # noqa: SIM102
-        if kept.refusal is None or kept.seconds >= limit:
-            return kept
-    if version is None:
-        return OtherRun.refused(0.0, f"{OTHERS[name].package} is not installed")
-    work = LearnerTask(name, X, Y, queries, scorer, seed, limit)
-    run = replace(_in_process(work, progress), version=version)
-    if run.refusal is None or run.seconds >= limit:  # else another attempt may succeed
-        store.add(key, vars(run))
-    return run
+def kept_run(store: ResultStore, key: str, shape: tuple[int, int]) -> OtherRun | None:
+    """The run with this key, if it is kept and has valid predictions of this shape."""
+    stored = store.get(key)
+    if stored is None:
+        return None
+    try:
+        run = OtherRun(**stored)
+        valid = isinstance(run.chosen, dict) and isinstance(run.version, str) and run.seconds >= 0
+        valid &= run.held_out is None or math.isfinite(run.held_out)
+        if run.refusal is not None:
+            valid &= isinstance(run.refusal, str) and run.refusal.isprintable()
+        else:
+            scores, decided = np.asarray(run.scores), np.asarray(run.decided)
+            valid &= scores.shape == decided.shape == shape
+            valid &= decided.dtype == bool and bool(np.isfinite(scores).all())
+    except NONSENSE:
+        return None
+    return run if valid else None
 
 
-@dataclass(frozen=True)
-class LearnerTask:
-    """What a learner has to do within a limit of core-seconds."""
-
-    name: str
-    X: Matrix
-    Y: Csr
-    queries: Matrix
-    scorer: Scorer
-    seed: int
-    limit: float
-
-    def candidates(self) -> list[Candidate]:
-        """The candidates to choose from."""
-        return OTHERS[self.name].candidates(self.X, self.Y, self.seed)
-
-
-def _in_process(work: LearnerTask, progress: Progress | None) -> OtherRun:
+def _in_process(task: LearnerTask, progress: Progress | None) -> OtherRun:
     """Run a learner in a new process, and report its progress."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_run_in_process, args=(there, work), daemon=True)
+    process = context.Process(target=_run_in_process, args=(there, task), daemon=True)
     start = time.monotonic()
     process.start()
     there.close()
@@ -179,26 +161,26 @@ def _in_process(work: LearnerTask, progress: Progress | None) -> OtherRun:
     except EOFError:  # it ended without a result
         process.join()
         if process.exitcode == OVER:
-            return OtherRun.refused(work.limit, f"it takes over {_time(work.limit)} of a core")
+            return OtherRun.refused(task.limit, f"it takes over {_time(task.limit)} of a core")
         passed, status = time.monotonic() - start, process.exitcode
         why = f"its process ended with status {status}"
         if status is not None and status < 0:
             why = f"its process was stopped by signal {-status}: there may be too little memory"
-        return OtherRun.refused(min(passed, 0.99 * work.limit), why)
+        return OtherRun.refused(min(passed, 0.99 * task.limit), why)
     finally:
         process.kill()
         process.join()
         here.close()
 
 
-def _run_in_process(pipe: Connection, work: LearnerTask) -> None:
+def _run_in_process(pipe: Connection, task: LearnerTask) -> None:
     """The work of the new process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends it
     warnings.simplefilter("ignore")  # about regressions that have not converged
     try:
-        candidates = work.candidates()  # imports the package: not timed
-        threading.Thread(target=stop_after, args=(work.limit,), daemon=True).start()
-        run = tuned_run(work, candidates, lambda done, total: pipe.send((done, total)))
+        candidates = task.candidates()  # imports the package: not timed
+        threading.Thread(target=stop_after, args=(task.limit,), daemon=True).start()
+        run = tuned_run(task, candidates, lambda done, total: pipe.send((done, total)))
     except Exception as error:
         why = one_line(str(error) or type(error).__name__)
         run = OtherRun.refused(time.process_time(), why)
@@ -214,38 +196,36 @@ def stop_after(limit: float) -> None:
     os._exit(OVER)
 
 
-def tuned_run(work: LearnerTask, candidates: Sequence[Candidate], progress: Progress) -> OtherRun:
-    """The predictions of the candidate that is best on held-out training rows."""
-    X, Y, dense = work.X, work.Y, work.Y.toarray().astype(np.int64)  # scikit-learn's type of labels
-    parts = _inner_parts(len(dense), work.seed)
+def tuned_run(
+    task: LearnerTask, candidates: Sequence[LearnerCandidate], progress: Progress
+) -> OtherRun:
+    """The predictions of the candidate that is best on held-out training rows.
+
+    Up to 2,500 rows, each is held out once; else a third of them.
+    """
+    X, Y, dense = task.X, task.Y, task.Y.toarray().astype(np.int64)  # scikit-learn's type of labels
+    order = np.random.default_rng(task.seed).permutation(len(dense))[:_MOST_ROWS]
+    folds = [np.sort(fold) for fold in np.array_split(order, _FOLDS)]
+    parts = [(np.setdiff1d(order, fold), fold) for fold in folds[: 1 if len(dense) > 2_500 else 3]]
     steps = len(candidates) * len(parts) + 1
     values = np.zeros((len(candidates), len(parts)))
     begin = time.process_time()
     for step in range(steps - 1):
         place, (train, test) = step // len(parts), parts[step % len(parts)]
         model = clone(candidates[place].estimator).fit(X[train], dense[train])
-        values[place, step % len(parts)] = work.scorer(model, X[test], Y[test])
+        values[place, step % len(parts)] = task.scorer(model, X[test], Y[test])
         progress(step + 1, steps)
         whole = (time.process_time() - begin) / (step + 1) * steps
-        if step == 0 and whole > 2 * work.limit:  # it is given up
-            limit = _time(work.limit)
-            why = f"it would take about {_time(whole)} of a core, more than {limit}"
-            return OtherRun.refused(work.limit, why)
+        if step == 0 and whole > 2 * task.limit:  # it is given up
+            why = f"it would take about {_time(whole)} of a core, more than {_time(task.limit)}"
+            return OtherRun.refused(task.limit, why)
     means = np.nan_to_num(values, nan=-np.inf).mean(axis=1)
     best = int(np.argmax(means))
     model = clone(candidates[best].estimator).fit(X, dense)
-    scores = np.asarray(estimator_scores(model, work.queries), np.float32)
-    decided = np.asarray(model.predict(work.queries)).reshape(scores.shape) > 0
+    scores = np.asarray(estimator_scores(model, task.queries), np.float32)
+    decided = np.asarray(model.predict(task.queries)).reshape(scores.shape) > 0
     chosen, seconds = candidates[best].parameters, time.process_time() - begin
     return OtherRun(scores, decided, seconds, chosen, float(means[best]))
-
-
-def _inner_parts(n: int, seed: int) -> list[tuple[Array, Array]]:
-    """Training and validation rows for the choice among candidates."""
-    order = np.random.default_rng(seed).permutation(n)[:_MOST_ROWS]
-    folds = [np.sort(fold) for fold in np.array_split(order, _FOLDS)]
-    held_out = folds if n <= _ROWS_OF_FOLDS else folds[:1]
-    return [(np.setdiff1d(order, fold), fold) for fold in held_out]
 
 
 def _time(seconds: float) -> str:

@@ -16,12 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Floats
 from nearlabel.common.validation import check_flag
 from nearlabel.experiments.significance.pairs import LEVEL, check_level, check_table, rounded
 
@@ -52,7 +52,7 @@ class Friedman:
     f_p_value: float
 
 
-def friedman(values: Any, algorithms: Sequence[str], *, loss: bool) -> Friedman:
+def friedman(values: npt.ArrayLike, algorithms: Sequence[str], *, loss: bool) -> Friedman:
     """Friedman's test of ranks with the correction of Iman and Davenport.
 
     Parameters
@@ -66,14 +66,12 @@ def friedman(values: Any, algorithms: Sequence[str], *, loss: bool) -> Friedman:
 
     Examples
     --------
-    >>> found = friedman([[0.1, 0.2, 0.3], [0.2, 0.1, 0.3], [0.1, 0.2, 0.3]], "abc", loss=True)
-    >>> found.mean_ranks, round(found.chi_square, 4), round(found.f, 4)
+    >>> test = friedman([[0.1, 0.2, 0.3], [0.2, 0.1, 0.3], [0.1, 0.2, 0.3]], "abc", loss=True)
+    >>> test.mean_ranks, round(test.chi_square, 4), round(test.f, 4)
     ((1.3333333333333333, 1.6666666666666667, 3.0), 4.6667, 7.0)
     """
-    names = tuple(algorithms)
-    ranks = _ranks(check_table(values, names), loss)
-    n, k = ranks.shape
-    means = ranks.mean(axis=0)
+    names, ranks = tuple(algorithms), _ranks(values, algorithms, loss)
+    (n, k), means = ranks.shape, ranks.mean(axis=0)
     # Ranks of a row vary by (k³ - k) / 12 around their mean, less where some of them are tied.
     spread = float(np.sum((ranks - (k + 1) / 2) ** 2)) / (n * (k - 1))
     if spread == 0:  # all algorithms tie in all rows
@@ -119,7 +117,9 @@ class Nemenyi:
     groups: tuple[tuple[str, ...], ...]
 
 
-def nemenyi(values: Any, algorithms: Sequence[str], *, loss: bool, level: float = LEVEL) -> Nemenyi:
+def nemenyi(
+    values: npt.ArrayLike, algorithms: Sequence[str], *, loss: bool, level: float = LEVEL
+) -> Nemenyi:
     """Nemenyi's test of all pairs: to be read where Friedman's test finds a difference.
 
     Parameters
@@ -131,39 +131,16 @@ def nemenyi(values: Any, algorithms: Sequence[str], *, loss: bool, level: float 
     """
     from scipy.stats import studentized_range
 
-    names = tuple(algorithms)
     level = check_level(level)
-    ranks = _ranks(check_table(values, names), loss)
-    n, k = ranks.shape
-    means = ranks.mean(axis=0)
+    names, ranks = tuple(algorithms), _ranks(values, algorithms, loss)
+    (n, k), means = ranks.shape, ranks.mean(axis=0)
     # Differences of mean ranks have this standard error; the studentized range, which is that of
     # k values, is taken over the one of a single value.
     error = math.sqrt(k * (k + 1) / (6 * n))
     difference = error * float(studentized_range.ppf(1 - level, k, np.inf)) / math.sqrt(2)
     studentized = np.abs(means[:, None] - means) * math.sqrt(2) / error
-    p_values = studentized_range.sf(studentized, k, np.inf)
-    return Nemenyi(
-        names,
-        tuple(means.tolist()),
-        n,
-        level,
-        difference,
-        tuple(tuple(map(float, np.minimum(row, 1))) for row in p_values),
-        _groups(names, means, difference),
-    )
-
-
-def _ranks(values: Array, loss: bool) -> Array:
-    """Ranks within each row, 1 for the best; ties share the mean of theirs."""
-    from scipy.stats import rankdata
-
-    values = rounded(values, values)
-    ranks: Array = rankdata(values if check_flag(loss, "loss") else -values, axis=1)
-    return ranks
-
-
-def _groups(names: tuple[str, ...], means: Array, difference: float) -> tuple[tuple[str, ...], ...]:
-    """Runs of algorithms in the order of their ranks, closer than the critical difference."""
+    p_values = np.minimum(studentized_range.sf(studentized, k, np.inf), 1)
+    # Runs of algorithms in the order of their ranks, closer than the critical difference.
     order = np.argsort(means, kind="stable")
     ends = np.searchsorted(means[order], means[order] + difference, side="left")
     groups, reached = [], 0
@@ -171,4 +148,21 @@ def _groups(names: tuple[str, ...], means: Array, difference: float) -> tuple[tu
         if end > max(reached, start + 1):  # not within the group before, and not alone
             groups.append(tuple(names[place] for place in order[start:end]))
             reached = end
-    return tuple(groups)
+    return Nemenyi(
+        names,
+        tuple(means.tolist()),
+        n,
+        level,
+        difference,
+        tuple(map(tuple, p_values.tolist())),
+        tuple(groups),
+    )
+
+
+def _ranks(values: npt.ArrayLike, algorithms: Sequence[str], loss: bool) -> Floats:
+    """Ranks within each row, 1 for the best; ties share the mean of theirs."""
+    from scipy.stats import rankdata
+
+    table = check_table(values, algorithms)
+    table = rounded(table, table)
+    return np.asarray(rankdata(table if check_flag(loss, "loss") else -table, axis=1))

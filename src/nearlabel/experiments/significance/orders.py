@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from nearlabel.common.messages import shown
 from nearlabel.common.validation import check_choice
@@ -50,7 +50,11 @@ class PartialOrder:
 
 
 def partial_order(
-    values: Any, algorithms: Sequence[str], metric: str, *, level: float = LEVEL
+    values: npt.ArrayLike | Sequence[Sequence[float | None]],
+    algorithms: Sequence[str],
+    metric: str,
+    *,
+    level: float = LEVEL,
 ) -> PartialOrder:
     """The relations between algorithms by one metric.
 

@@ -14,17 +14,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Floats
 from nearlabel.common.messages import first_twice, shown
 from nearlabel.common.validation import check_flag, check_real
 
 LEVEL = 0.05
-_EXACT_ROWS = 200
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Pair:
         return self.side > 0 and self.p_value is not None and self.p_value < level
 
 
-def paired_t(first: Any, second: Any, *, loss: bool) -> Pair:
+def paired_t(first: npt.ArrayLike, second: npt.ArrayLike, *, loss: bool) -> Pair:
     """Student's test of paired differences, two-tailed.
 
     Where all differences are equal, t is not defined, and there is no p-value.
@@ -73,17 +72,17 @@ def paired_t(first: Any, second: Any, *, loss: bool) -> Pair:
     loss : bool
         Whether lower is better.
     """
-    gains = _gains(first, second, loss)
+    gains, outcomes = _gains(first, second, loss)
     n, mean = len(gains), float(gains.mean())
     if np.all(gains == gains[0]):
-        return Pair(None, None, mean, 0, *_outcomes(gains), error=0.0)
+        return Pair(None, None, mean, 0, *outcomes, error=0.0)
     error = float(gains.std(ddof=1)) / math.sqrt(n)
     t = mean / error
     p_value = float(2 * special.stdtr(n - 1, -abs(t)))
-    return Pair(t, p_value, mean, int(np.sign(t)), *_outcomes(gains), error=error)
+    return Pair(t, p_value, mean, int(np.sign(t)), *outcomes, error=error)
 
 
-def wilcoxon(first: Any, second: Any, *, loss: bool) -> Pair:
+def wilcoxon(first: npt.ArrayLike, second: npt.ArrayLike, *, loss: bool) -> Pair:
     """Wilcoxon's signed-rank test, two-tailed: for two algorithms over data sets.
 
     Rows without a difference count half for either side, as Demšar (2006) recommends. Up to 200
@@ -103,30 +102,26 @@ def wilcoxon(first: Any, second: Any, *, loss: bool) -> Pair:
     """
     from scipy.stats import rankdata
 
-    gains = _gains(first, second, loss)
+    gains, outcomes = _gains(first, second, loss)
     if not gains.any():
-        return Pair(None, 1.0, 0.0, 0, *_outcomes(gains))
+        return Pair(None, 1.0, 0.0, 0, *outcomes)
     ranks = rankdata(np.abs(gains))
-    won, lost = float(ranks[gains > 0].sum()), float(ranks[gains < 0].sum())
-    least = min(won, lost)
-    p_value = min(1.0, 2 * _chance_of_at_most(least, ranks[gains != 0]))
-    statistic = least + float(ranks[gains == 0].sum()) / 2
-    side = int(np.sign(won - lost))
-    return Pair(statistic, p_value, float(np.median(gains)), side, *_outcomes(gains))
-
-
-def _chance_of_at_most(least: float, ranks: Array) -> float:
-    """How likely the ranks of one side add up to so little, if signs are drawn at random."""
-    if len(ranks) > _EXACT_ROWS:
+    won, lost, drawn = (float(ranks[rows].sum()) for rows in (gains > 0, gains < 0, gains == 0))
+    least, ranks = min(won, lost), ranks[gains != 0]
+    # How likely the ranks of one side add up to so little, if signs are drawn at random.
+    if len(ranks) > 200:
         spread = math.sqrt(float(np.sum(ranks**2))) / 2
-        return float(special.ndtr((least - float(ranks.sum()) / 2) / spread))
-    doubled = np.rint(2 * ranks).astype(np.int64)  # ranks of ties may be halves
-    chances = np.zeros(int(doubled.sum()) + 1)  # of each doubled sum
-    chances[0] = 1.0
-    for rank in doubled:
-        chances[rank:] = chances[rank:] + chances[:-rank]
-        chances /= 2
-    return float(chances[: round(2 * least) + 1].sum())
+        chance = float(special.ndtr((least - float(ranks.sum()) / 2) / spread))
+    else:
+        doubled = np.rint(2 * ranks).astype(np.int64)  # ranks of ties may be halves
+        chances = np.zeros(int(doubled.sum()) + 1)  # of each doubled sum
+        chances[0] = 1.0
+        for rank in doubled:
+            chances[rank:] = chances[rank:] + chances[:-rank]
+            chances /= 2
+        chance = float(chances[: round(2 * least) + 1].sum())
+    side = int(np.sign(won - lost))
+    return Pair(least + drawn / 2, min(1.0, 2 * chance), float(np.median(gains)), side, *outcomes)
 
 
 def check_level(level: float) -> float:
@@ -137,7 +132,12 @@ def check_level(level: float) -> float:
     return level
 
 
-def check_table(values: Any, algorithms: Sequence[str], *, unmeasured: bool = False) -> Array:
+def check_table(
+    values: npt.ArrayLike | Sequence[Sequence[float | None]],
+    algorithms: Sequence[str],
+    *,
+    unmeasured: bool = False,
+) -> Floats:
     """A table with one column per algorithm, finite except for columns without any number."""
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] != len(algorithms):
@@ -162,27 +162,25 @@ def check_table(values: Any, algorithms: Sequence[str], *, unmeasured: bool = Fa
     return table
 
 
-def _gains(first: Any, second: Any, loss: bool) -> Array:
-    """By how much the first column is better than the second one."""
+def _gains(
+    first: npt.ArrayLike, second: npt.ArrayLike, loss: bool
+) -> tuple[Floats, tuple[int, int, int]]:
+    """By how much the first is better than the second, and how often better, equal and worse."""
     columns = [np.asarray(column, dtype=np.float64) for column in (first, second)]
     if columns[0].ndim != 1 or columns[0].shape != columns[1].shape:
         shapes = " and ".join(str(column.shape) for column in columns)
         raise ValueError(f"first and second must be 1-d and equally long; got shapes {shapes}")
     values = check_table(np.column_stack(columns), ("first", "second"))
     sign = -1.0 if check_flag(loss, "loss") else 1.0
-    return rounded(sign * (values[:, 0] - values[:, 1]), values)
+    gains = rounded(sign * (values[:, 0] - values[:, 1]), values)
+    return gains, (int(np.sum(gains > 0)), int(np.sum(gains == 0)), int(np.sum(gains < 0)))
 
 
-def rounded(numbers: Array, values: Array) -> Array:
+def rounded(numbers: Floats, values: Floats) -> Floats:
     """Numbers rounded to 40 bits relative to the greatest value.
 
     Sums in another order differ in the last digits, and 0.3 - 0.1 is not 0.4 - 0.2: such
     differences must not decide about ties, nor about a test.
     """
     unit = 2.0 ** (math.frexp(float(np.max(np.abs(values))))[1] - 40)
-    rounded: Array = np.rint(numbers / unit) * unit
-    return rounded
-
-
-def _outcomes(gains: Array) -> tuple[int, int, int]:
-    return int(np.sum(gains > 0)), int(np.sum(gains == 0)), int(np.sum(gains < 0))
+    return np.asarray(np.rint(numbers / unit) * unit)

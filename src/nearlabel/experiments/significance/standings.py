@@ -48,7 +48,7 @@ def paired_over(parts: int) -> str:
 
 
 def standings(
-    found: Mapping[str, Sequence[SplitResult]], metric: str, *, loss: bool, level: float = LEVEL
+    results: Mapping[str, Sequence[SplitResult]], metric: str, *, loss: bool, level: float = LEVEL
 ) -> dict[str, Standing]:
     """Where algorithms stand by a metric; those that refused the data are left out.
 
@@ -57,48 +57,38 @@ def standings(
     test over them a little too bold.
     """
     level = check_level(level)
-    columns = {
-        name: _column(each, metric)
-        for name, each in found.items()
-        if not any(one.refusal for one in each)
-    }
-    means = {name: float(np.mean([one.metrics[metric] for one in found[name]])) for name in columns}
+    ran = {name: each for name, each in results.items() if not any(part.refusal for part in each)}
+    means = {name: float(np.mean([part.metrics[metric] for part in ran[name]])) for name in ran}
     known = {name: mean for name, mean in means.items() if mean == mean}
     if not known:
         return {}
     best = (min if loss else max)(known, key=known.__getitem__)
-    return {
-        name: _standing(mean, columns[name], columns[best], name == best, loss, level)
-        for name, mean in known.items()
-    }
+    columns = {name: _column(ran[name], metric) for name in known}
+    standing = {}
+    for name, mean in known.items():
+        column, of_best = columns[name], columns[best]
+        error, p_value, pair = np.nan, np.nan, None
+        if column is not None and of_best is not None:
+            defined = np.isfinite(column) & np.isfinite(of_best)
+            count = int(defined.sum())
+            if count > 1:
+                error = float(column[defined].std(ddof=1) / np.sqrt(count))
+                if name != best:
+                    pair = paired_t(of_best[defined], column[defined], loss=loss)
+                    equal = 1.0 if pair.gain == 0 else np.nan  # in every row, or by the same amount
+                    p_value = equal if pair.p_value is None else pair.p_value
+        if name == best:
+            standing[name] = Standing(mean, error, 1.0, True, True)
+        else:
+            is_alike = pair is not None and not p_value < level
+            standing[name] = Standing(mean, error, p_value, False, is_alike, pair)
+    return standing
 
 
-def _column(found: Sequence[SplitResult], metric: str) -> Floats | None:
+def _column(results: Sequence[SplitResult], metric: str) -> Floats | None:
     """What is compared: the values of parts, or of all test rows."""
-    if len(found) >= ENOUGH_PARTS:
-        return np.array([one.metrics[metric] for one in found])
-    if any(metric not in one.rows for one in found):
+    if len(results) >= ENOUGH_PARTS:
+        return np.array([part.metrics[metric] for part in results])
+    if any(metric not in part.rows for part in results):
         return None
-    return np.concatenate([one.rows[metric] for one in found])
-
-
-def _standing(
-    mean: float,
-    column: Floats | None,
-    best: Floats | None,
-    is_best: bool,
-    loss: bool,
-    level: float,
-) -> Standing:
-    if column is None or best is None:
-        return Standing(mean, np.nan, 1.0 if is_best else np.nan, is_best, is_best)
-    both = np.isfinite(column) & np.isfinite(best)
-    count = int(both.sum())
-    error = float(column[both].std(ddof=1) / np.sqrt(count)) if count > 1 else np.nan
-    if is_best or count < 2:
-        return Standing(mean, error, 1.0 if is_best else np.nan, is_best, is_best)
-    pair = paired_t(best[both], column[both], loss=loss)
-    p_value = np.nan if pair.p_value is None else pair.p_value
-    if pair.p_value is None and pair.gain == 0:  # the same in every row
-        p_value = 1.0
-    return Standing(mean, error, p_value, False, not (p_value < level), pair)
+    return np.concatenate([part.rows[metric] for part in results])
