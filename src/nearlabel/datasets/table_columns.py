@@ -25,6 +25,8 @@ class ColumnRoles:
     ----------
     labels, categories : frozenset of str
         The columns that are labels, and those that an option declares as categories.
+    features : frozenset of str
+        Those that a model knows.
     tags, id, split : int or None
         The positions of the columns with these roles.
     texts : list of int
@@ -35,15 +37,16 @@ class ColumnRoles:
 
     def __init__(self, file: Source, columns: list[str], options: ReadOptions) -> None:
         self._file, self._columns, self._options = file, columns, options
+        self.features = frozenset(options.features or ())
         self._places = {name: place for place, name in reversed([*enumerate(columns)])}
         features, plain = options.features, {name.removeprefix(FEATURE_MARK) for name in columns}
         known = None if features is None else source_columns(features, plain)
         if features is not None and options.frame:  # each column of a frame is a feature
-            known = set(features)
+            known = {*features}
         twice = first_twice(name for name in columns if known is None or name in known)
         if twice is not None:
             raise file.error(f"two columns have the name {shown(twice)}")
-        self._ignored = frozenset(self._matching("ignore", options.ignore))
+        self._ignored = frozenset(named_columns("ignore", options.ignore, columns))
         labels, tags = self._find_labels()
         if options.labels is not None and not options.labels:  # found only to be left out
             self._ignored |= {*labels, *([tags] if tags else [])}
@@ -79,7 +82,8 @@ class ColumnRoles:
         """The columns that are labels, and the one with all labels in one cell."""
         options = self._options
         if options.tags is not None or options.labels:
-            return self._matching("labels", options.labels or ()), options.tags
+            labels = named_columns("labels", options.labels or (), self._columns)
+            return labels, options.tags
         marked = [name for name in self._columns if name.startswith(LABEL_MARK)]
         tags = self._named("tags") or self._named("labels")
         if not marked and tags is None and options.labels is None:
@@ -93,7 +97,7 @@ class ColumnRoles:
     def _features_named(self, what: str, names: Sequence[str]) -> list[str]:
         """The features that an option names; those missing for a model are reported together."""
         if self._options.features is None:
-            return self._matching(what, names)
+            return named_columns(what, names, self._columns)
         return [name for name in names if name in self._places]
 
     def _find_cells(self, known: set[str] | None) -> list[int]:
@@ -127,14 +131,7 @@ class ColumnRoles:
         """The position of a column that an option names."""
         if name is None or name in self._places:
             return None if name is None else self._places[name]
-        raise self._file.error(no_column(what, name, self._columns), 1)
-
-    def _matching(self, what: str, names: Sequence[str]) -> list[str]:
-        """The columns that an option gives by name or pattern."""
-        try:
-            return named_columns(what, names, self._columns)
-        except ValueError as error:
-            raise self._file.error(str(error), 1) from None
+        raise ValueError(no_column(what, name, self._columns))
 
 
 def written_columns(data: Dataset) -> list[str]:

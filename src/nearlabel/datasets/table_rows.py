@@ -50,24 +50,10 @@ class Table:
         self._file, self._options = file, options
         self.columns = columns
         self.roles = roles = ColumnRoles(file, columns, options)
-        known = frozenset(options.features or ())
-        self._columns: dict[int, TableColumn] = {}  # by their position
-        for place in roles.cells:
-            name, plain = columns[place], columns[place].removeprefix(FEATURE_MARK)
-            codes = None
-            if name in roles.categories:
-                codes = {}
-            elif options.features is not None and plain not in known:
-                codes = numbered(known_values(plain, options.features))
-            self._columns[place] = TableColumn(
-                file,
-                plain,
-                None if name in roles.labels else codes,
-                options,
-                is_label=name in roles.labels,
-                is_category=name in roles.categories,
-                decimal_comma=decimal_comma,
-            )
+        self._columns = {  # by their position
+            place: TableColumn(file, columns[place], roles, options, decimal_comma)
+            for place in roles.cells
+        }
         self._texts: dict[int, list[str]] = {place: [] for place in roles.texts}
         self._rows = RowFields(file, options.separator, for_model=options.features is not None)
 
@@ -150,27 +136,30 @@ class TableColumn(Column):
     """A column of a table; NaN stands for a missing cell.
 
     Its first nonmissing cell decides whether it contains numbers or words, unless it is a label or
-    has `codes`, which grow for a category, and are those of a model otherwise.
+    a category, or a model knows it.
     """
 
     def __init__(
         self,
         file: Source,
         name: str,
-        codes: dict[str, int] | None,
+        roles: ColumnRoles,
         options: ReadOptions,
-        *,
-        is_label: bool,
-        is_category: bool,
-        decimal_comma: bool,
+        decimal_comma: bool = False,
     ) -> None:
-        super().__init__(file, name, codes)
-        self.is_label, self._is_category = is_label, is_category
-        self._decimal_comma, self._for_model = decimal_comma, options.features is not None
+        super().__init__(file, name.removeprefix(FEATURE_MARK))
+        features, gaps = options.features, options.gaps
+        self._decimal_comma, self._for_model = decimal_comma, features is not None
+        self.is_label, self._is_category = name in roles.labels, name in roles.categories
         self._is_closed = self._for_model and not options.frame  # takes no new words
-        self._is_decided = is_label or is_category or self._for_model
-        gaps = name in options.gaps if isinstance(options.gaps, tuple) else bool(options.gaps)
-        self.accepts_gaps = gaps and not is_label
+        self._is_decided = self.is_label or self._is_category or self._for_model
+        self.accepts_gaps = not self.is_label and bool(
+            self.name in gaps if isinstance(gaps, tuple) else gaps
+        )
+        if self._is_category and not self.is_label:
+            self.codes = {}
+        elif features is not None and not self.is_label and self.name not in roles.features:
+            self.codes = numbered(known_values(self.name, features))
         self.unknown: str | None = None  # the first value that the model does not know
 
     def plain_values(self, cells: Cells) -> Floats | None:

@@ -12,6 +12,7 @@ import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, Self
@@ -78,10 +79,10 @@ class TextFile:
         path: os.PathLike[str] | str,
         encoding: str = "utf-8",
         progress: Progress | None = None,
-        opener: Callable[[], Any] | None = None,
+        opener: Callable[[], AbstractContextManager[Any]] | None = None,
     ) -> None:
         self.name = "standard input" if str(path) == "-" else str(path)
-        self._path, self._opener = path, opener
+        self._open = opener or partial(_opened, path)
         self._encoding, self._progress = encoding, progress
         self._lines = self._read()
         self.line = 0
@@ -104,61 +105,48 @@ class TextFile:
     def _read(self) -> Generator[str]:
         with ExitStack() as opened:
             try:
-                raw = opened.enter_context((self._opener or self._open)())
+                raw = opened.enter_context(self._open())
                 total, is_gzipped = _size(raw), raw.peek(2)[:2] == b"\x1f\x8b"
                 stream: Any = gzip.GzipFile(fileobj=raw) if is_gzipped else raw
                 begin = stream.peek(4)
             except _DAMAGED as error:
                 raise self._damaged(error, 1) from None
             marked = (encoding for mark, encoding in _MARKS.items() if begin.startswith(mark))
-            self._encoding = next(marked, self._encoding)
-            if "\n".encode(self._encoding) != b"\n":  # decoded first, then divided into lines
-                stream = io.TextIOWrapper(stream, self._encoding, newline="\n")
+            encoding = next(marked, self._encoding)
+            is_wide = "\n".encode(encoding) != b"\n"
+            if is_wide:  # decoded first, then divided into lines
+                stream = io.TextIOWrapper(stream, encoding, newline="\n")
                 opened.callback(stream.detach)  # it would close standard input
             for line in count(1):
-                if not (content := self._content(stream, line)):
-                    return
-                self.line = line
-                if len(content) == LONGEST_LINE and content[-1:] not in ("\n", b"\n"):
-                    raise self.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB")
-                yield self._text(content)
+                try:
+                    content = stream.readline(LONGEST_LINE)
+                    if not content:
+                        return
+                    self.line = line
+                    if len(content) == LONGEST_LINE and content[-1:] not in ("\n", b"\n"):
+                        raise self.error(f"the line is longer than {LONGEST_LINE // 2**20} MiB")
+                    if not is_wide and line == 1:
+                        content = content.removeprefix(codecs.BOM_UTF8)
+                    text: str = content if is_wide else content.decode(encoding)
+                except _DAMAGED as error:
+                    raise self._damaged(error, line) from None
+                except UnicodeError:
+                    hint = "was it saved in another encoding, such as encoding='latin-1'?"
+                    raise self.error(f"not {encoding} text; {hint}", line) from None
+                if "\0" in text:
+                    hint = "not a text file, or in another encoding, such as encoding='utf-16'"
+                    raise self.error(f"contains a NUL byte: {hint}")
+                yield text
                 if self._progress is not None and line % 1000 == 0:
                     self._progress(line if total is None else raw.tell(), total)
-
-    def _content(self, stream: Any, line: int) -> bytes | str:
-        """The next line."""
-        try:
-            content: bytes | str = stream.readline(LONGEST_LINE)
-            return content
-        except _DAMAGED as error:
-            raise self._damaged(error, line) from None
-        except UnicodeError:
-            raise self._undecodable(line) from None
 
     def _damaged(self, error: Exception, line: int) -> DataError:
         reason = "encrypted" if "encrypted" in str(error) else "damaged or truncated here"
         return self.error(f"the compressed file is {reason}", line)
 
-    def _open(self) -> AbstractContextManager[BinaryIO]:
-        is_input = str(self._path) == "-"
-        return nullcontext(sys.stdin.buffer) if is_input else Path(self._path).open("rb")
 
-    def _text(self, content: bytes | str) -> str:
-        if isinstance(content, bytes):
-            if self.line == 1:
-                content = content.removeprefix(codecs.BOM_UTF8)
-            try:
-                content = content.decode(self._encoding)
-            except UnicodeError:
-                raise self._undecodable(self.line) from None
-        if "\0" in content:
-            hint = "not a text file, or in another encoding, such as encoding='utf-16'"
-            raise self.error(f"contains a NUL byte: {hint}")
-        return content
-
-    def _undecodable(self, line: int) -> DataError:
-        hint = "was it saved in another encoding, such as encoding='latin-1'?"
-        return self.error(f"not {self._encoding} text; {hint}", line)
+def _opened(path: os.PathLike[str] | str) -> AbstractContextManager[Any]:
+    return nullcontext(sys.stdin.buffer) if str(path) == "-" else Path(path).open("rb")
 
 
 def _size(raw: BinaryIO) -> int | None:
