@@ -7,7 +7,7 @@ from math import isqrt
 
 import numpy as np
 
-from nearlabel.search.exact.core_rows import core_rows
+from nearlabel.search.exact.row_arithmetic import core_rows
 
 _DIGITS = 200  # binary ones of a square root
 

@@ -4,8 +4,8 @@ from unittest import mock
 
 import pytest
 
+from nearlabel.search.approximate import inverted_lists as choice
 from nearlabel.search.approximate import inverted_lists as lists
-from nearlabel.search.approximate import list_index as choice
 from nearlabel.search.approximate import probe_counts as plans
 
 

@@ -15,7 +15,7 @@ from twin_graphs import assert_same
 
 import nearlabel as nl
 from nearlabel.search import InvertedLists, build_index, neighbor_graph, restrict
-from nearlabel.search.approximate import list_index as choice
+from nearlabel.search.approximate import inverted_lists as choice
 
 pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.engines]
 

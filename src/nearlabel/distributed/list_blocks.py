@@ -24,14 +24,12 @@ from nearlabel.distributed.vector_blocks import (
 from nearlabel.distributed.workers import run_calls
 from nearlabel.distributed.workspaces import Workspace, alone_in, data_mark
 from nearlabel.search import ExactSearch, InvertedLists, ListIndex, check_search
-from nearlabel.search.approximate.inverted_lists import AutoSearch, fits_float32, takes
-from nearlabel.search.approximate.list_index import takes_lists
+from nearlabel.search.approximate.inverted_lists import AutoSearch, fits_float32, takes, takes_lists
 from nearlabel.search.approximate.partition import divide, nearest_centers
 from nearlabel.search.approximate.probing import ListedRows
 from nearlabel.search.approximate.stored_lists import listed_from
-from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.packed_bounds import DenseBounds, is_ordinary
-from nearlabel.search.exact.row_arithmetic import float_kind
+from nearlabel.search.exact.row_arithmetic import core_rows, float_kind
 
 ROWS_A_CALL = 2**15
 """Rows that one call to a worker searches or puts in order."""
@@ -81,7 +79,8 @@ def _make_lists(
         ]
         return np.concatenate(run_calls(place.client, homes_of_block, calls))
 
-    divided = divide(blocks, metric, lists.random_state, 1, homes)
+    # Blocks are read like an array.
+    divided = divide(blocks, metric, lists.random_state, 1, homes)  # type: ignore[arg-type]
     write_array(folder / "order.npy", divided.order)
     kind, n = np.dtype(float_kind(blocks)), len(blocks)
     make_file(folder / "rows.part", blocks.shape, kind)

@@ -22,13 +22,12 @@ from nearlabel.distributed.list_blocks import (
 from nearlabel.distributed.vector_blocks import VectorBlocks, write_array
 from nearlabel.distributed.workers import run_calls
 from nearlabel.distributed.workspaces import Workspace
-from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.graph import NeighborGraph, Recall, recall_of
 from nearlabel.search import InvertedLists
-from nearlabel.search.approximate.list_index import planned_neighbors
+from nearlabel.search.approximate.inverted_lists import planned_neighbors
 from nearlabel.search.approximate.probe_counts import MeasuredPlan, make_plan
 from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.approximate.probing import QueryPlan
-from nearlabel.search.approximate.recall import recall_of
 from nearlabel.search.approximate.stored_lists import plan_trees
 
 Files = tuple[tuple[str, str], ...]

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from nearlabel.common.arrays import Array, Floats, Matrix, MatrixLike
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer, check_n_jobs, check_vectors
-from nearlabel.graph import NeighborGraph
-from nearlabel.search.approximate.inverted_lists import AutoSearch, InvertedLists
-from nearlabel.search.approximate.list_index import ListIndex
-from nearlabel.search.approximate.recall import recall_of, sample_rows
+from nearlabel.graph import NeighborGraph, recall_of, sample_rows
+from nearlabel.search.approximate.inverted_lists import AutoSearch, InvertedLists, ListIndex
 from nearlabel.search.exact.distances import Metric, check_metric, space
 from nearlabel.search.exact.index import ExactIndex, ExactSearch, matching
 from nearlabel.search.exact.per_label import class_neighbors

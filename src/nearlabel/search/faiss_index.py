@@ -12,7 +12,7 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array, Floats, Matrix
 from nearlabel.common.threads import run_blocks
-from nearlabel.search.approximate.recall import sample_rows
+from nearlabel.graph import sample_rows
 from nearlabel.search.budgets import KEPT_BYTES
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.row_arithmetic import chunks, unit_rows
@@ -28,7 +28,7 @@ _COMPARED = 64  # rows compared if an index is already filled
 _EQUAL, _NEARER = 1e-6, 0.5
 
 
-def is_faiss_index(search: Any) -> bool:
+def is_faiss_index(search: object) -> bool:
     """Whether an object has the attributes of faiss's indexes."""
     names = ("d", "ntotal", "is_trained", "metric_type", "train", "add", "search")
     return all(hasattr(search, name) for name in names)
@@ -131,7 +131,7 @@ class FaissIndex(PluggedIndex):
 
         return ThreadpoolController().select(user_api="openmp")
 
-    def __getstate__(self) -> dict[str, Any]:  # belongs to the process
+    def __getstate__(self) -> dict[str, object]:  # belongs to the process
         return {name: value for name, value in vars(self).items() if name != "_openmp"}
 
     @cached_property

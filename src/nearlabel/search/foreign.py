@@ -20,8 +20,7 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, Floats, Matrix
 from nearlabel.common.progress import Progress
-from nearlabel.graph import NeighborGraph, Recall, index_type
-from nearlabel.search.approximate.recall import ROWS_MEASURED, recall_of, sample_rows
+from nearlabel.graph import ROWS_MEASURED, NeighborGraph, Recall, index_type, recall_of, sample_rows
 from nearlabel.search.exact.distances import SLOW, SPACES, Metric, space
 from nearlabel.search.exact.index import exact_index, matching
 from nearlabel.search.interfaces import Index, Reached
@@ -302,7 +301,7 @@ class FunctionIndex(PluggedIndex):
     since a row may find itself. It may also be left out.
     """
 
-    def __init__(self, vectors: Matrix, metric: Metric, source: Callable[..., Any]) -> None:
+    def __init__(self, vectors: Matrix, metric: Metric, source: Callable[..., object]) -> None:
         named = getattr(source, "__qualname__", type(source).__name__)
         super().__init__(vectors, metric, source, named)
 
@@ -318,7 +317,7 @@ class FunctionIndex(PluggedIndex):
                 some = rows[place]
                 yield self._call(some, some.shape[0], k, k)
 
-    def _call(self, queries: Any, m: int, needed: int, k: int) -> Answer:
+    def _call(self, queries: Matrix | None, m: int, needed: int, k: int) -> Answer:
         """The result of the function for m rows, in the expected shape."""
         answer = self._source(self.vectors, queries, k)
         try:
@@ -332,7 +331,7 @@ class FunctionIndex(PluggedIndex):
         return indices, distances
 
 
-def is_transformer(search: Any) -> bool:
+def is_transformer(search: object) -> bool:
     """Whether an object has `fit` and `transform`."""
     return callable(getattr(search, "fit", None)) and callable(getattr(search, "transform", None))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Matrix
 from nearlabel.graph import NeighborGraph, index_type
+from nearlabel.search.interfaces import Index
 
 
 def neighbors_with_margin(k: int, n: int, hidden: int) -> int:
@@ -23,10 +23,10 @@ def neighbors_with_margin(k: int, n: int, hidden: int) -> int:
 
 def restrict(
     graph: NeighborGraph,
-    X: Any,
+    X: Matrix,
     keep: Array,
     k: int,
-    build: Callable[[Any], Any],
+    build: Callable[[Matrix], Index],
     *,
     n_jobs: int = 1,
 ) -> tuple[NeighborGraph, NeighborGraph]:

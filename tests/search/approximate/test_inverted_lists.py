@@ -19,8 +19,8 @@ from twin_graphs import assert_same
 import nearlabel as nl
 from nearlabel.common import engine
 from nearlabel.search import InvertedLists, neighbor_graph, pair_distances
+from nearlabel.search.approximate import inverted_lists, probing
 from nearlabel.search.approximate import inverted_lists as lists
-from nearlabel.search.approximate import list_index, probing
 from nearlabel.search.approximate import probe_counts as plans
 from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.exact.equal_rows import EqualRowsIndex
@@ -156,7 +156,7 @@ def test_hard_data_in_both_engines(kind, metric, dtype, core):
         check(ours, X, metric)
         check(asked, X, metric, some)
         # If float32 cannot represent the distances, the search is exact.
-        assert isinstance(index, list_index.ListIndex) == (ours.recall is not None)
+        assert isinstance(index, inverted_lists.ListIndex) == (ours.recall is not None)
         assert (ours.recall is None) == (kind in TOO_FAR.get(metric, ()))
         if recall == 1 and ours.recall is not None:
             assert ours.recall.value == asked.recall.value == 1
@@ -556,7 +556,7 @@ def test_a_forked_child_can_search_while_another_thread_prepares_the_lists():
     X = clustered(300, 4)
     index = InvertedLists().build(X)
     entered, leave, parent = threading.Event(), threading.Event(), os.getpid()
-    make = list_index.make_plan
+    make = inverted_lists.make_plan
 
     def slow_plan(*args):
         if os.getpid() == parent:
@@ -564,7 +564,7 @@ def test_a_forked_child_can_search_while_another_thread_prepares_the_lists():
             leave.wait(30)
         return make(*args)
 
-    with mock.patch.object(list_index, "make_plan", slow_plan):
+    with mock.patch.object(inverted_lists, "make_plan", slow_plan):
         worker = threading.Thread(target=index.graph, args=(3, X[:5]))
         worker.start()
         assert entered.wait(30)

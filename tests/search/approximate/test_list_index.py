@@ -20,8 +20,8 @@ from nearlabel.search import (
     neighbor_graph,
     pair_distances,
 )
-from nearlabel.search.approximate import list_index, probing
-from nearlabel.search.approximate.list_index import ListIndex
+from nearlabel.search.approximate import inverted_lists, probing
+from nearlabel.search.approximate.inverted_lists import ListIndex
 from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.exact.reordered_rows import ReorderedRows
 
@@ -323,7 +323,7 @@ def test_an_index_comes_back_from_a_file(metric, kind, mmap, tmp_path):
     assert rows.dtype == X.dtype
     back = ListIndex.from_tree(tree, rows, metric)
     assert isinstance(back, ListIndex)
-    with mock.patch.object(list_index, "make_plan", side_effect=AssertionError):
+    with mock.patch.object(inverted_lists, "make_plan", side_effect=AssertionError):
         assert_same(back.graph(8, queries), asked)
         for ours, theirs in zip(
             back.nearest_and_reached(queries, 8, limits)[1],
@@ -502,7 +502,7 @@ def test_auto_forwards_the_features_of_lists(tmp_path):
     X, later, queries = clustered(600, 6), clustered(50, 6, 1), clustered(30, 6, 2)
     limits = kth_distances(X, 9, "euclidean")
     lists = InvertedLists().build(X)
-    with mock.patch.object(list_index, "MOST_WORK", 0):
+    with mock.patch.object(inverted_lists, "MOST_WORK", 0):
         auto = build_index(X, "euclidean", "auto")
         assert auto._tree() is None
         assert auto.probes(8) == lists.probes(8)

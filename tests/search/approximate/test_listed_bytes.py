@@ -14,7 +14,7 @@ from nearlabel.common.files import write_tree
 from nearlabel.search import InvertedLists
 from nearlabel.search.approximate import inverted_lists as lists
 from nearlabel.search.approximate import probing
-from nearlabel.search.approximate.list_index import ListIndex
+from nearlabel.search.approximate.inverted_lists import ListIndex
 from nearlabel.search.exact import byte_bounds
 from nearlabel.search.exact.byte_bounds import MOST_FEATURES, RATIOS, ByteBounds
 from nearlabel.search.exact.compiled_index import CompiledIndex

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearlabel.search import InvertedLists, neighbor_graph
-from nearlabel.search.approximate.list_index import ListIndex
+from nearlabel.search.approximate.inverted_lists import ListIndex
 from nearlabel.search.approximate.probes import Probes
 
 

@@ -17,11 +17,11 @@ from twin_graphs import assert_same, by_numpy, bytes_wanted
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.exact import byte_bounds
 from nearlabel.search.exact.byte_bounds import ByteBounds
-from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.distances import space
 from nearlabel.search.exact.index import ExactSearch
 from nearlabel.search.exact.numpy_index import NumpyIndex
 from nearlabel.search.exact.packed_bounds import bounds_for
+from nearlabel.search.exact.row_arithmetic import core_rows
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 

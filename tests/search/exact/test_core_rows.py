@@ -13,8 +13,8 @@ from scipy import sparse
 from strategies import vectors
 
 import nearlabel as nl
-from nearlabel.search.exact import core_rows as rows_of_core
-from nearlabel.search.exact.core_rows import METRICS, are_few, core_rows
+from nearlabel.search.exact import row_arithmetic as rows_of_core
+from nearlabel.search.exact.row_arithmetic import METRICS, are_few, core_rows
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core", "few_rows")]
 

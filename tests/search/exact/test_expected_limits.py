@@ -11,11 +11,13 @@ from scipy import sparse
 from twin_graphs import assert_same, by_numpy, bytes_wanted
 
 import nearlabel as nl
+from nearlabel.search.exact import compiled_index
 from nearlabel.search.exact import compiled_index as compiled
-from nearlabel.search.exact import expected_limits
-from nearlabel.search.exact.expected_limits import ExpectedLimits
+from nearlabel.search.exact.byte_bounds import ByteBounds
+from nearlabel.search.exact.compiled_index import ExpectedLimits
 from nearlabel.search.exact.index import ExactIndex
 from nearlabel.search.exact.numpy_index import NumpyIndex
+from nearlabel.search.exact.packed_bounds import DenseBounds
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 
@@ -27,15 +29,15 @@ N = 32 * (K + 4)
 @pytest.fixture(autouse=True)
 def many_neighbors():
     with (
-        mock.patch.object(compiled.ByteBounds, "many_neighbors", K),
-        mock.patch.object(compiled.DenseBounds, "many_neighbors", K),
+        mock.patch.object(ByteBounds, "many_neighbors", K),
+        mock.patch.object(DenseBounds, "many_neighbors", K),
     ):
         yield
 
 
 @pytest.fixture(params=[True, False], ids=["bytes", "float32"])
 def either_bounds(request):
-    vague = mock.patch.object(compiled.DenseBounds, "are_vague", return_value=False)
+    vague = mock.patch.object(DenseBounds, "are_vague", return_value=False)
     with bytes_wanted(request.param), vague:
         yield request.param
 
@@ -167,7 +169,7 @@ def test_rows_within_a_limit_by_loose_bounds_only_are_not_enough(offset):
     twin, real = by_numpy(X, K), ExpectedLimits.of
     with (
         bytes_wanted(False),
-        mock.patch.object(compiled.DenseBounds, "are_vague", return_value=False),
+        mock.patch.object(DenseBounds, "are_vague", return_value=False),
     ):
         index = built(X)
         for lower in (0.2, 0.5, 1.0, 2.0):  # than expected, in typical distances between rows
@@ -190,7 +192,7 @@ def test_ties_at_a_limit_of_zero(kind):
 @pytest.mark.usefixtures("either_bounds")
 @pytest.mark.parametrize("rank", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_sample_that_expects_too_much_is_noticed(rank, searched_again):
-    with mock.patch.object(expected_limits, "_RANK", rank):
+    with mock.patch.object(compiled_index, "_RANK", rank):
         check_graphs("in random order", K)
     assert sum(searched_again) > N / 8
 
@@ -260,7 +262,7 @@ def test_pairs_within_reach_are_reported_once(lowered):
         return np.full_like(limits, -9) if lowered else limits
 
     with (
-        mock.patch.object(compiled.DenseBounds, "are_vague", return_value=False),
+        mock.patch.object(DenseBounds, "are_vague", return_value=False),
         mock.patch.object(ExpectedLimits, "of", of),
     ):
         graph, reached = built(X).nearest_and_reached(queries, K, limits)

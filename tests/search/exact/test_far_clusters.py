@@ -10,8 +10,8 @@ from twin_graphs import assert_same, by_numpy
 
 import nearlabel as nl
 from nearlabel.search.exact.compiled_index import compiled_index
-from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.numpy_index import NumpyIndex
+from nearlabel.search.exact.row_arithmetic import core_rows
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 

@@ -15,8 +15,8 @@ from scipy import sparse
 from strategies import examples
 
 from nearlabel.search.exact import packed_bounds
-from nearlabel.search.exact.core_rows import METRICS, core_rows
 from nearlabel.search.exact.packed_bounds import bounds_for
+from nearlabel.search.exact.row_arithmetic import METRICS, core_rows
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 

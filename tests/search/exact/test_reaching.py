@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 
-from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.reaching import Reach, measured_pairs, reaching, scaled_limits
+from nearlabel.search.exact.row_arithmetic import core_rows
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from strategies import examples
 
-from nearlabel.search.exact.core_rows import core_rows
+from nearlabel.search.exact.row_arithmetic import core_rows
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 

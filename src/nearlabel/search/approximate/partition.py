@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats, Matrix
 from nearlabel.graph import index_type
 from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 from nearlabel.search.exact.distances import Metric
@@ -59,7 +59,7 @@ class Lists:
 
 
 def divide(
-    vectors: Array,
+    vectors: Matrix,
     metric: Metric,
     seed: int,
     n_jobs: int,
@@ -97,7 +97,7 @@ def divide_by(centers: Array, vectors: Array, metric: Metric, n_jobs: int) -> Li
 
 
 def nearest_centers(
-    vectors: Array, centers: Array, metric: Metric, n_jobs: int, rows: Array | None = None
+    vectors: Matrix, centers: Array, metric: Metric, n_jobs: int, rows: Array | None = None
 ) -> Array:
     """The nearest center of each of some rows, all if None; ties by center."""
     index = ExactSearch().build(centers, metric)
@@ -110,7 +110,7 @@ def nearest_centers(
     return np.concatenate(homes)
 
 
-def _sample(vectors: Array, count: int, random: np.random.Generator) -> Array:
+def _sample(vectors: Matrix, count: int, random: np.random.Generator) -> Array:
     """A sample of the rows for this number of centers."""
     n, d = vectors.shape
     wanted = min(n, max(8 * count, min(_ROWS_A_CENTER * count, _SAMPLED_ELEMENTS // d)))

@@ -9,10 +9,9 @@ from functools import cache
 import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
-from nearlabel.graph import NeighborGraph
+from nearlabel.graph import ROWS_MEASURED, NeighborGraph, recall_of_shares
 from nearlabel.search.approximate.probes import Probes, more_lists
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
-from nearlabel.search.approximate.recall import ROWS_MEASURED, recall_of_shares
 
 _ROWS_TUNED = ROWS_MEASURED // 2  # on which the number of probes is chosen
 _RESERVE = 8  # neighbors per further one that callers may ask for in reserve

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Floats, runs
 from nearlabel.common.progress import Progress
-from nearlabel.common.threads import one_blas_thread, run_blocks, run_slices
+from nearlabel.common.threads import ForkSafeLock, one_blas_thread, run_blocks, run_slices
 from nearlabel.graph import NeighborGraph, Recall
-from nearlabel.search.approximate.first_touch import PackedLists, RowsFromFile
 from nearlabel.search.approximate.partition import Lists, divide
 from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.budgets import BLOCK_BYTES, ELEMENTS_AT_ONCE
@@ -29,13 +29,12 @@ from nearlabel.search.exact.byte_bounds import (
     side_by_side,
 )
 from nearlabel.search.exact.compiled_index import CompiledIndex
-from nearlabel.search.exact.core_rows import core_rows
 from nearlabel.search.exact.distances import space
 from nearlabel.search.exact.index import ExactIndex
-from nearlabel.search.exact.packed_bounds import DenseBounds, bounds_for
+from nearlabel.search.exact.packed_bounds import BlockBounds, DenseBounds, bounds_for
 from nearlabel.search.exact.reaching import Reach
-from nearlabel.search.exact.reordered_rows import ordered_rows
-from nearlabel.search.exact.row_arithmetic import float_kind, points_of
+from nearlabel.search.exact.reordered_rows import RowsFromFile, ordered_rows
+from nearlabel.search.exact.row_arithmetic import CoreObject, core_rows, float_kind, points_of
 from nearlabel.search.interfaces import Reached
 
 _QUERIES_AT_ONCE = 8192  # they share lists, and their results stay in a cache
@@ -62,6 +61,55 @@ class QueryPlan:
     recall: Recall | None
 
 
+class PackedLists:
+    """Rows packed for bounds, list by list at the first search; see `PackedStripes`.
+
+    Parameters
+    ----------
+    bounds : BlockBounds
+    rows : Rows of the core
+    starts : ndarray of int, shape (n_lists + 1,)
+    kept_bytes : int
+        Packed lists are cached up to this size.
+    first : RowsFromFile, optional
+        The source of the rows.
+    """
+
+    def __init__(
+        self,
+        bounds: BlockBounds,
+        rows: CoreObject,
+        starts: Array,
+        kept_bytes: int,
+        first: RowsFromFile | None = None,
+    ) -> None:
+        self.errors = np.zeros(len(rows), np.float32)
+        self._bounds, self._rows, self._first = bounds, rows, first
+        self._starts = starts.tolist()
+        self._kept: dict[int, Array] = {}
+        self._bytes_left = kept_bytes
+        self._lock = ForkSafeLock()
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __getitem__(self, number: int) -> Array:
+        kept = self._kept.get(number)
+        if kept is not None:
+            return kept
+        if self._first is not None:
+            self._first.touch(number)
+        places = slice(self._starts[number], self._starts[number + 1])
+        factors, errors = self._bounds.pack(None, self._rows, places, number)
+        packed: Array = factors
+        with self._lock.held():
+            self.errors[places] = errors  # two concurrent threads write the same values
+            if number not in self._kept and packed.nbytes <= self._bytes_left:
+                self._kept[number] = packed
+                self._bytes_left -= packed.nbytes
+        return packed
+
+
 class ListedRows:
     """Dense rows in lists.
 
@@ -82,7 +130,7 @@ class ListedRows:
         lists: Lists,
         rows: Array | RowsFromFile,
         metric: str,
-        bounds: Any = None,
+        bounds: DenseBounds | None = None,
         byte_share: float | None = None,
     ) -> None:
         self.lists, self.metric = lists, metric
@@ -100,8 +148,9 @@ class ListedRows:
         measured = core_rows(rows, metric) if self.file is None else self.file.as_core_rows(metric)
         if bounds is None:
             self.touch(np.arange(len(lists)))
-            bounds = bounds_for(self.rows, metric)
-            if isinstance(bounds, DenseBounds) and bounds.are_vague(measured):
+            found = bounds_for(self.rows, metric)
+            bounds = found if isinstance(found, DenseBounds) else None  # dense rows have no others
+            if bounds is not None and bounds.are_vague(measured):
                 # Lists that are far from each other are centered individually.
                 bounds = bounds.centered_at(points_of(lists.centers, metric))
             if bounds is not None:
@@ -110,7 +159,7 @@ class ListedRows:
         if bounds is None:
             return
         self.bounds = bounds
-        ways: list[Any] = [bounds]
+        ways: list[BlockBounds] = [bounds]
         if self.byte_share is not None and multiplies_bytes():
             ways.insert(0, ByteBounds(bounds, self.byte_share))
         for way in ways:
@@ -125,7 +174,7 @@ class ListedRows:
             )
 
     @classmethod
-    def divided(cls, vectors: Any, metric: str, seed: int, n_jobs: int) -> ListedRows:
+    def divided(cls, vectors: Array, metric: str, seed: int, n_jobs: int) -> ListedRows:
         """Rows divided into lists: a copy, in memory or in a temporary file."""
         lists = divide(vectors, metric, seed, n_jobs)
         return cls(lists, ordered_rows(vectors, lists.order, float_kind(vectors)), metric)
@@ -152,7 +201,7 @@ class ListedRows:
         return int(np.searchsorted(np.cumsum(np.sort(self.lists.sizes)), k)) + 1
 
     def probed_lists(
-        self, queries: Any, probes: Probes, n_jobs: int = 1, *, are_base_rows: bool = False
+        self, queries: Array, probes: Probes, n_jobs: int = 1, *, are_base_rows: bool = False
     ) -> Array:
         """The lists that each query probes, nearest first, shape (m, probes.most).
 
@@ -173,14 +222,14 @@ class ListedRows:
         self.touch(self.lists_of(places))
         return self._centers.graph(len(self.lists), self.rows[places]).distances
 
-    def _room(self, m: int, k: int, kind: Any = np.float64) -> NeighborGraph:
+    def _room(self, m: int, k: int, kind: type[np.floating] = np.float64) -> NeighborGraph:
         """Room for the k neighbors of m queries."""
         indices, distances = np.empty((m, k), np.int32), np.empty((m, k), kind)
         return NeighborGraph.unchecked(indices, distances, len(self))
 
     def search(
         self,
-        queries: Any,
+        queries: Array,
         probes: Probes,
         found: NeighborGraph,
         itself: int = -1,
@@ -220,7 +269,7 @@ class ListedRows:
 
     def _compare(
         self,
-        queries: Any,
+        queries: Array,
         near: Array | None,
         found: NeighborGraph,
         itself: int,
@@ -306,7 +355,7 @@ class ListedRows:
         run_blocks(sort, len(queries), _QUERIES_SORTED, n_jobs, None)
         return NeighborGraph.unchecked(numbers, distances, len(self), plan.recall)
 
-    def _by_number(self, found: NeighborGraph, kind: Any) -> tuple[Array, Array]:
+    def _by_number(self, found: NeighborGraph, kind: npt.DTypeLike) -> tuple[Array, Array]:
         """Neighbors by number instead of place, and their distances in another type."""
         near, far = self.lists.order[found.indices], found.distances.astype(kind)
         # Sorted by (distance, place): the order of numbers differs where distances are equal.
@@ -387,7 +436,7 @@ class ListedRows:
 
     def _by_numpy(
         self,
-        queries: Any,
+        queries: Array,
         chosen: Array,
         near: Array,
         found: NeighborGraph,

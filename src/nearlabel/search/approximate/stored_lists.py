@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Tree
 from nearlabel.common.validation import check_integer, check_real
 from nearlabel.graph import index_type, stored_recall
-from nearlabel.search.approximate.first_touch import RowsFromFile
 from nearlabel.search.approximate.partition import Lists
 from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
 from nearlabel.search.exact.byte_bounds import MOST_FEATURES, RATIOS
-from nearlabel.search.exact.core_rows import METRICS
 from nearlabel.search.exact.packed_bounds import DenseBounds, is_ordinary
-from nearlabel.search.exact.row_arithmetic import points_of
+from nearlabel.search.exact.reordered_rows import RowsFromFile
+from nearlabel.search.exact.row_arithmetic import METRICS, points_of
 
 
-def listed_tree(listed: ListedRows) -> dict[str, Any]:
+def listed_tree(listed: ListedRows) -> Tree:
     """Lists, and the bounds of their rows, which take a pass over all rows to compute."""
     lists, bounds = listed.lists, listed.bounds
     tree = {"centers": lists.centers, "order": lists.order, "starts": lists.starts}
@@ -31,7 +29,7 @@ def listed_tree(listed: ListedRows) -> dict[str, Any]:
     return {**tree, "bounds": {"center": bounds.center, "reach": bounds.reach, **how}}
 
 
-def listed_from(tree: Mapping[str, Any], rows: Array, metric: str) -> ListedRows:
+def listed_from(tree: Tree, rows: Array, metric: str) -> ListedRows:
     """The lists of a file over rows in their order; ValueError if they are not valid.
 
     The rows are not read. Any finite bounds give correct answers: poor ones only cost time.
@@ -68,7 +66,7 @@ def listed_from(tree: Mapping[str, Any], rows: Array, metric: str) -> ListedRows
     return ListedRows(lists, RowsFromFile(rows, starts), metric, bounds, byte_share)
 
 
-def plan_trees(plans: Mapping[int, QueryPlan]) -> list[dict[str, Any]]:
+def plan_trees(plans: Mapping[int, QueryPlan]) -> list[Tree]:
     """The plans for queries, by number of neighbors."""
     return [
         {
@@ -81,7 +79,7 @@ def plan_trees(plans: Mapping[int, QueryPlan]) -> list[dict[str, Any]]:
     ]
 
 
-def plans_from(trees: Any, listed: ListedRows) -> dict[int, QueryPlan]:
+def plans_from(trees: object, listed: ListedRows) -> dict[int, QueryPlan]:
     """The plans of a file; ValueError if they are not valid."""
     if not isinstance(trees, list):
         raise TypeError("its plans must be a list")
@@ -97,7 +95,7 @@ def plans_from(trees: Any, listed: ListedRows) -> dict[int, QueryPlan]:
     return plans
 
 
-def _array(tree: Mapping[str, Any], key: str, kinds: str, dimensions: int) -> Array:
+def _array(tree: Tree, key: str, kinds: str, dimensions: int) -> Array:
     array = tree[key]
     if (
         not isinstance(array, np.ndarray)

@@ -14,11 +14,11 @@ from nearlabel.common.arrays import Array, Floats
 from nearlabel.search.budgets import BLOCK_BYTES
 from nearlabel.search.exact.byte_bounds import fastest_bounds
 from nearlabel.search.exact.compiled_index import CompiledIndex
-from nearlabel.search.exact.core_rows import METRICS, core_rows
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.equal_rows import equal_rows
 from nearlabel.search.exact.index import exact_index
 from nearlabel.search.exact.packed_bounds import DenseBounds, bounds_for
+from nearlabel.search.exact.row_arithmetic import METRICS, core_rows
 
 
 def neighbors_between(

@@ -18,13 +18,12 @@ all rows, and by what was measured in vain for each query.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array
-from nearlabel.search.exact.packed_bounds import UNIT, Bounds, DenseBounds
+from nearlabel.common.arrays import Array, Matrix
+from nearlabel.search.exact.packed_bounds import UNIT, BlockBounds, DenseBounds, Packed
+from nearlabel.search.exact.row_arithmetic import CoreObject
 
 _SLACK = 32 * UNIT  # rounding in float32 of a product, two offsets and their sum, with a reserve
 _TINY = 2.0**-120  # covers underflow of these, even to zero
@@ -36,7 +35,7 @@ RATIOS = 1e-6, 0.5  # of what rounding leaves and what it keeps
 _LARGEST_CODE = 127
 
 
-class ByteBounds(Bounds):
+class ByteBounds(BlockBounds):
     """Bounds of dense rows from products of bytes; see `DenseBounds` for float32.
 
     Parameters
@@ -49,71 +48,69 @@ class ByteBounds(Bounds):
 
     side = 1024
     many_neighbors = 64  # for which comparing a sample takes less time than it saves
-    is_refined = True
-    relative = 0.0
-    marks_apart = False
-    centers = None
-    is_divisible = True
 
     def __init__(self, sharper: DenseBounds, share: float) -> None:
         self.sharper, self.share = sharper, share
         self.metric, self.scale = sharper.metric, sharper.scale
+        self._center, self._unit = sharper.center, sharper.unit
         self.panel = int(engine.core().PANEL_ROWS)
         self._factor = -1.0 if self.metric == "cosine" else -2.0
 
     def pack(
         self,
-        _: Any,
-        rows: Any,
-        some: slice | Array,
+        _: Matrix | None,
+        rows: CoreObject,
+        chosen: slice | Array,
         stripe: int | None = None,  # noqa: ARG002
-    ) -> tuple[Any, Array]:
+    ) -> tuple[Packed, Array]:
         """Some of the core's rows as bytes, and their errors."""
-        if isinstance(some, slice):
-            some = np.arange(some.start, some.stop, dtype=np.int32)
-        errors = np.empty(len(some), np.float32)
-        center, unit = self.sharper.center, self.sharper.unit
-        packed = engine.core().ByteRows(rows, some, center, unit, self.share, _SLACK, _TINY, errors)
+        if isinstance(chosen, slice):
+            chosen = np.arange(chosen.start, chosen.stop, dtype=np.int32)
+        errors = np.empty(len(chosen), np.float32)
+        center, unit = self._center, self._unit
+        packed = engine.core().ByteRows(
+            rows, chosen, center, unit, self.share, _SLACK, _TINY, errors
+        )
         return packed, errors
 
-    def as_queries(self, packed: Any) -> Any:
+    def as_queries(self, packed: Packed) -> Packed:
         """Rows as they enter products from the left."""
         return packed.as_queries(self._factor)
 
-    def block(self, queries: Any, base: Any, memory: Array) -> Array:
+    def block(self, queries: Packed, base: Packed, memory: Array) -> Array:
         """The lower bounds of all pairs of a query and a base row, written to given memory."""
         block = memory[: len(queries) * len(base)].reshape(len(queries), len(base))
         base.block(queries, block)
         return block
 
     def offer(
-        self, lists: Any, queries: Any, base: Any, memory: Array, query: int, row: int, both: bool
+        self, lists: CoreObject, queries: Packed, base: Packed, memory: Array, query: int, row: int
     ) -> None:
         """Let a `Shortlist` take the near pairs of a block."""
         del memory
-        lists.offer_bytes(queries, base, query, row, both)
+        lists.offer_bytes(queries, base, query, row, query != row)
 
     def offer_to(
         self,
-        lists: Any,
-        queries: Any,
-        base: Any,
+        lists: CoreObject,
+        queries: Packed,
+        base: Packed,
         memory: Array,
         chosen: Array,
         row: int,
-        near_enough: Any = None,
+        near_enough: CoreObject = None,
     ) -> None:
         """Let a `Shortlist`, and perhaps `Reaching`, take the near pairs of the chosen queries."""
         lists.offer_bytes_to(queries, base, chosen, row)
         if near_enough is not None:
             near_enough.offer(self.block(queries[chosen], base, memory), chosen, row)
 
-    def bytes_of(self, vectors: Any) -> int:
+    def bytes_of(self, vectors: Matrix) -> int:
         """The memory of rows when packed."""
         n, d = vectors.shape
         return int(-(-n // self.panel) * self.panel * (8 + -(-d // 4) * 4))
 
-    def leave_too_much_open(self, rows: Any, sample: Array) -> bool:
+    def leave_too_much_open(self, rows: CoreObject, sample: Array) -> bool:
         """Whether float32 is faster, tested on a sample of the rows."""
         queries = _SAMPLE[0]
         asked, query_errors = self.pack(None, rows, sample[:queries])
@@ -124,7 +121,9 @@ class ByteBounds(Bounds):
         return bool(np.mean((lower <= nearest[:, None]).sum(axis=1)) > _MOST_OPEN)
 
 
-def byte_bounds(bounds: DenseBounds, rows: Any, sample: Array | None = None) -> ByteBounds | None:
+def byte_bounds(
+    bounds: DenseBounds, rows: CoreObject, sample: Array | None = None
+) -> ByteBounds | None:
     """Bounds from bytes, or None if those in float32 are faster for the core's rows.
 
     Whether this processor multiplies bytes is not considered; see `multiplies_bytes`. The sample
@@ -144,7 +143,7 @@ def byte_bounds(bounds: DenseBounds, rows: Any, sample: Array | None = None) -> 
     return None if found.leave_too_much_open(rows, sample) else found
 
 
-def fastest_bounds(bounds: DenseBounds, rows: Any) -> DenseBounds | ByteBounds:
+def fastest_bounds(bounds: DenseBounds, rows: CoreObject) -> DenseBounds | ByteBounds:
     """Bounds from bytes if these are faster for the core's rows on this processor."""
     return (byte_bounds(bounds, rows) if multiplies_bytes() else None) or bounds
 
@@ -160,7 +159,7 @@ def side_by_side(n: int) -> Array:
     return int(random.integers(max(1, n - size))) + random.permutation(min(n, size))
 
 
-def _usual_ratio(bounds: DenseBounds, rows: Any, sample: Array) -> float:
+def _usual_ratio(bounds: DenseBounds, rows: CoreObject, sample: Array) -> float:
     """The median ratio of what rounding leaves and what it keeps, of a sample."""
     factors = bounds.pack(None, rows, sample)[0][:, :-2].astype(np.float64)
     scales = np.abs(factors).max(axis=1, keepdims=True) / _LARGEST_CODE

@@ -10,61 +10,116 @@ block is computed once, and serves both its rows and its columns.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
-from math import isqrt
+from math import ceil, isqrt, sqrt
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import sparse
 
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Matrix, is_sparse
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.budgets import KEPT_BYTES
-from nearlabel.search.exact.byte_bounds import ByteBounds, fastest_bounds
-from nearlabel.search.exact.core_rows import core_rows
-from nearlabel.search.exact.expected_limits import ExpectedLimits, expected_limits
+from nearlabel.search.exact.byte_bounds import fastest_bounds
 from nearlabel.search.exact.far_clusters import near_rows
-from nearlabel.search.exact.packed_bounds import DenseBounds, PackedBounds, bounds_for
+from nearlabel.search.exact.packed_bounds import (
+    BlockBounds,
+    Packed,
+    SparseBounds,
+    bounds_for,
+)
 from nearlabel.search.exact.reaching import Reach, measured_pairs, reaching, scaled_limits
-from nearlabel.search.exact.row_arithmetic import points_of
+from nearlabel.search.exact.row_arithmetic import CoreObject, core_rows, points_of
 from nearlabel.search.interfaces import Reached
 
 _NEAREST = 1, 3  # stripes that are compared before the next ones
 _FEW_QUERIES = 8  # for which nothing is expected
 _SIDE_UNKEPT = 4096  # rows of a block if rows are packed for each block: packing must not dominate
+_EXPECTED = 8  # of the k nearest rows in the sample: more take longer to compare than they save
+_RANK = ceil(_EXPECTED + 3 * sqrt(_EXPECTED) + 3)
+_FEWEST_ROWS = 32  # per neighbor
+_BLOCK = 2**20  # bounds computed at once
 
 
-def compiled_index(vectors: Any, metric: str, rows: Any, block_bytes: int) -> CompiledIndex | None:
+class ExpectedLimits:
+    """A sample of the base rows for the limits of the k-th nearest ones.
+
+    Parameters
+    ----------
+    bounds : PackedBounds or ByteBounds
+    vectors : ndarray or csr_array, shape (n, d)
+    rows : Rows of the core
+        The same rows.
+    k : int
+    """
+
+    def __init__(self, bounds: BlockBounds, vectors: Matrix, rows: CoreObject, k: int) -> None:
+        n = len(rows)
+        sample = np.random.default_rng(0).choice(n, _EXPECTED * n // k, replace=False)
+        self._bounds = bounds
+        self._base, errors = bounds.pack(vectors, rows, np.sort(sample).astype(np.int32))
+        self._error = float(np.mean(errors))
+
+    def of(self, queries: Packed, errors: Array, *, are_base_rows: bool) -> Array:
+        """The limits of packed queries with these errors, on the scale of the bounds."""
+        rank = _RANK + are_base_rows  # a query may be in the sample itself
+        limits = np.empty(len(queries), np.float32)
+        step = max(1, _BLOCK // len(self._base))
+        memory = np.empty(min(step, len(queries)) * len(self._base), np.float32)
+        for start in range(0, len(queries), step):
+            some = np.arange(start, min(start + step, len(queries)), dtype=np.int32)
+            block = self._bounds.block(queries[some], self._base, memory)
+            engine.core().row_limits(block, rank, limits[start : start + step])
+        # A bound is below the distance by half of the errors on average.
+        return limits + np.float32(0.5) * (errors + np.float32(self._error))
+
+
+def expected_limits(
+    bounds: BlockBounds, vectors: Matrix, rows: CoreObject, k: int
+) -> ExpectedLimits | None:
+    """A sample for limits, or None if it would not save time."""
+    if k < bounds.many_neighbors or len(rows) < _FEWEST_ROWS * k:
+        return None
+    if not bounds.is_divisible or bounds.centers is not None:
+        return None
+    return ExpectedLimits(bounds, vectors, rows, k)
+
+
+def compiled_index(
+    vectors: Matrix, metric: str, rows: CoreObject, block_bytes: int
+) -> CompiledIndex | None:
     """An index of base rows if the core can bound their distances, else None.
 
     `rows` are the base rows in the form that the core measures.
     """
-    bounds: PackedBounds | ByteBounds | None = bounds_for(vectors, metric)
+    bounds = bounds_for(vectors, metric)
     if bounds is None:
         return None
+    if isinstance(bounds, SparseBounds):
+        return CompiledIndex(vectors, metric, rows, bounds, block_bytes, kept_bytes=KEPT_BYTES)
     is_small = 8 * vectors.shape[0] * vectors.shape[1] <= KEPT_BYTES
-    if is_small and isinstance(bounds, DenseBounds) and bounds.are_vague(rows):
-        side = max(1, min(bounds.side, isqrt(block_bytes // 4)))
+    if is_small and bounds.are_vague(rows):
         points = points_of(vectors, metric)
+        side = max(1, min(bounds.side, isqrt(block_bytes // 4)))
         stripes = near_rows(points, bounds.center, side)
         if stripes is not None:
             order = np.concatenate(stripes)
-            bounds = bounds.centered_at(np.array([points[some].mean(axis=0) for some in stripes]))
-            ordered = vectors[order]
-            rows = core_rows(ordered, metric)
-            starts = np.cumsum([0, *map(len, stripes)])
+            centers = np.array([points[stripe].mean(axis=0) for stripe in stripes])
             return CompiledIndex(
-                *(ordered, metric, rows, bounds, block_bytes),
-                starts=starts,
+                vectors[order],
+                metric,
+                core_rows(vectors[order], metric),
+                bounds.centered_at(centers),
+                block_bytes,
+                starts=np.cumsum([0, *map(len, stripes)]),
                 order=order,
                 kept_bytes=KEPT_BYTES,
             )
-    if isinstance(bounds, DenseBounds) and not sparse.issparse(vectors):
-        bounds = fastest_bounds(bounds, rows)
-    return CompiledIndex(vectors, metric, rows, bounds, block_bytes, kept_bytes=KEPT_BYTES)
+    fastest = bounds if is_sparse(vectors) else fastest_bounds(bounds, rows)
+    return CompiledIndex(vectors, metric, rows, fastest, block_bytes, kept_bytes=KEPT_BYTES)
 
 
 class PackedStripes(Protocol):
@@ -77,7 +132,7 @@ class PackedStripes(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, number: int) -> Any: ...
+    def __getitem__(self, number: int) -> Packed: ...
 
 
 class CompiledIndex:
@@ -105,10 +160,10 @@ class CompiledIndex:
 
     def __init__(
         self,
-        vectors: Any,
+        vectors: Matrix,
         metric: str,
-        rows: Any,
-        bounds: PackedBounds | ByteBounds,
+        rows: CoreObject,
+        bounds: BlockBounds,
         block_bytes: int,
         *,
         starts: Array | None = None,
@@ -128,8 +183,7 @@ class CompiledIndex:
         else:
             self._stripes = [slice(*ends) for ends in pairwise(starts.tolist())]
         self._is_fixed = self._is_kept or starts is not None
-        self._kept: PackedStripes | list[Any]
-        self._sharper: CompiledIndex | None = None
+        self._kept: PackedStripes | list[Packed]
         if packed is not None:
             self._kept, self._errors = packed, packed.errors
             return
@@ -158,20 +212,20 @@ class CompiledIndex:
 
     def _shortlist(
         self,
-        queries: Any,
+        queries: CoreObject,
         errors: Array,
         k: int,
         itself: int,
         starts: list[int],
         limits: Array | None = None,
-    ) -> Any:
+    ) -> CoreObject:
         """Empty lists for the k nearest base rows of some queries, with some room above k.
 
         Query i is the base row `itself` + i and excluded from its own list, unless `itself` is -1.
         One thread at a time writes to the queries from each of `starts` to the next. With `limits`,
         in the scale of the bounds, rows beyond are not listed, and lists may be shorter than k.
         """
-        is_refined = self._bounds.is_refined
+        is_refined = self._bounds.sharper is not None
         # A tight limit saves more where bounds are refined.
         spare = k // 2 + 4 if is_refined else k + 16
         room = min(k + spare, len(self.rows) - (itself >= 0))
@@ -208,7 +262,7 @@ class CompiledIndex:
             base = kept[own] if kept else self._packed(mine, own)
             memory = np.empty(len(base) ** 2, np.float32)
             queries = bounds.as_queries(base)
-            bounds.offer(lists, queries, base, memory, mine.start, mine.start, False)
+            bounds.offer(lists, queries, base, memory, mine.start, mine.start)
 
         def compare(mine: slice) -> Iterator[None]:
             own = starts.index(mine.start)
@@ -221,7 +275,7 @@ class CompiledIndex:
                 base = kept[number] if kept else self._packed(stripes[number], number)
                 if bounds.centers is not None:
                     left = bounds.as_queries(self._packed(mine, number))
-                bounds.offer(lists, left, base, memory, mine.start, starts[number], True)
+                bounds.offer(lists, left, base, memory, mine.start, starts[number])
                 yield
 
         def finish(mine: slice) -> None:
@@ -237,8 +291,8 @@ class CompiledIndex:
         if limits is not None:
             short = np.flatnonzero(~given_up & self._are_beyond(limits, indices, distances))
             left = np.union1d(left, _fill_again(self, None, short, places, n_jobs))
-        if bounds.is_refined and len(left):
-            left = _fill_again(self._with_sharper_bounds(), None, left, places, n_jobs)
+        if len(left) and self._sharper is not None:
+            left = _fill_again(self._sharper, None, left, places, n_jobs)
         if not len(self._order):
             return left
         found.indices[self._order] = self._order[indices]
@@ -268,13 +322,13 @@ class CompiledIndex:
         farthest = np.maximum(self.scaled_limits(distances[:, -1]), 0)
         return (indices[:, -1] < 0) | ~(farthest <= limits)
 
-    def _with_sharper_bounds(self) -> CompiledIndex:
-        """The same rows with bounds in float32, prepared on first use."""
-        assert isinstance(self._bounds, ByteBounds)
-        if self._sharper is None:
-            how = self._vectors, self._metric, self.rows, self._bounds.sharper, self._block_bytes
-            self._sharper = CompiledIndex(*how, kept_bytes=KEPT_BYTES)
-        return self._sharper
+    @cached_property
+    def _sharper(self) -> CompiledIndex | None:
+        """The same rows with sharper bounds, if there are any, prepared on first use."""
+        if self._bounds.sharper is None:
+            return None
+        how = self._vectors, self._metric, self.rows, self._bounds.sharper, self._block_bytes
+        return CompiledIndex(*how, kept_bytes=KEPT_BYTES)
 
     def fill_between(self, first: int, limits: Array, places: Array, distances: Array) -> Array:
         """Write the nearest rows of the other of two parts; see `neighbors_between`.
@@ -293,7 +347,7 @@ class CompiledIndex:
             left = bounds.as_queries(kept[number] if kept else self._packed(stripe, number))
             for other, its in enumerate(stripes[split:], split):
                 base = kept[other] if kept else self._packed(its, other)
-                bounds.offer(lists, left, base, memory, stripe.start, its.start, True)
+                bounds.offer(lists, left, base, memory, stripe.start, its.start)
         lists.finish(0, places, distances)
         given_up = np.empty(len(places), bool)
         lists.given_up(given_up)
@@ -301,7 +355,7 @@ class CompiledIndex:
 
     def fill(
         self,
-        queries: Any,
+        queries: Matrix,
         found: NeighborGraph,
         n_jobs: int,
         progress: Progress | None,
@@ -346,14 +400,13 @@ class CompiledIndex:
         left = np.flatnonzero(given_up)
         short = np.flatnonzero(is_short & ~given_up)
         left = np.union1d(left, _fill_again(self, queries, short, found, n_jobs, reach))
-        if self._bounds.is_refined and len(left):
-            sharper = self._with_sharper_bounds()
-            left = _fill_again(sharper, queries, left, found, n_jobs, reach)
+        if len(left) and self._sharper is not None:
+            left = _fill_again(self._sharper, queries, left, found, n_jobs, reach)
         return left
 
     def search(
         self,
-        queries: Any,
+        queries: Matrix,
         near: Array | None,
         indices: Array,
         distances: Array,
@@ -378,7 +431,7 @@ class CompiledIndex:
         stripes = self._stripes if stripes is None else stripes
         everyone = np.arange(len(rows), dtype=np.int32)
         packed, errors = bounds.pack(queries, rows, everyone)
-        everyones: Any = bounds.as_queries(packed)
+        everyones: Packed = bounds.as_queries(packed)
         if bounds.centers is not None:  # which make the errors of queries unnecessary
             errors[np.isfinite(errors)] = 0
         limits = None
@@ -387,7 +440,7 @@ class CompiledIndex:
         lists = self._shortlist(rows, errors, indices.shape[1], itself, [0], limits)
         near_enough = None if reach is None else reaching(rows, self.rows, reach)
         kept, memory = self._kept, np.empty(0, np.float32)
-        if len(rows) == 1 and near is not None and isinstance(bounds, ByteBounds) and reach is None:
+        if len(rows) == 1 and near is not None and bounds.sharper is not None and reach is None:
             numbers = near[0, near[0] < len(stripes)].tolist()
             parts = [(kept[number], stripes[number].start) for number in numbers]
             lists.offer_bytes_one(everyones, *map(list, zip(*parts, strict=True)))
@@ -403,8 +456,6 @@ class CompiledIndex:
                 left = everyones
                 if bounds.centers is not None:
                     left = bounds.as_queries(bounds.pack(queries, rows, some, number)[0])
-                elif len(some) < len(everyone) and not isinstance(bounds, ByteBounds):
-                    left = everyones[some]
                 if len(memory) < len(some) * len(base):
                     memory = np.empty(len(some) * len(base), np.float32)
                 bounds.offer_to(lists, left, base, memory, some, stripes[number].start, near_enough)
@@ -422,7 +473,7 @@ class CompiledIndex:
 
     def fill_and_reach(
         self,
-        queries: Any,
+        queries: Matrix,
         found: NeighborGraph,
         limits: Array,
         n_jobs: int,
@@ -448,14 +499,14 @@ class CompiledIndex:
         apart = self._bounds.marks_apart
         return scaled_limits(limits, self._metric, self._bounds.scale, marks_apart=apart)
 
-    def _packed(self, stripe: slice, number: int) -> Any:
+    def _packed(self, stripe: slice, number: int) -> Packed:
         """A stripe of the base rows, packed for comparison with another stripe."""
         return self._bounds.pack(self._vectors, self.rows, stripe, number)[0]
 
 
 def _fill_again(
     index: CompiledIndex,
-    queries: Any,
+    queries: Matrix,
     some: Array,
     found: NeighborGraph,
     n_jobs: int,

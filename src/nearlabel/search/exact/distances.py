@@ -14,12 +14,12 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Floats, runs
+from nearlabel.common.arrays import Array, Floats, Matrix, is_sparse, runs
 from nearlabel.common.validation import check_choice
 from nearlabel.search.budgets import ELEMENTS_AT_ONCE, KEPT_BYTES
 from nearlabel.search.exact.row_arithmetic import (
@@ -74,7 +74,7 @@ class Space(ABC):
 
     densifies: ClassVar[bool] = False  # whether CSR rows are densified, a few at a time
 
-    def __init__(self, vectors: Any) -> None:
+    def __init__(self, vectors: Matrix) -> None:
         self.vectors = vectors
 
     @property
@@ -86,7 +86,7 @@ class Space(ABC):
         """Compute what `bounds` needs from all base rows."""
 
     @abstractmethod
-    def bounds(self, queries: Any) -> Bounds:
+    def bounds(self, queries: Matrix) -> Bounds:
         """Bounds on the distances between `queries` and all base rows."""
 
     def scaled(self, limits: Floats) -> Floats:
@@ -94,14 +94,14 @@ class Space(ABC):
         return limits
 
     @abstractmethod
-    def canonical(self, A: Any, B: Any) -> Floats:
+    def canonical(self, A: Matrix, B: Matrix) -> Floats:
         """Canonical distances between row i of A and row i of B, both float64, dense or CSR."""
 
-    def distances(self, queries: Any, query_rows: Array, base_rows: Array) -> Floats:
+    def distances(self, queries: Matrix, query_rows: Array, base_rows: Array) -> Floats:
         """Canonical distances of the pairs (query_rows[i], base_rows[i])."""
         result = np.empty(len(query_rows))
         sizes = np.full(len(query_rows), self.vectors.shape[1])  # numbers per pair
-        if sparse.issparse(self.vectors) and not self.densifies:
+        if is_sparse(self.vectors) and is_sparse(queries) and not self.densifies:
             stored = np.diff(queries.indptr)[query_rows] + np.diff(self.vectors.indptr)[base_rows]
             sizes = np.asarray(stored + 1, np.int64)
         for pairs in runs(sizes, ELEMENTS_AT_ONCE):
@@ -113,7 +113,7 @@ class Space(ABC):
             raise ValueError("metric returned NaN; distances must be numbers")
         return result
 
-    def _empty_bounds(self, queries: Any) -> Floats:
+    def _empty_bounds(self, queries: Matrix) -> Floats:
         return np.empty((queries.shape[0], self.vectors.shape[0]))
 
 
@@ -123,23 +123,23 @@ class ProductSpace(Space):
     kept: Floats | None = None
 
     @abstractmethod
-    def ready(self, rows: Any) -> Any:
+    def ready(self, rows: Matrix) -> Matrix:
         """Rows as they enter the products."""
 
     def prepare(self) -> None:
-        if sparse.issparse(self.vectors):
-            self.transposed = self.ready(self.vectors).T.tocsr()
+        if is_sparse(self.vectors):
+            self.transposed = sparse.csr_array(self.ready(self.vectors).T)
         elif 8 * self.vectors.size <= KEPT_BYTES:
             self.kept = self.ready(self.vectors)
 
-    def ready_chunks(self) -> Iterator[tuple[slice, Any]]:
+    def ready_chunks(self) -> Iterator[tuple[slice, Matrix]]:
         """Yield blocks of prepared base rows, with their places."""
         for place, rows in chunks(self.vectors, self.width):
             yield place, self.ready(rows) if self.kept is None else self.kept[place]
 
-    def products(self, queries: Any) -> Floats:
+    def products(self, queries: Matrix) -> Floats:
         """Inner products of prepared queries with all base rows."""
-        if sparse.issparse(self.vectors):
+        if is_sparse(self.vectors):
             return np.asarray((queries @ self.transposed).toarray())
         result = self._empty_bounds(queries)
         for place, rows in self.ready_chunks():
@@ -154,15 +154,15 @@ class Euclidean(ProductSpace):
 
     def prepare(self) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
-            if not sparse.issparse(self.vectors):  # a common offset would swamp the differences
+            if not is_sparse(self.vectors):  # a common offset would swamp the differences
                 self.center = np.mean(self.vectors, axis=0, dtype=np.float64)
             super().prepare()
             self.norms = np.concatenate([squared_lengths(rows) for _, rows in self.ready_chunks()])
 
-    def ready(self, rows: Any) -> Any:
+    def ready(self, rows: Matrix) -> Matrix:
         return as_float(rows) if self.center is None else as_float(rows) - self.center
 
-    def bounds(self, queries: Any) -> Bounds:
+    def bounds(self, queries: Matrix) -> Bounds:
         with np.errstate(over="ignore", invalid="ignore"):
             queries = self.ready(queries)
             lower = self.products(queries)
@@ -184,7 +184,7 @@ class Euclidean(ProductSpace):
         with np.errstate(over="ignore"):
             return np.where(limits > 0, limits * limits * (1 + 8 * UNIT) + TINY, -np.inf)
 
-    def canonical(self, A: Any, B: Any) -> Floats:
+    def canonical(self, A: Matrix, B: Matrix) -> Floats:
         return np.sqrt(sum_in_feature_order(squared(A - B)))
 
 
@@ -194,7 +194,7 @@ class SquaredEuclidean(Euclidean):
     def scaled(self, limits: Floats) -> Floats:
         return limits
 
-    def canonical(self, A: Any, B: Any) -> Floats:
+    def canonical(self, A: Matrix, B: Matrix) -> Floats:
         return sum_in_feature_order(squared(A - B))
 
 
@@ -205,16 +205,16 @@ class Cosine(ProductSpace):
     so is a row of zeros from every row, as in scikit-learn.
     """
 
-    def ready(self, rows: Any) -> Any:
+    def ready(self, rows: Matrix) -> Matrix:
         return unit_rows(rows)
 
-    def bounds(self, queries: Any) -> Bounds:
+    def bounds(self, queries: Matrix) -> Bounds:
         lower = self.products(self.ready(queries))
         slack = 8 * (most_terms(self.vectors, queries) + 8) * UNIT
         np.subtract(1 - slack, lower, out=lower)
         return Bounds(lower, row=np.full(len(lower), 2 * slack))
 
-    def canonical(self, A: Any, B: Any) -> Floats:
+    def canonical(self, A: Matrix, B: Matrix) -> Floats:
         a, b = unit_rows(A), unit_rows(B)
         distances: Floats = sum_in_feature_order(squared(a - b)) / 2
         distances[(largest_entries(A) == 0) | (largest_entries(B) == 0)] = 1
@@ -229,7 +229,7 @@ class Pairwise(Space):
     densifies = True
     name: ClassVar[str]  # the name of the metric in SciPy
 
-    def bounds(self, queries: Any) -> Bounds:
+    def bounds(self, queries: Matrix) -> Bounds:
         lower = self._empty_bounds(queries)
         for place, rows in chunks(self.vectors, self.width):
             lower[:, place] = self._pairwise(queries, rows)
@@ -238,7 +238,7 @@ class Pairwise(Space):
         _open_overflows(lower)
         return Bounds(lower, 3 * slack)
 
-    def _pairwise(self, queries: Any, rows: Any) -> Floats:
+    def _pairwise(self, queries: Matrix, rows: Matrix) -> Floats:
         from scipy.spatial.distance import cdist
 
         return np.asarray(cdist(dense_rows(queries), dense_rows(rows), self.name))
@@ -250,19 +250,19 @@ class Manhattan(Pairwise):
     name = "cityblock"
     densifies = False
 
-    def _pairwise(self, queries: Any, rows: Any) -> Floats:
-        if not sparse.issparse(rows):
+    def _pairwise(self, queries: Matrix, rows: Matrix) -> Floats:
+        if not is_sparse(rows):
             return super()._pairwise(queries, rows)
         from sklearn.metrics.pairwise import manhattan_distances
 
         narrow = []  # 32-bit indices are required
-        for part in (queries, rows):
+        for part in map(sparse.csr_array, (queries, rows)):
             indices, indptr = part.indices.astype(np.int32), part.indptr.astype(np.int32)
             parts = as_float(part).data, indices, indptr
             narrow.append(sparse.csr_matrix(parts, shape=part.shape))
         return np.asarray(manhattan_distances(*narrow))
 
-    def canonical(self, A: Any, B: Any) -> Floats:
+    def canonical(self, A: Matrix, B: Matrix) -> Floats:
         return sum_in_feature_order(abs(A - B))
 
 
@@ -271,7 +271,7 @@ class Chebyshev(Pairwise):
 
     name = "chebyshev"
 
-    def canonical(self, A: Any, B: Any) -> Floats:
+    def canonical(self, A: Matrix, B: Matrix) -> Floats:
         return np.asarray(np.max(np.abs(dense_rows(A) - dense_rows(B)), axis=1))
 
 
@@ -280,7 +280,7 @@ class Hamming(Pairwise):
 
     name = "hamming"
 
-    def canonical(self, A: Any, B: Any) -> Floats:
+    def canonical(self, A: Matrix, B: Matrix) -> Floats:
         return np.asarray(np.sum(dense_rows(A) != dense_rows(B), axis=1) / A.shape[1])
 
 
@@ -289,10 +289,10 @@ class Jaccard(Pairwise):
 
     name = "jaccard"
 
-    def _pairwise(self, queries: Any, rows: Any) -> Floats:
+    def _pairwise(self, queries: Matrix, rows: Matrix) -> Floats:
         return super()._pairwise(dense_rows(queries) != 0, dense_rows(rows) != 0)
 
-    def canonical(self, A: Any, B: Any) -> Floats:
+    def canonical(self, A: Matrix, B: Matrix) -> Floats:
         a, b = dense_rows(A) != 0, dense_rows(B) != 0
         either = np.sum(a | b, axis=1)
         return np.asarray(np.sum(a ^ b, axis=1) / np.maximum(either, 1))
@@ -303,11 +303,11 @@ class Function(Space):
 
     densifies = True
 
-    def __init__(self, vectors: Any, function: Callable[[Array, Array], float]) -> None:
+    def __init__(self, vectors: Matrix, function: Callable[[Array, Array], float]) -> None:
         super().__init__(vectors)
         self.function = function
 
-    def bounds(self, queries: Any) -> Bounds:
+    def bounds(self, queries: Matrix) -> Bounds:
         lower = self._empty_bounds(queries)
         for place, rows in chunks(self.vectors, self.width):
             base = _read_only(rows)
@@ -316,7 +316,7 @@ class Function(Space):
         _open_overflows(lower)
         return Bounds(lower)
 
-    def canonical(self, A: Any, B: Any) -> Floats:
+    def canonical(self, A: Matrix, B: Matrix) -> Floats:
         values = [self.function(a, b) for a, b in zip(_read_only(A), _read_only(B), strict=True)]
         distances = np.asarray(values, dtype=np.float64)
         if np.any(distances < 0):
@@ -331,7 +331,7 @@ def _open_overflows(lower: Floats) -> None:
     lower[~np.isfinite(lower)] = -np.inf
 
 
-def _read_only(rows: Any) -> Array:
+def _read_only(rows: Matrix) -> Array:
     """Dense rows that a user's function cannot write to."""
     view = dense_rows(rows).view()
     view.flags.writeable = False
@@ -350,15 +350,15 @@ SPACES: dict[str, type[Space]] = {
 SLOW = ("chebyshev", "hamming", "jaccard")
 
 
-def check_metric(metric: Any) -> Metric:
+def check_metric(metric: object) -> Metric:
     """`metric` if it is a function or a known name; otherwise an error lists the names."""
     if callable(metric):
-        return metric  # type: ignore[no-any-return]
+        return metric
     known = (*SPACES, "precomputed")
     return str(check_choice(metric, "metric", known, also="a function of two rows, or "))
 
 
-def space(vectors: Any, metric: Metric) -> Space:
+def space(vectors: Matrix, metric: Metric) -> Space:
     """The base rows `vectors` under `metric`, a name or a function of two rows."""
     check_metric(metric)
     return Function(vectors, metric) if callable(metric) else SPACES[metric](vectors)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -20,13 +19,12 @@ from nearlabel.common.validation import check_integer
 from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.search.budgets import BLOCK_BYTES, KEPT_BYTES
 from nearlabel.search.exact.compiled_index import CompiledIndex, compiled_index
-from nearlabel.search.exact.core_rows import METRICS, are_few, core_rows
 from nearlabel.search.exact.distances import Metric, check_metric, space, warn_if_slow
 from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
 from nearlabel.search.exact.kd_tree import TreeIndex, tree_wins
 from nearlabel.search.exact.numpy_index import NumpyIndex
 from nearlabel.search.exact.reaching import all_reached
-from nearlabel.search.exact.row_arithmetic import as_float
+from nearlabel.search.exact.row_arithmetic import METRICS, CoreObject, are_few, as_float, core_rows
 from nearlabel.search.interfaces import Index, Reached
 
 _FEW = 1 / 16  # if at most this share of rows is left, NumPy searches them
@@ -70,7 +68,7 @@ class ExactIndex(Index):
 
     def __init__(self, vectors: Matrix, metric: Metric, block_bytes: int) -> None:
         self.vectors, self._metric, self._block_bytes = vectors, metric, block_bytes
-        self._rows: Any = None  # in the form that the core measures
+        self._rows: CoreObject = None  # in the form that the core measures
         if metric in METRICS and max(vectors.shape) < 2**31 and engine.core() is not None:
             self._rows = core_rows(vectors, str(metric), KEPT_BYTES)
         self._tree: TreeIndex | None = None
@@ -89,7 +87,11 @@ class ExactIndex(Index):
         """The engine for what the others leave, prepared on first use."""
         return NumpyIndex(space(self.vectors, self._metric), self._block_bytes)
 
-    def __reduce__(self) -> Any:  # what was prepared is cheaper to prepare again than to store
+    def __reduce__(
+        self,
+    ) -> tuple[
+        type[ExactIndex], tuple[object, ...]
+    ]:  # what was prepared is cheaper to prepare again than to store
         return ExactIndex, (self.vectors, self._metric, self._block_bytes)
 
     def graph(

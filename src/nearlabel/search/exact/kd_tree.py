@@ -7,13 +7,10 @@ k-th canonical distance is clearly below that, the k nearest are known.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from scipy import sparse
 
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats, Matrix, is_sparse
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
@@ -27,9 +24,9 @@ _ROUNDING = 2.0**-40  # far above the rounding errors of the tree's distances an
 _MORE = 8  # rows requested beyond k
 
 
-def tree_wins(vectors: Any, metric: Metric) -> bool:
+def tree_wins(vectors: Matrix, metric: Metric) -> bool:
     """Whether a tree is faster than comparing all rows, as measured: few features, many rows."""
-    if sparse.issparse(vectors) or not isinstance(metric, str) or metric not in _POWERS:
+    if is_sparse(vectors) or not isinstance(metric, str) or metric not in _POWERS:
         return False
     n, d = vectors.shape
     # Each further feature needs four times the rows; NumPy is much slower than the core.
@@ -48,7 +45,7 @@ class TreeIndex:
 
     def search(
         self,
-        queries: Any,
+        queries: Matrix,
         found: NeighborGraph,
         alone: bool,
         n_jobs: int,
@@ -71,7 +68,9 @@ class TreeIndex:
         run_blocks(work, len(found), max(1, min(step, _ROWS_AT_ONCE)), n_jobs, progress)
         return np.flatnonzero(~is_known)
 
-    def _fill(self, queries: Any, some: Array, found: NeighborGraph, alone: bool, more: int) -> Any:
+    def _fill(
+        self, queries: Matrix, some: Array, found: NeighborGraph, alone: bool, more: int
+    ) -> Array:
         """Fill rows of the graph from `more` candidates than needed; returns which are certain."""
         n, k = found.n_base, found.k
         wanted = min(n, k + alone + more)
@@ -88,7 +87,7 @@ class TreeIndex:
         found.distances[some] = np.take_along_axis(distances, order, axis=1)
         farthest = found.distances[some, -1]
         is_certain = (wanted == n) | (farthest < self._beyond(reached[:, -1]))
-        return np.isfinite(farthest) & is_certain & ~too_far.any(axis=1)
+        return np.asarray(np.isfinite(farthest) & is_certain & ~too_far.any(axis=1))
 
     def _beyond(self, reached: Floats) -> Floats:
         """A lower bound on the canonical distances of rows that the tree did not return."""

@@ -9,11 +9,10 @@ only make the list of candidates longer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats, Matrix
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
@@ -32,7 +31,7 @@ class NumpyIndex:
 
     def fill(
         self,
-        rows: Any,
+        rows: Matrix,
         chosen: Array,
         found: NeighborGraph,
         alone: bool,
@@ -54,7 +53,7 @@ class NumpyIndex:
 
         run_blocks(search, len(chosen), self._step(len(chosen), n_jobs), n_jobs, progress)
 
-    def reached(self, queries: Any, chosen: Array, limits: Floats, n_jobs: int) -> Reached:
+    def reached(self, queries: Matrix, chosen: Array, limits: Floats, n_jobs: int) -> Reached:
         """The base rows with one of the chosen queries within their limit."""
         space = self._space
         scaled = space.scaled(limits)

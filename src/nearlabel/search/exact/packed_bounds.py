@@ -12,14 +12,15 @@ larger than the base rows that its products might overflow.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array, Csr, Floats, with_data
-from nearlabel.search.exact.row_arithmetic import as_float, squared_lengths, unit_rows
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix, is_sparse, with_data
+from nearlabel.search.exact.row_arithmetic import CoreObject, as_float, squared_lengths, unit_rows
+
+Packed: TypeAlias = Any  # rows as bounds pack them: an array, `SparseFactors`, or of the core
 
 UNIT = 2.0**-24  # unit roundoff of float32
 _TINY = 2.0**-124  # covers underflow of one term in float32, even to zero
@@ -34,41 +35,99 @@ _SAMPLE = 64, 1024  # queries and base rows on which bounds are tested
 _VAGUE = 1 / 256  # share of the rows left open above which measuring dominates
 
 
-class Bounds(ABC):
-    """Bounds that are written to a block before they are compared with limits."""
+class BlockBounds(ABC):
+    """Bounds on the distances of blocks of queries and base rows, compared with limits.
 
-    panel = 1  # stripes start at multiples of this
-    is_refined = False  # whether a `Shortlist` bounds again what these leave open
-    many_neighbors = 200  # for which comparing a sample takes less time than it saves
+    Attributes
+    ----------
+    side : int
+        Base rows of a block, by default.
+    scale : float
+        Of the bounds: by how much they exceed distances, or their squares for euclidean.
+    panel : int
+        Stripes of base rows start at multiples of this.
+    many_neighbors : int
+        For this many, comparing a sample takes less time than it saves; see `ExpectedLimits`.
+    relative : float
+        See above.
+    marks_apart : bool
+        Whether pairs without a common feature have a bound of their own.
+    is_divisible : bool
+        Whether packed rows can be sliced.
+    centers : ndarray of float, shape (n_stripes, d), or None
+        Of the stripes, if each has one of its own.
+    sharper : BlockBounds or None
+        Slower ones for what these leave open. A `Shortlist` then also bounds it again.
+    """
+
+    side: int
+    scale: float
+    panel = 1
+    many_neighbors = 200
+    relative = 0.0
+    marks_apart = False
+    is_divisible = True
+    centers: Floats | None = None
+    sharper: BlockBounds | None = None
 
     @abstractmethod
-    def block(self, queries: Any, base: Any, memory: Array) -> Array:
+    def pack(
+        self,
+        vectors: Matrix | None,
+        rows: CoreObject,
+        chosen: slice | Array,
+        stripe: int | None = None,
+    ) -> tuple[Packed, Array]:
+        """Some rows, packed for comparison with a stripe, and their errors.
+
+        They are given as vectors, which only CSR rows need, and in the form of the core.
+        """
+
+    @abstractmethod
+    def as_queries(self, packed: Packed) -> Packed:
+        """Packed rows as they enter products from the left."""
+
+    @abstractmethod
+    def block(self, queries: Packed, base: Packed, memory: Array) -> Array:
         """The lower bounds of all pairs of a query and a base row, written to given memory."""
 
+    @abstractmethod
+    def bytes_of(self, vectors: Matrix) -> int:
+        """The memory of rows when packed."""
+
+    def are_vague(self, rows: CoreObject) -> bool:  # noqa: ARG002
+        """Whether the bounds of most rows leave many others open, tested on a sample."""
+        return False
+
     def offer(
-        self, lists: Any, queries: Any, base: Any, memory: Array, query: int, row: int, both: bool
+        self, lists: CoreObject, queries: Packed, base: Packed, memory: Array, query: int, row: int
     ) -> None:
-        """Let a `Shortlist` take the near pairs of a block."""
-        lists.offer(self.block(queries, base, memory), query, row, both)
+        """Let a `Shortlist` take the near pairs of a block, for its queries and its base rows.
+
+        Only for its queries if these are the base rows.
+        """
+        lists.offer(self.block(queries, base, memory), query, row, query != row)
 
     def offer_to(
         self,
-        lists: Any,
-        queries: Any,
-        base: Any,
+        lists: CoreObject,
+        queries: Packed,
+        base: Packed,
         memory: Array,
         chosen: Array,
         row: int,
-        near_enough: Any = None,
+        near_enough: CoreObject = None,
     ) -> None:
-        """Let a `Shortlist`, and perhaps `Reaching`, take the near pairs of a block of queries."""
+        """Let a `Shortlist`, and perhaps `Reaching`, take the near pairs of the chosen queries."""
+        if len(chosen) < len(queries):
+            queries = queries[chosen]
         block = self.block(queries, base, memory)
         lists.offer_to(block, chosen, row)
         if near_enough is not None:
             near_enough.offer(block, chosen, row)
 
 
-class DenseBounds(Bounds):
+class DenseBounds(BlockBounds):
     """Bounds of dense rows, or of CSR rows that are densified block by block.
 
     |x|² + |y|² - 2 xy of centered rows, since a common offset would swamp the differences, half of
@@ -84,8 +143,6 @@ class DenseBounds(Bounds):
     """
 
     side = 768  # fastest for BLAS, and the block is still cached when it is read
-    marks_apart = False
-    is_divisible = True  # packed rows can be sliced
 
     def __init__(
         self, metric: str, center: Floats, reach: float, centers: Floats | None = None
@@ -101,22 +158,26 @@ class DenseBounds(Bounds):
         self._factors = np.array([factor] * d + [1, 1], np.float32)
 
     def pack(
-        self, _: Any, rows: Any, some: slice | Array, stripe: int | None = None
-    ) -> tuple[Any, Array]:
-        """Factors and errors of some of the core's rows, packed for comparison with a stripe."""
-        if isinstance(some, slice):
-            some = np.arange(some.start, some.stop, dtype=np.int32)
+        self,
+        _: Matrix | None,
+        rows: CoreObject,
+        chosen: slice | Array,
+        stripe: int | None = None,
+    ) -> tuple[Packed, Array]:
+        """Factors and errors of some rows, relative to the center of a stripe."""
+        if isinstance(chosen, slice):
+            chosen = np.arange(chosen.start, chosen.stop, dtype=np.int32)
         center = self.center if self.centers is None or stripe is None else self.centers[stripe]
-        factors = np.empty((len(some), len(self._factors)), np.float32)
-        errors = np.empty(len(some), np.float32)
+        factors = np.empty((len(chosen), len(self._factors)), np.float32)
+        errors = np.empty(len(chosen), np.float32)
         slack, tiny = self._rounding
-        rows.pack(some, center, self.unit, slack, tiny, self._margins, factors, errors)
+        rows.pack(chosen, center, self.unit, slack, tiny, self._margins, factors, errors)
         return factors, errors
 
-    def as_queries(self, factors: Array) -> Any:
-        """Factors as they enter products from the left."""
+    def as_queries(self, factors: Array) -> Array:
+        """Factors with those of the product; an offset is multiplied by 1."""
         left = factors * self._factors
-        left[:, -2:] = left[:, :-3:-1]  # an offset is multiplied by 1
+        left[:, -2:] = left[:, :-3:-1]
         return left
 
     def block(self, queries: Array, base: Array, memory: Array) -> Array:
@@ -128,7 +189,7 @@ class DenseBounds(Bounds):
             np.matmul(queries, base.T, out=block)
         return block
 
-    def bytes_of(self, vectors: Any) -> int:
+    def bytes_of(self, vectors: Matrix) -> int:
         """The memory of rows when packed."""
         return int(4 * vectors.shape[0] * len(self._factors))
 
@@ -136,7 +197,7 @@ class DenseBounds(Bounds):
         """The same bounds with other centers, one for each stripe of base rows."""
         return DenseBounds(self.metric, self.center, self.reach, centers)
 
-    def are_vague(self, rows: Any) -> bool:
+    def are_vague(self, rows: CoreObject) -> bool:
         """Whether the bounds of most rows leave many others open, tested on a sample.
 
         This happens if clusters are much farther apart than they are wide: relative to one center,
@@ -154,7 +215,7 @@ class DenseBounds(Bounds):
         return bool(np.mean(is_open.sum(axis=1)) > 1 + _VAGUE * base)
 
 
-class SparseBounds(Bounds):
+class SparseBounds(BlockBounds):
     """Bounds of CSR rows: for each feature of a query, the base rows that store it.
 
     |x|² + |y|² - 2 xy, or 1 - xy of unit rows; rows without a common feature are at distance 1
@@ -162,8 +223,6 @@ class SparseBounds(Bounds):
     """
 
     side = 2048
-    relative = 0.0
-    centers = None
     is_divisible = False
 
     def __init__(self, metric: str, vectors: Csr, reach: float) -> None:
@@ -177,12 +236,12 @@ class SparseBounds(Bounds):
     def pack(
         self,
         vectors: Csr,
-        _: Any,
-        some: slice | Array,
+        _: CoreObject,
+        chosen: slice | Array,
         stripe: int | None = None,  # noqa: ARG002
-    ) -> tuple[Any, Array]:
+    ) -> tuple[Packed, Array]:
         """Factors and errors of some rows."""
-        rows = vectors[some]
+        rows = vectors[chosen]
         with np.errstate(over="ignore"):
             if self.marks_apart:
                 rows = unit_rows(rows)
@@ -214,7 +273,7 @@ class SparseBounds(Bounds):
         )
         return SparseFactors(parts, width, self.marks_apart), errors.astype(np.float32)
 
-    def as_queries(self, factors: SparseFactors) -> Any:
+    def as_queries(self, factors: SparseFactors) -> SparseFactors:
         """Factors as they enter products from the left."""
         return factors
 
@@ -237,13 +296,13 @@ class SparseFactors:
     def __init__(self, parts: tuple[Array, ...], width: int, marks_apart: bool) -> None:
         self.parts = parts  # row starts, columns, values, offsets
         self._width, self._marks_apart = width, marks_apart
-        self._postings: Any = None
+        self._postings: CoreObject = None
 
     def __len__(self) -> int:
         return len(self.parts[-1])
 
     @property
-    def postings(self) -> Any:
+    def postings(self) -> CoreObject:
         """The rows by feature."""
         if self._postings is None:
             core = engine.core()
@@ -252,12 +311,9 @@ class SparseFactors:
         return self._postings
 
 
-PackedBounds = DenseBounds | SparseBounds
-
-
-def bounds_for(vectors: Any, metric: str) -> PackedBounds | None:
+def bounds_for(vectors: Matrix, metric: str) -> DenseBounds | SparseBounds | None:
     """How the core bounds the distances of these rows, or None if NumPy has to."""
-    stays_sparse = sparse.issparse(vectors) and not _better_dense(vectors)
+    stays_sparse = is_sparse(vectors) and not _better_dense(vectors)
     terms = _longest_row(vectors) if stays_sparse else vectors.shape[1]
     if terms > _MOST_TERMS or (stays_sparse and metric == "manhattan"):
         return None
@@ -266,7 +322,7 @@ def bounds_for(vectors: Any, metric: str) -> PackedBounds | None:
         reach = float(np.abs(as_float(vectors).data).max(initial=0))
     elif metric != "cosine":
         low, high = vectors.min(axis=0), vectors.max(axis=0)
-        if sparse.issparse(vectors):
+        if is_sparse(vectors):
             low, high = low.toarray().ravel(), high.toarray().ravel()
         with np.errstate(over="ignore", invalid="ignore"):
             center = np.asarray(vectors.mean(axis=0, dtype=np.float64)).ravel()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Floats
+from nearlabel.search.exact.row_arithmetic import CoreObject
 from nearlabel.search.interfaces import Reached
 
 _ROUNDING = 1e-6  # of limits, in float32
@@ -37,7 +37,7 @@ class Reach:
     """
 
     limits: Array
-    kind: Any
+    kind: type[np.floating]
     scaled: Array | None = None
     prepare: Callable[[slice], None] | None = None
     queries: Array | None = None
@@ -75,7 +75,7 @@ def scaled_limits(limits: Array, metric: str, scale: float, *, marks_apart: bool
     return np.where(limits > 0, np.maximum(scaled, np.finfo(np.float32).tiny), scaled)
 
 
-def measured_pairs(found: Any) -> tuple[Array, Array, Floats]:
+def measured_pairs(found: CoreObject) -> tuple[Array, Array, Floats]:
     """The pairs of the core's `Reaching`."""
     count = len(found)
     pairs = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count)
@@ -83,12 +83,12 @@ def measured_pairs(found: Any) -> tuple[Array, Array, Floats]:
     return pairs
 
 
-def reaching(queries: Any, base: Any, reach: Reach) -> Any:
+def reaching(queries: CoreObject, base: CoreObject, reach: Reach) -> CoreObject:
     """The core's collector for blocks of bounds."""
     return engine.core().Reaching(queries, base, reach.scaled)
 
 
-def all_reached(queries: Any, base: Any, limits: Array) -> Reached:
+def all_reached(queries: CoreObject, base: CoreObject, limits: Array) -> Reached:
     """The base rows with a query within their limits, by measuring all of the core's rows."""
     reach = Reach(limits, np.float64, np.where(limits > 0, 0, -np.inf).astype(np.float32))
     found = reaching(queries, base, reach)

@@ -20,10 +20,9 @@ import numpy as np
 from nearlabel.common.arrays import Array, Matrix, Tree
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks
-from nearlabel.graph import NeighborGraph, Recall, index_type
+from nearlabel.graph import NeighborGraph, Recall, index_type, recall_of, sample_rows
 from nearlabel.search.approximate.inverted_lists import InvertedLists
 from nearlabel.search.approximate.probes import Probes
-from nearlabel.search.approximate.recall import recall_of, sample_rows
 from nearlabel.search.budgets import BLOCK_BYTES
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.index import ExactSearch, exact_index
