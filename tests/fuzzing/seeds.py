@@ -174,7 +174,7 @@ def _pipelines() -> list[bytes]:
     table = ColumnTransformer(
         [
             ("numbers", make_pipeline(SimpleImputer(add_indicator=True), RobustScaler()), [0, 2]),
-            ("words", OneHotEncoder(min_frequency=6, handle_unknown="ignore"), slice(3, 6)),
+            ("words", OneHotEncoder(handle_unknown="ignore"), slice(3, 6)),
             ("inner", ColumnTransformer([], remainder=MinMaxScaler()), [1]),
         ],
         transformer_weights={"numbers": 0.5},

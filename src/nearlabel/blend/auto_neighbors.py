@@ -23,7 +23,7 @@ from nearlabel.common.validation import (
 from nearlabel.features.scales import SCALES, best_scale, scale_scores, scaler
 from nearlabel.methods.answers import as_one_row
 from nearlabel.methods.forwarding import ForwardedAnswers
-from nearlabel.methods.pipeline import Pipeline, make_pipeline
+from nearlabel.methods.pipeline import make_pipeline
 from nearlabel.persistence.models import save
 
 
@@ -170,13 +170,7 @@ class AutoNeighbors(ForwardedAnswers, ClassifierMixin, BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted pipeline to a file, which `nearlabel.load` reads."""
-        save(self._stored_form(), path)
-
-    def _stored_form(self) -> Pipeline:
-        """What files have of it."""
-        check_is_fitted(self)
-        pipeline: Pipeline = self.pipeline_
-        return pipeline
+        save(self, path)
 
     def _delegate(self) -> Any:
         return vars(self).get("pipeline_", BlendedNeighbors())

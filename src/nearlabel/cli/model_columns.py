@@ -204,12 +204,13 @@ def _of_step(step: Any, names: Sequence[str]) -> Iterator[ModelColumn]:
     elif hasattr(step, "transformers_"):  # ColumnTransformer
         import numpy as np
 
-        from nearlabel.persistence.column_transformers import column_positions
+        from nearlabel.persistence.columns import column_positions
 
         own = np.array(names, dtype=object)
+        place_of = {name: place for place, name in enumerate(names)}
         for _, part, columns in step.transformers_:
             if not isinstance(part, str) or part != "drop":
-                places = column_positions(columns, own, len(own))
+                places = column_positions(columns, place_of, len(own))
                 yield from _of_steps([part], np.atleast_1d(own[places]).tolist())
     elif type(step).__name__ in _TEXT_STEPS:
         words = getattr(step, "vocabulary_", getattr(step, "words_", None))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.utils.validation import check_is_fitted
 
+from nearlabel.common.arrays import Tree
 from nearlabel.common.files import (
     FORMAT,
     NONSENSE,
@@ -26,14 +28,14 @@ from nearlabel.common.mapped_arrays import checked_tree
 from nearlabel.common.validation import check_choice
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.pipeline import Pipeline, make_pipeline
-from nearlabel.persistence.column_transformers import (
+from nearlabel.persistence.columns import (
     check_steps,
     column_transformer_from,
     column_transformer_tree,
     feature_union_from,
     feature_union_tree,
 )
-from nearlabel.persistence.preprocessing import KINDS, transformer_from, transformer_tree
+from nearlabel.persistence.transformers import KINDS, transformer_from, transformer_tree
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -55,11 +57,10 @@ OWN: dict[str, str] = {
 The classes have `_tree()` and `_from_tree(tree, version)`.
 """
 _STORABLE = ("Pipeline", "ColumnTransformer", "FeatureUnion", *KINDS)
-_OUTPUTS = ("default", "pandas", "polars")
 _DEEPEST = 8  # nested transformers; scikit-learn visits each level of a pipeline three times
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: object, path: str | os.PathLike[str]) -> None:
     """Write a fitted model, a pipeline that ends in one, or a neighbor graph to one file.
 
     The file contains arrays and JSON, nothing that is executed when it is read. It is written under
@@ -75,7 +76,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         about any other names all that can be saved; functions cannot.
     path : path of the file
     """
-    model = _stored_form(model)
+    model = _chosen(model)
     learner = _learner(model)
     # No changes until it is written: what goes to a journal meanwhile would be lost.
     unchanged = learner._settled() if isinstance(learner, NeighborClassifier) else nullcontext()
@@ -141,7 +142,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, journal: bool = Fa
 
 
 def _take_up_changes(
-    model: Any, path: str | os.PathLike[str], stored: StoredTree, journal: bool
+    model: BaseEstimator, path: str | os.PathLike[str], stored: StoredTree, journal: bool
 ) -> None:
     """Apply the changes of a journal, and attach the journal to the model if requested."""
     learner, replaces = _learner(model), stored.tree.get("replaces")
@@ -162,23 +163,24 @@ def _take_up_changes(
     learner._journal = opened
 
 
-def _replay(learner: Any, changes: Iterable[Any], path: str | os.PathLike[str]) -> None:
+def _replay(learner: BaseEstimator, changes: Iterable[Tree], path: str | os.PathLike[str]) -> None:
+    replay = getattr(learner, "_replay", None)
     for number, change in enumerate(changes):
         try:
-            if not hasattr(learner, "_replay"):
+            if replay is None:
                 raise TypeError(_does_not_change(learner))
-            learner._replay(change)
+            replay(change)
         except NONSENSE as error:
             why = f"change {number} cannot be applied: {_reason(error)}"
             raise FileError(f"is damaged: {why}", journal_path(path)) from error
 
 
-def _does_not_change(learner: Any) -> str:
+def _does_not_change(learner: BaseEstimator) -> str:
     again = "; fit it again" if hasattr(learner, "fit") else ""
     return f"{type(learner).__name__} cannot be changed{again}"
 
 
-def _around(model: Any) -> Callable[[Any], Any]:
+def _around(model: BaseEstimator) -> Callable[[BaseEstimator], BaseEstimator]:
     """A function that wraps a learner in the same pipeline steps as the model, if any."""
     if not isinstance(model, SklearnPipeline):
         return lambda learner: learner
@@ -187,21 +189,20 @@ def _around(model: Any) -> Callable[[Any], Any]:
     return lambda learner: Pipeline([*first, (name, inner(learner))])
 
 
-def _stored_form(model: Any) -> Any:
+def _chosen(model: object) -> BaseEstimator:
     """What is saved for a model: itself, or the pipeline that `AutoNeighbors` has chosen."""
-    if isinstance(model, SklearnPipeline) and hasattr(model.steps[-1][1], "_stored_form"):
-        chosen = model.steps[-1][1]._stored_form()
-        steps = [*model.steps[:-1], *chosen.steps]
+    if isinstance(model, SklearnPipeline) and hasattr(model.steps[-1][1], "pipeline_"):
+        steps = [*model.steps[:-1], *model.steps[-1][1].pipeline_.steps]
         return make_pipeline(*(step for _, step in steps))
-    return model._stored_form() if hasattr(model, "_stored_form") else model
+    return getattr(model, "pipeline_", model)
 
 
-def _learner(model: Any) -> Any:
+def _learner(model: BaseEstimator) -> BaseEstimator:
     """The model itself, or the last step of a pipeline."""
     return _learner(model.steps[-1][1]) if isinstance(model, SklearnPipeline) else model
 
 
-def _tree(model: Any, depth: int = 0) -> Any:
+def _tree(model: BaseEstimator, depth: int = 0) -> Tree:
     """A model, or a part of one, as a tree."""
     _check_depth(depth)
     name = type(model).__name__
@@ -209,35 +210,37 @@ def _tree(model: Any, depth: int = 0) -> Any:
         return _with_output(model._tree(), model)
     is_sklearns = type(model).__module__.startswith("sklearn.")
     if type(model) is not Pipeline and not (is_sklearns and name in _STORABLE):
+        if hasattr(model, "fit"):
+            check_is_fitted(model)
         raise TypeError(
             f"cannot save a {name}: model files support nearlabel's estimators and graphs, and "
             f"scikit-learn's {', '.join(_STORABLE)} (joblib or skops can save other classes)"
         )
 
-    def part_tree(part: Any) -> Any:
+    def part_tree(part: BaseEstimator | str | None) -> Tree | str | None:
         return part if _is_word(part) else _tree(part, depth + 1)
 
     if name == "Pipeline":
         return {"class": name, "steps": [[step, part_tree(part)] for step, part in model.steps]}
     if name == "FeatureUnion":
         tree = feature_union_tree(model, part_tree)
+    elif name == "ColumnTransformer":
+        check_is_fitted(model)
+        tree = column_transformer_tree(model, part_tree)
     else:
-        if (
-            name != "HashingVectorizer"
-        ):  # learns nothing; before scikit-learn 1.8 it is never fitted
+        if name != "HashingVectorizer":  # learns nothing; before scikit-learn 1.8 never fitted
             check_is_fitted(model)
-        is_plain = name in KINDS
-        tree = transformer_tree(model) if is_plain else column_transformer_tree(model, part_tree)
+        tree = transformer_tree(model)
     return _with_output(tree, model)
 
 
-def _with_output(tree: Any, model: Any) -> Any:
+def _with_output(tree: Tree, model: BaseEstimator) -> Tree:
     """The tree with the setting of `set_output`, which has no public name."""
     output = getattr(model, "_sklearn_output_config", {}).get("transform")
     return tree if output is None else {**tree, "output": output}
 
 
-def _check_loads(tree: Mapping[str, Any]) -> None:
+def _check_loads(tree: Tree) -> None:
     """Rebuild transformers once, so that nothing is saved that cannot be loaded."""
     if tree["class"] in OWN:
         return
@@ -256,18 +259,19 @@ def _reason(error: Exception) -> str:
     return f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
 
 
-def _model(tree: Mapping[str, Any], version: int, depth: int = 0) -> Any:
+def _model(tree: Tree, version: int, depth: int = 0) -> BaseEstimator:
     """The model, or the part of one, of a tree."""
     _check_depth(depth)
     name = tree["class"]
     if name in OWN:
-        return _asked_for(getattr(import_module(OWN[name]), name)._from_tree(tree, version), tree)
+        own = getattr(import_module(OWN[name]), name)
+        return _with_output_of(tree, own._from_tree(tree, version))
 
-    def transformer(part: Any) -> Any:
-        made = _model(part, version, depth + 1)
-        if not hasattr(made, "transform"):
-            raise ValueError(f"expected a transformer; got a {type(made).__name__}")
-        return made
+    def transformer(part: Tree) -> BaseEstimator:
+        model = _model(part, version, depth + 1)
+        if not hasattr(model, "transform"):
+            raise ValueError(f"expected a transformer; got a {type(model).__name__}")
+        return model
 
     if name == "Pipeline":
         *first, (last, part) = check_steps(tree["steps"], (None, "passthrough"))
@@ -279,24 +283,25 @@ def _model(tree: Mapping[str, Any], version: int, depth: int = 0) -> Any:
         return Pipeline([*steps, (last, part)])
     tree = checked_tree(tree)
     if name in KINDS:
-        made = transformer_from(tree)
+        model = transformer_from(tree)
     elif name == "ColumnTransformer":
-        made = column_transformer_from(tree, transformer)
+        model = column_transformer_from(tree, transformer)
     elif name == "FeatureUnion":
-        made = feature_union_from(tree, transformer)
+        model = feature_union_from(tree, transformer)
     else:
         raise FileError(f"contains a {name!r}, which this version of nearlabel does not support")
-    return _asked_for(made, tree)
+    return _with_output_of(tree, model)
 
 
-def _asked_for(made: Any, tree: Mapping[str, Any]) -> Any:
+def _with_output_of(tree: Tree, model: BaseEstimator) -> BaseEstimator:
     """A transformer with the setting of `set_output` restored."""
-    if "output" in tree and hasattr(made, "set_output"):
-        made.set_output(transform=check_choice(tree["output"], "output", _OUTPUTS))
-    return made
+    if "output" in tree and hasattr(model, "set_output"):
+        output = check_choice(tree["output"], "output", ("default", "pandas", "polars"))
+        model.set_output(transform=output)
+    return model
 
 
-def _is_word(part: Any) -> bool:
+def _is_word(part: object) -> bool:
     """Whether a step is "passthrough" or the like."""
     return part is None or isinstance(part, str)
 

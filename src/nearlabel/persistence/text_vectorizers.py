@@ -8,14 +8,15 @@ long that their number and length would exhaust the memory.
 from __future__ import annotations
 
 import re
-from typing import Any
+import warnings
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from nearlabel.common.arrays import Tree
 from nearlabel.methods.fields import stored_array
-from nearlabel.persistence.values import Tree, as_stored
+from nearlabel.persistence.values import as_stored
 
-_STAND_IN = ["a stand-in text of a few words"]
 _LONGEST_NGRAM = 32
 _LONGEST_PATTERN = 200  # characters
 _MOST_HASHES = 2**24  # columns of a HashingVectorizer
@@ -29,7 +30,7 @@ _WORD = rf"(?:{_CHARACTER}\?)?{_CHARACTER}*{_CHARACTER}(?:[+*?]|\{{\d{{1,3}}(?:,
 _PLAIN_PATTERN = re.compile(rf"(?:\(\?[ui]+\))?(?:\\b{_WORD}(?:\\b)?|{_WORD})")
 
 
-def vectorizer_tree(vectorizer: Any) -> Tree:
+def vectorizer_tree(vectorizer: BaseEstimator) -> Tree:
     """The fitted state of a vectorizer: its words in order, and their weights."""
     check_vectorizer(vectorizer)
     words = sorted(vectorizer.vocabulary_, key=vectorizer.vocabulary_.__getitem__)
@@ -38,40 +39,29 @@ def vectorizer_tree(vectorizer: Any) -> Tree:
     return {"vocabulary": words, "idf": None if idf is None else np.asarray(idf)}
 
 
-def vectorizer_from(made: Any, parameters: Tree, tree: Tree) -> Any:
-    """The vectorizer of a tree, fitted to a text with its vocabulary."""
+def vectorizer_from(made: type[BaseEstimator], parameters: Tree, tree: Tree) -> BaseEstimator:
+    """The vectorizer of a tree: with its vocabulary given, it learns nothing from an empty text."""
     words = tree["vocabulary"]
     if not isinstance(words, list) or not all(type(word) is str for word in words):
         raise ValueError("its vocabulary must be a list of strings")
     given = parameters.pop("vocabulary", None)
     vectorizer = made(**parameters, vocabulary={word: place for place, word in enumerate(words)})
     check_vectorizer(vectorizer)
-    vectorizer.fit(_STAND_IN)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about weights of words that the empty text lacks
+        vectorizer.fit([""])
     if len(vectorizer.vocabulary_) != len(words):
         raise ValueError("its vocabulary has a word twice")
-    vectorizer.vocabulary, vectorizer.fixed_vocabulary_ = given, given is not None
     if getattr(vectorizer, "use_idf", False):
         idf = stored_array(tree["idf"], "idf", "f", 1)
         if idf.shape != (len(words),):
             raise ValueError("its idf does not match its vocabulary")
-        vectorizer._tfidf.idf_ = idf
+        vectorizer.idf_ = idf
+    vectorizer.vocabulary, vectorizer.fixed_vocabulary_ = given, given is not None
     return vectorizer
 
 
-def hashing_tree(vectorizer: Any) -> Tree:
-    """Nothing: a HashingVectorizer does not learn."""
-    check_vectorizer(vectorizer)
-    return {}
-
-
-def hashing_from(made: Any, parameters: Tree, _: Tree) -> Any:
-    """The HashingVectorizer of a tree."""
-    vectorizer = made(**parameters)
-    check_vectorizer(vectorizer)
-    return vectorizer.fit(_STAND_IN)
-
-
-def check_vectorizer(vectorizer: Any) -> None:
+def check_vectorizer(vectorizer: BaseEstimator) -> None:
     """Raise an error for parameters that are invalid, or harmful in an untrusted file."""
     name, pattern = type(vectorizer).__name__, vectorizer.token_pattern
     if vectorizer.input != "content":
@@ -95,12 +85,12 @@ def check_vectorizer(vectorizer: Any) -> None:
         raise ValueError(f"its {name} is not valid: {error}") from None
 
 
-def _refused(vectorizer: Any, key: str, why: str) -> ValueError:
+def _refused(vectorizer: BaseEstimator, key: str, why: str) -> ValueError:
     given = f"{type(vectorizer).__name__}'s {key}={getattr(vectorizer, key)!r}"
     return ValueError(f"{given} is not allowed in a model file: {why}")
 
 
-def is_plain_pattern(pattern: Any) -> bool:
+def is_plain_pattern(pattern: object) -> bool:
     """Whether a regular expression takes time linear in the length of any text."""
     return (
         isinstance(pattern, str)

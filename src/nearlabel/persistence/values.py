@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-Tree = dict[str, Any]
-
 NUMBER_TYPES = {
     name: np.dtype(name)
     for name in (
@@ -45,14 +43,14 @@ def as_stored(value: Any, what: str, *, types: bool = False) -> Any:
         return value
     if isinstance(value, np.ndarray) and value.dtype.kind in "OU" and value.ndim == 1:
         kind = "texts" if value.dtype.kind == "U" else "objects"
-        return {kind: [as_stored(one, what) for one in value.tolist()]}
+        return {kind: [as_stored(item, what) for item in value.tolist()]}
     if isinstance(value, list):
-        return [as_stored(one, what) for one in value]
+        return [as_stored(item, what) for item in value]
     if isinstance(value, tuple | set | frozenset):
-        return {type(value).__name__: [as_stored(one, what) for one in value]}
+        return {type(value).__name__: [as_stored(item, what) for item in value]}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {
-            "dict": [[as_stored(key, what), as_stored(one, what)] for key, one in value.items()]
+            "dict": [[as_stored(key, what), as_stored(item, what)] for key, item in value.items()]
         }
     if isinstance(value, slice):
         return {"slice": as_stored([value.start, value.stop, value.step], what)}
@@ -67,7 +65,7 @@ def as_stored(value: Any, what: str, *, types: bool = False) -> Any:
 def from_stored(stored: Any) -> Any:
     """The value that `as_stored` converted; an error if the stored form is not valid."""
     if isinstance(stored, list):
-        return [from_stored(one) for one in stored]
+        return [from_stored(item) for item in stored]
     if isinstance(stored, np.ndarray) and not stored.flags.writeable:  # of a mapped file
         return stored.copy()
     if not isinstance(stored, dict):
@@ -81,10 +79,10 @@ def from_stored(stored: Any) -> Any:
     if kind == "type":
         return NUMBER_TYPES[content].type
     if kind == "dict":
-        return {_text(key): from_stored(one) for key, one in content}
-    values = [from_stored(one) for one in content]
+        return {_text(key): from_stored(item) for key, item in content}
+    values = [from_stored(item) for item in content]
     if kind == "texts":
-        return np.array([_text(one) for one in values], dtype=np.str_)
+        return np.array([_text(item) for item in values], dtype=np.str_)
     if kind == "objects":
         array = np.empty(len(values), object)
         array[:] = values
