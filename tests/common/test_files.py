@@ -34,7 +34,7 @@ from nearlabel.common.files import (
     stored_digest,
     write_tree,
 )
-from nearlabel.common.mapped_arrays import MappedArray, checked, checked_rows, checked_tree
+from nearlabel.common.mapped_arrays import MappedArray, checked, checked_tree
 
 leaves = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -141,7 +141,7 @@ def test_every_bit_of_a_mapped_file_counts(mapped):
             if block in range(24 * row // 64, (24 * row + 23) // 64 + 1):
                 for touch in (
                     lambda array, row: array.checked(row, row + 1),
-                    lambda array, row: checked_rows(array, [row - 18]),
+                    lambda array, row: array.checked_rows([row - 18]),
                     lambda array, row: array[row],
                     lambda array, row: array[row : row + 1],
                     lambda array, row: array[row, 2],
@@ -150,7 +150,7 @@ def test_every_bit_of_a_mapped_file_counts(mapped):
                         touch(tree["numbers"], row)
             else:
                 assert tree["numbers"].checked(row, row + 1).tolist() == [numbers.tolist()]
-                assert checked_rows(tree["numbers"], [row]).tolist() == [numbers.tolist()]
+                assert tree["numbers"].checked_rows([row]).tolist() == [numbers.tolist()]
         with pytest.raises(FileError, match="checksum"):
             checked_tree(tree)
     assert late == list(range(start, start + 54 * 8))
@@ -193,7 +193,7 @@ def test_a_block_is_checked_once(mapped, monkeypatch):
     assert blocks == []
     numbers.checked(2, 4)  # bytes 48 to 95
     assert blocks == [0, 1]
-    checked_rows(numbers, [17, 2, 17])
+    numbers.checked_rows([17, 2, 17])
     assert blocks == [0, 1, 6]
     checked(numbers)
     checked(numbers)
@@ -236,42 +236,22 @@ def test_a_part_without_checksums_says_so(mapped):
         checked(numbers.T)
 
 
-def test_private_arrays_can_be_changed(mapped):
-    """A change is private: neither the file nor another array changes."""
-    whole = mapped.read_bytes()
-    numbers = read_tree(mapped, mmap=True)[0]["numbers"]
-    private = numbers.private()
-    checked(private)[3] = -1
-    assert checked(private)[3].tolist() == [-1, -1, -1]
-    assert checked(numbers)[3].tolist() == [9, 10, 11]
-    assert mapped.read_bytes() == whole
-    flip(mapped, whole, whole.index(np.arange(54.0).tobytes()) + 200)
-    private = read_tree(mapped, mmap=True)[0]["numbers"].private()
-    private.checked(0, 2)[:] = 5
-    with pytest.raises(FileError, match="checksum"):
-        private.checked(0, 10)
-
-
 def test_a_replaced_file_stays_as_it_was(mapped):
     numbers = read_tree(mapped, mmap=True)[0]["numbers"]
     write_tree(mapped, {"numbers": np.zeros((18, 3))})
-    for _ in range(2):
-        private = numbers.private()
-        private[0] = 5
-        assert private[1:].tolist() == checked(numbers)[1:].tolist()
-        assert checked(numbers)[0].tolist() == [0, 1, 2]
-        mapped.unlink(missing_ok=True)
+    assert checked(numbers)[0].tolist() == [0, 1, 2]
+    mapped.unlink()
+    assert checked(numbers)[0].tolist() == [0, 1, 2]
 
 
 def test_rows_are_gathered_as_from_plain_arrays(mapped):
     numbers = read_tree(mapped, mmap=True)[0]["numbers"]
     plain = np.arange(54.0).reshape(18, 3)
     for rows in ([], [3], [17, 0, -1], np.array([[1, 2], [3, 4]]), np.arange(18) % 5 == 0, 4):
-        assert checked_rows(numbers, rows).tolist() == plain[rows].tolist()
-        assert checked_rows(plain, rows).tolist() == plain[rows].tolist()
+        assert numbers.checked_rows(rows).tolist() == plain[rows].tolist()
     for wrong in (18, -19, [18], [-19]):
         with pytest.raises(IndexError):
-            checked_rows(numbers, wrong)
+            numbers.checked_rows(wrong)
 
 
 @given(data=st.data(), width=st.integers(1, 40))

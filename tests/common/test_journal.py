@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearlabel.common import journal_records
+from nearlabel.common import journal as journals
 from nearlabel.common.files import FileError, read_stored, write_tree
 from nearlabel.common.journal import Journal, journal_path, read_changes, save_tree
 
@@ -121,16 +121,17 @@ def read_and_add(model):
     return found
 
 
-def test_pages_that_never_arrived(model):
-    """A crash may leave zeros for a page of the last record, its beginning included."""
+@pytest.mark.parametrize("unit", [512, 4096])
+def test_sectors_that_never_arrived(model, unit):
+    """A crash may leave zeros for any unit of the last record that a disk writes as a whole."""
     path, digest = journal_path(model), digest_of(model)
     with opened(model) as journal:
         journal.append({"number": 0})
         end = path.stat().st_size
         journal.append({"number": 1, "rows": np.arange(1, 3000)})
     whole = path.read_bytes()
-    for start in range(0, len(whole), 4096):
-        first, stop = max(start, end), min(start + 4096, len(whole))
+    for start in range(end // unit * unit, len(whole), unit):
+        first, stop = max(start, end), min(start + unit, len(whole))
         put(path, whole[:first] + bytes(stop - first) + whole[stop:])
         with pytest.warns(UserWarning, match="not written completely"):
             assert numbers(read_changes(model, digest)) == [0]
@@ -255,7 +256,7 @@ def test_a_record_that_is_completed_while_it_is_read(written, monkeypatch):
         put(path, whole)
         return False  # the writer has exited
 
-    monkeypatch.setattr(journal_records, "_has_writer", complete)
+    monkeypatch.setattr(journals, "_has_writer", complete)
     assert read(model) == [0, 1, 2]
 
 

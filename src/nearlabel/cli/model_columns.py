@@ -204,7 +204,7 @@ def _of_step(step: Any, names: Sequence[str]) -> Iterator[ModelColumn]:
     elif hasattr(step, "transformers_"):  # ColumnTransformer
         import numpy as np
 
-        from nearlabel.persistence.columns import column_positions
+        from nearlabel.persistence.stored_columns import column_positions
 
         own = np.array(names, dtype=object)
         place_of = {name: place for place, name in enumerate(names)}

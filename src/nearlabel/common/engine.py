@@ -18,7 +18,6 @@ from typing import Any
 CORE_VERSION = 13
 
 _SETTING = "NEARLABEL_ENGINE"
-_CHOICES = ("auto", "compiled", "numpy")
 _ADVICE = (
     "install a C++ compiler, then repeat the pip install of nearlabel "
     "with --force-reinstall --no-deps --no-cache-dir"
@@ -45,8 +44,8 @@ def engine_name() -> str:
 def _chosen() -> tuple[Any, str]:
     """The compiled core or None, and why it is missing unless NumPy was requested."""
     choice = os.environ.get(_SETTING) or "auto"
-    if choice not in _CHOICES:
-        raise ValueError(f"{_SETTING} must be one of {', '.join(_CHOICES)}; got {choice!r}")
+    if choice not in ("auto", "compiled", "numpy"):
+        raise ValueError(f"{_SETTING} must be one of auto, compiled, numpy; got {choice!r}")
     if choice == "numpy":
         return None, ""
     try:
@@ -62,10 +61,10 @@ def _chosen() -> tuple[Any, str]:
 
 def _imported() -> Any:
     module = import_module("nearlabel._core")
-    found = getattr(module, "VERSION", None)
-    if found != CORE_VERSION:
+    version = getattr(module, "VERSION", None)
+    if version != CORE_VERSION:
         raise ImportError(
-            f"it is from another build: its version is {found}, but {CORE_VERSION} is required"
+            f"it is from another build: its version is {version}, but {CORE_VERSION} is required"
         )
     return module
 

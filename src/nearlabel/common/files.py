@@ -22,11 +22,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypedDict
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr, csr_of_parts
+from nearlabel.common.arrays import Array, Csr, Tree, csr_of_parts
 from nearlabel.common.mapped_arrays import MappedArray, checked
 from nearlabel.common.messages import one_line, plain_json
 
@@ -36,11 +36,8 @@ FORMAT = 3
 _MARK = b"\x89nearlabel\r\n\x1a\n"
 _LENGTHS = struct.Struct("<14sHQQ")  # mark, format version, bytes of the header, bytes in all
 _PREAMBLE = _LENGTHS.size + 32  # the checksum of the lengths and the header follows
-_ALIGN = 64
 _DIGITS = 64  # of a checksum
 BLOCK = 2**20  # bytes of an array that have a checksum of their own
-_ORPHANED_AFTER = 86_400  # seconds: no file takes a day to write
-_NO_ROOM = (errno.ENOSPC, errno.EFBIG)
 _DTYPES = {
     np.dtype(name).newbyteorder("<").str: np.dtype(name).newbyteorder("<")
     for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
@@ -52,11 +49,11 @@ NONSENSE = (KeyError, TypeError, ValueError, AttributeError, IndexError, Overflo
 class FileError(ValueError):
     """A file is not a complete, unaltered nearlabel file; the message says why."""
 
-    def __init__(self, message: str, path: Any = None) -> None:
+    def __init__(self, message: str, path: object = None) -> None:
         super().__init__(one_line(message if path is None else f"{path} {message}"))
         self.path = path
 
-    def of(self, path: Any) -> FileError:
+    def of(self, path: object) -> FileError:
         """The error with the name of its file, unless it has one already."""
         return FileError(str(self), path) if self.path is None else self
 
@@ -79,7 +76,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise
         return
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    remove_parts(target, _ORPHANED_AFTER)
+    remove_parts(target, 86_400)  # seconds: no file takes a day to write
     try:
         temporary.touch(exist_ok=False)
     except OSError as error:
@@ -95,7 +92,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         sync_folder(target)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG)
+        if is_full and error.filename is None:
             error.filename = str(path)
         raise
 
@@ -119,7 +117,7 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
             os.close(folder)
 
 
-def write_tree(path: str | os.PathLike[str], tree: Mapping[str, Any]) -> str:
+def write_tree(path: str | os.PathLike[str], tree: Mapping[str, object]) -> str:
     """Write a tree of dicts, lists, numbers, strings, None and numeric arrays to one file.
 
     Returns the checksum of its header, which covers the whole file.
@@ -128,36 +126,35 @@ def write_tree(path: str | os.PathLike[str], tree: Mapping[str, Any]) -> str:
         return put_tree(file, tree)
 
 
-def put_tree(file: BinaryIO, tree: Mapping[str, Any]) -> str:
-    """Write a tree to an open, empty file, in one pass over its arrays; returns the checksum."""
+def put_tree(file: BinaryIO, tree: Mapping[str, object]) -> str:
+    """Write a tree to an open, empty file; returns the checksum of its header."""
     arrays: list[Array] = []
     text = _json(_without_arrays(tree, arrays))
     entries = [_entry(array) for array in arrays]
-    goes_back = file.seekable()
-    if not goes_back:  # the checksums must be known before the arrays are written
-        for entry, array in zip(entries, arrays, strict=True):
-            entry["sha256"] = "".join(map(_sha256, _blocks(array)))
-    written = file.write(_head(text, entries)[0])
-    for place, entry, array in zip(_places(written, entries), entries, arrays, strict=False):
+    text = b'{"tree": ' + text + b', "arrays": ' + _json(entries) + b"}"
+    places = _places(_PREAMBLE + len(text), entries)
+    lengths = _LENGTHS.pack(_MARK, FORMAT, len(text), places[-1])
+    digest = hashlib.sha256(lengths + text)
+    written = file.write(lengths + digest.digest() + text)
+    for place, array in zip(places, arrays, strict=False):
         file.write(bytes(place - written))
-        sums = []
-        for block in _blocks(array):
-            file.write(block)
-            sums.append(_sha256(block))
-        entry["sha256"] = "".join(sums)
-        written = place + array.nbytes
-    file.write(bytes(-written % _ALIGN))
-    head, digest = _head(text, entries)
-    if goes_back:
-        file.seek(0)
-        file.write(head)
-    return digest
+        written = place + file.write(_bytes_of(array))
+    file.write(bytes(places[-1] - written))
+    return digest.hexdigest()
+
+
+class Entry(TypedDict):
+    """What the header has of an array: its type, its shape, and a checksum per block."""
+
+    dtype: str
+    shape: list[int]
+    sha256: str
 
 
 class StoredTree(NamedTuple):
     """The content of a file, the version of its format, and the checksum that covers all of it."""
 
-    tree: dict[str, Any]
+    tree: Tree
     version: int
     digest: str
 
@@ -173,7 +170,7 @@ def read_stored(path: str | os.PathLike[str], *, mmap: bool = False) -> StoredTr
         return get_tree(file, path, mmap=mmap)
 
 
-def get_tree(file: BinaryIO, path: Any, *, mmap: bool = False) -> StoredTree:
+def get_tree(file: BinaryIO, path: object, *, mmap: bool = False) -> StoredTree:
     """Read a tree from an open file that contains nothing else; errors name `path`."""
     try:
         header, places, version, digest = _read_header(file)
@@ -202,7 +199,7 @@ def stored_digest(path: str | os.PathLike[str]) -> str | None:
     return None
 
 
-def _without_arrays(node: Any, arrays: list[Array]) -> Any:
+def _without_arrays(node: object, arrays: list[Array]) -> object:
     """The tree with each array replaced by its number; the arrays are appended to the list."""
     if isinstance(node, np.ndarray):
         arrays.append(np.asarray(checked(node), order="C"))
@@ -227,28 +224,28 @@ def _with_arrays(node: Any, arrays: list[Array]) -> Any:
     return node
 
 
-def _entry(array: Array) -> dict[str, Any]:
-    """The header's entry for an array, with zeros in place of the checksums' digits."""
+def _entry(array: Array) -> Entry:
+    """The header's entry for an array."""
     dtype = array.dtype.newbyteorder("<").str
     if dtype not in _DTYPES:
         raise TypeError(f"arrays of type {array.dtype} cannot be written")
-    blocks = len(range(0, max(array.nbytes, 1), BLOCK))
-    return {"dtype": dtype, "shape": list(array.shape), "sha256": "0" * _DIGITS * blocks}
+    content = _bytes_of(array)
+    starts = range(0, max(len(content), 1), BLOCK)
+    sums = "".join(_sha256(content[start : start + BLOCK]) for start in starts)
+    return {"dtype": dtype, "shape": list(array.shape), "sha256": sums}
 
 
-def _blocks(array: Array) -> Iterator[memoryview]:
-    """The bytes of a contiguous array in the file's byte order, block by block, at least one."""
+def _bytes_of(array: Array) -> memoryview:
+    """The bytes of a contiguous array in the file's byte order."""
     ordered = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    content = ordered.reshape(-1).view(np.uint8).data
-    for start in range(0, max(len(content), 1), BLOCK):
-        yield content[start : start + BLOCK]
+    return ordered.reshape(-1).view(np.uint8).data
 
 
-def _sha256(content: Any) -> str:
+def _sha256(content: memoryview | Array) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _json(value: Any) -> bytes:
+def _json(value: object) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as error:
@@ -257,25 +254,16 @@ def _json(value: Any) -> bytes:
         raise ValueError(f"{what}: {around!r}") from None
 
 
-def _head(tree: bytes, entries: list[dict[str, Any]]) -> tuple[bytes, str]:
-    """The preamble and the header of a file, and the checksum in it."""
-    text = b'{"tree": ' + tree + b', "arrays": ' + _json(entries) + b"}"
-    size = _places(_PREAMBLE + len(text), entries)[-1]
-    lengths = _LENGTHS.pack(_MARK, FORMAT, len(text), size)
-    digest = hashlib.sha256(lengths + text)
-    return lengths + digest.digest() + text, digest.hexdigest()
-
-
-def _places(start: int, entries: list[dict[str, Any]]) -> list[int]:
+def _places(start: int, entries: list[Entry]) -> list[int]:
     """Where each array begins, and where the file ends: at the next multiple of 64 bytes."""
     places, end = [], start
     for size in (*map(_nbytes, entries), 0):
-        places.append(end + -end % _ALIGN)
+        places.append(end + -end % 64)
         end = places[-1] + size
     return places
 
 
-def _read_header(file: BinaryIO) -> tuple[dict[str, Any], list[int], int, str]:
+def _read_header(file: BinaryIO) -> tuple[Tree, list[int], int, str]:
     start = file.read(_PREAMBLE)
     if not start.startswith(_MARK):
         raise FileError("is not a nearlabel file: its first bytes are different")
@@ -305,7 +293,7 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], list[int], int, str]:
     return header, places, version, digest.hex()
 
 
-def _nbytes(entry: Any) -> int:
+def _nbytes(entry: Entry) -> int:
     shape = entry["shape"]
     are_sizes = all(type(size) is int and 0 <= size < 2**48 for size in shape)
     if not are_sizes or len(shape) > 8 or not isinstance(entry["sha256"], str):
@@ -316,7 +304,7 @@ def _nbytes(entry: Any) -> int:
 class _Checks:
     """The checksums of an array: one per block, or before format 3 one for the whole array."""
 
-    def __init__(self, path: Any, entry: dict[str, Any], version: int) -> None:
+    def __init__(self, path: object, entry: Entry, version: int) -> None:
         nbytes = _nbytes(entry)
         self.size = BLOCK if version >= 3 else max(nbytes, 1)
         self._path, self._sums, self._dtype = path, entry["sha256"], entry["dtype"]
@@ -331,14 +319,14 @@ class _Checks:
             raise FileError("is damaged: a boolean is neither 0 nor 1", self._path)
 
 
-def _read_array(file: BinaryIO, entry: dict[str, Any], checks: _Checks, mmap: bool) -> Array:
+def _read_array(file: BinaryIO, entry: Entry, checks: _Checks, mmap: bool) -> Array:
     place, nbytes = file.tell(), _nbytes(entry)
     dtype, shape = _DTYPES[entry["dtype"]], tuple(entry["shape"])
     if mmap and nbytes > BLOCK:
-        mapped = MappedArray.of(file, place, dtype, shape, checks)
+        mapped = MappedArray(file, place, dtype, shape, checks)
         file.seek(place + nbytes)
         return mapped
-    content = np.empty(nbytes, np.uint8)
+    content: Array = np.empty(nbytes, np.uint8)
     for block, start in enumerate(range(0, max(nbytes, 1), checks.size)):
         part = content[start : start + checks.size]
         if file.readinto(part.data) != len(part):  # type: ignore[attr-defined]
@@ -353,7 +341,7 @@ def _check_gap(file: BinaryIO, place: int) -> None:
         raise FileError("is altered: the padding between its arrays is not zero")
 
 
-def csr_tree(matrix: Csr, *, only_ones: bool = False) -> dict[str, Any]:
+def csr_tree(matrix: Csr, *, only_ones: bool = False) -> Tree:
     """A sparse matrix as a tree; without its values if they are all ones."""
     return {
         "shape": list(matrix.shape),
@@ -363,7 +351,7 @@ def csr_tree(matrix: Csr, *, only_ones: bool = False) -> dict[str, Any]:
     }
 
 
-def csr_from(tree: Any, what: str) -> Csr:
+def csr_from(tree: Tree, what: str) -> Csr:
     """The matrix of a `csr_tree`, with every index checked: a wrong one would crash later."""
     try:
         rows, columns = tree["shape"]

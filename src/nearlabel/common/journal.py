@@ -10,13 +10,14 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import Any, ClassVar, Self
-from weakref import WeakSet
+from typing import Any, Self
 
+from nearlabel.common.arrays import Tree
 from nearlabel.common.file_locks import is_file_of, try_lock
 from nearlabel.common.files import (
     FileError,
@@ -27,12 +28,13 @@ from nearlabel.common.files import (
 )
 from nearlabel.common.journal_records import (
     HEAD_SIZE,
+    checked_head,
     digest_in,
     head_bytes,
-    read_head,
-    read_records,
     record_bytes,
+    whole_records,
 )
+from nearlabel.common.threads import RenewedByFork
 
 
 def journal_path(model_path: str | os.PathLike[str]) -> Path:
@@ -40,19 +42,18 @@ def journal_path(model_path: str | os.PathLike[str]) -> Path:
     return Path(os.path.realpath(model_path) + ".journal")
 
 
-class Journal:
+class Journal(RenewedByFork):
     """The journal of a model file, open for one writer; others can read it meanwhile."""
 
     fold: Callable[[Any], None]
     """Rewrites the file from the given model, which has all changes."""
-    _all: ClassVar[WeakSet[Journal]] = WeakSet()
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = _locked(path)
-        self._all.add(self)
+        super().__init__()
         try:
-            self._head = read_head(self._file, path)
+            self._head = checked_head(self._file.readall(), path)
         except BaseException:
             self.close()
             raise
@@ -71,8 +72,8 @@ class Journal:
         try:
             if stored_digest(model_path) != digest:
                 raise FileError("was rewritten while it was being read", model_path)
-            if _is_of(journal._head, journal.path, digest, replaces):
-                journal._cut_off_torn_record()
+            if _is_of(journal.digest, journal.path, digest, replaces):
+                journal.records()
             else:
                 journal.restart(digest)
                 shutil.copymode(model_path, journal.path)  # both have the same readers
@@ -105,7 +106,7 @@ class Journal:
                 self.path,
             )
 
-    def append(self, *changes: Mapping[str, Any]) -> None:
+    def append(self, *changes: Mapping[str, object]) -> None:
         """Write changes, each a tree. On return all of them are on disk; after an error, none."""
         if not changes:
             return
@@ -128,7 +129,9 @@ class Journal:
             raise
 
     @contextmanager
-    def appended(self, is_made: Callable[[], bool], *changes: Mapping[str, Any]) -> Iterator[None]:
+    def appended(
+        self, is_made: Callable[[], bool], *changes: Mapping[str, object]
+    ) -> Iterator[None]:
         """Write changes before they are applied; if an interrupt prevents that, remove them."""
         start = self._end
         try:
@@ -152,10 +155,15 @@ class Journal:
             self._end = end if stored_digest(model_path) == before else -1
             raise
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """All changes, oldest first."""
-        for _, changes in read_records(self._file, self.path, self._head):
-            yield from changes
+    def records(self) -> list[Tree]:
+        """All changes, oldest first; a torn record behind them is cut off, with a warning."""
+        self._file.seek(0)
+        content = self._file.readall()
+        changes, self._end = whole_records(content, self._head, self.path)
+        if self._end < len(content):
+            _warn_of_torn_record(self.path)
+            self._cut(self._end)
+        return changes
 
     def restart(self, digest: str) -> None:
         """Remove all changes; later ones belong to the file with this digest."""
@@ -194,13 +202,12 @@ class Journal:
         if hasattr(self, "_file"):
             self.close()
 
-    @classmethod
-    def close_all(cls) -> None:
-        """Close all journals: the child of a fork must not write to its parent's files."""
-        for journal in cls._all:
-            journal.close()
+    def renew(self) -> None:
+        """Close it: the child of a fork must not write to its parent's files."""
+        self.close()
 
-    def __reduce__(self) -> Any:  # a copy of a model has no journal: there is one writer
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        """None in a copy of a model: there is one writer."""
         return type(None), ()
 
     def _write(self, start: int, content: bytes) -> None:
@@ -216,17 +223,10 @@ class Journal:
         os.fsync(self._file.fileno())
         self._end = end
 
-    def _cut_off_torn_record(self) -> None:
-        self._end = HEAD_SIZE
-        for end, _ in read_records(self._file, self.path, self._head):
-            self._end = end
-        if self._file.seek(0, os.SEEK_END) > self._end:
-            self._cut(self._end)
-
 
 def read_changes(
     model_path: str | os.PathLike[str], digest: str, replaces: str | None = None
-) -> list[dict[str, Any]]:
+) -> list[Tree]:
     """The changes in the journal of a model file, oldest first; others may be writing to it."""
     path = journal_path(model_path)
     try:
@@ -234,15 +234,36 @@ def read_changes(
     except FileNotFoundError:
         return []
     with file:
-        head = read_head(file, path)
-        if not _is_of(head, path, digest, replaces):
+        content = file.readall()
+        head = checked_head(content, path)
+        if not _is_of(digest_in(head), path, digest, replaces):
             return []
-        records = read_records(file, path, head, alone=False)
-        return [change for _, changes in records for change in changes]
+        changes, end = whole_records(content, head, path)
+        if end < len(content) and not _has_writer(file):  # nobody can write while this is open
+            file.seek(0)
+            content = file.readall()
+            changes, end = whole_records(content, head, path)
+            if end < len(content):
+                _warn_of_torn_record(path)
+        return changes
+
+
+def _has_writer(file: FileIO) -> bool:
+    with suppress(OSError):  # a file system without locks
+        return not try_lock(file)
+    return False
+
+
+def _warn_of_torn_record(path: Path) -> None:
+    warnings.warn(
+        f"{path}: the last change was not written completely and is dropped; it was never "
+        "confirmed to its caller",
+        stacklevel=4,
+    )
 
 
 def save_tree(
-    path: str | os.PathLike[str], tree: Mapping[str, Any], journal: Journal | None = None
+    path: str | os.PathLike[str], tree: Mapping[str, object], journal: Journal | None = None
 ) -> None:
     """Write a model file with all changes, and empty the journal beside it.
 
@@ -290,9 +311,8 @@ def _made_if_missing(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CREAT, 0o666)
 
 
-def _is_of(head: bytes, path: Path, digest: str, replaces: str | None) -> bool:
+def _is_of(belongs_to: str | None, path: Path, digest: str, replaces: str | None) -> bool:
     """Whether a journal has changes to the file with this digest."""
-    belongs_to = digest_in(head)
     if belongs_to not in (None, digest, replaces):
         raise FileError(
             "belongs to a different model file than the one beside it: restore that file, or "
@@ -300,7 +320,3 @@ def _is_of(head: bytes, path: Path, digest: str, replaces: str | None) -> bool:
             path,
         )
     return belongs_to == digest
-
-
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=Journal.close_all)

@@ -6,7 +6,7 @@ checksum) and records one after the other: mark, length and their checksum in 32
 the record, so that none can be omitted, moved, or taken from another journal unnoticed.
 
 Each record is on disk before the next one is written. So a crash leaves at most the last one
-incomplete: the file ends within it, or pages that were never written read as zeros. It was not
+incomplete: the file ends within it, or sectors that were never written read as zeros. It was not
 acknowledged, and is dropped with a warning. Anything else is damage, and raises an error.
 """
 
@@ -14,31 +14,24 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import struct
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from io import FileIO
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from nearlabel.common.file_locks import try_lock
+from nearlabel.common.arrays import Tree
 from nearlabel.common.files import FileError, get_tree, put_tree
 
-_VERSION = 1
 _MARK = b"\x89nljournal\r\n\x1a\n"  # see that of model files
 _HEAD = struct.Struct("<14sH32s")  # mark, version, digest of the model file; a checksum follows
 _RECORD_MARK = b"\x89change\n"
 _START = struct.Struct("<8sQ")  # mark, bytes of the tree; a checksum follows
 _SHORT, _LONG = 16, 32  # bytes of a checksum: of a head or a start, and of a whole record
 HEAD_SIZE, _START_SIZE = _HEAD.size + _SHORT, _START.size + _SHORT
-_PAGE = 4096  # records begin at multiples of 64 bytes, so that no start is in two pages
 
 
 def head_bytes(digest: str) -> bytes:
     """The head of a journal of the model file with this digest."""
-    start = _HEAD.pack(_MARK, _VERSION, bytes.fromhex(digest))
+    start = _HEAD.pack(_MARK, 1, bytes.fromhex(digest))
     return start + _sum(start, 0)
 
 
@@ -47,21 +40,20 @@ def digest_in(head: bytes) -> str | None:
     return _HEAD.unpack_from(head)[2].hex() if head else None
 
 
-def read_head(file: FileIO, path: Path) -> bytes:
+def checked_head(content: bytes, path: Path) -> bytes:
     """The head of a journal; empty if it has none yet, and so no records."""
-    file.seek(0)
-    head = file.read(HEAD_SIZE) or b""
-    if not any(head) and file.seek(0, os.SEEK_END) <= HEAD_SIZE:
+    head = content[:HEAD_SIZE]
+    if not any(head) and len(content) <= HEAD_SIZE:
         return b""
     if not head.startswith(_MARK[: len(head)]):
         raise FileError("is not a nearlabel journal: its first bytes are different", path)
     if len(head) < HEAD_SIZE:
         return b""
     version = _HEAD.unpack_from(head)[1]
-    if version > _VERSION:
+    if version > 1:
         raise FileError(
-            f"has version {version}; this nearlabel reads journals of version {_VERSION}: "
-            "update nearlabel to read it",
+            f"has version {version}; this nearlabel reads journals of version 1: update nearlabel "
+            "to read it",
             path,
         )
     if head[_HEAD.size :] != _sum(head[: _HEAD.size], 0):
@@ -69,7 +61,7 @@ def read_head(file: FileIO, path: Path) -> bytes:
     return head
 
 
-def record_bytes(head: bytes, place: int, changes: tuple[Mapping[str, Any], ...]) -> bytes:
+def record_bytes(head: bytes, place: int, changes: tuple[Mapping[str, object], ...]) -> bytes:
     """The bytes of a record to be written at `place`."""
     content = io.BytesIO()
     put_tree(content, {"changes": changes})
@@ -79,39 +71,26 @@ def record_bytes(head: bytes, place: int, changes: tuple[Mapping[str, Any], ...]
     return start + tree + _sum(head, place, start, tree, size=_LONG)
 
 
-def read_records(
-    file: FileIO, path: Path, head: bytes, *, alone: bool = True
-) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    """The end and the changes of each record of a journal, except a torn last one.
+def whole_records(content: bytes, head: bytes, path: Path) -> tuple[list[Tree], int]:
+    """The changes in a journal, oldest first, and the end of its last whole record.
 
-    A reader is not `alone`: what looks torn may be a record that is being written.
+    What follows is a torn record. Anything else that is not as written raises an error.
     """
-    place, size = HEAD_SIZE, file.seek(0, os.SEEK_END)
-    while place < size:
-        start = _bytes_at(file, place, _START_SIZE)
-        length = _length(head, place, start)
-        end = place + _START_SIZE + (length or 0) + _LONG
-        if length is not None and end <= size:
-            tree = _bytes_at(file, place + _START_SIZE, length)
-            if _sum(head, place, start, tree, size=_LONG) == _bytes_at(file, end - _LONG, _LONG):
-                yield end, _changes(tree, path)
-                place = end
-                continue
-        rest = _bytes_at(file, place, size - place)
-        is_last = not _holds_record(head, place, rest)
-        if is_last and not alone:
-            if _has_writer(file):
-                return
-            alone, size = True, file.seek(0, os.SEEK_END)  # no one can write while this is open
-            continue
-        if not is_last or not _is_torn(place, rest, length):
-            raise FileError(f"is altered: the record at byte {place} is not as written", path)
-        warnings.warn(
-            f"{path}: the last change was not written completely and is dropped; it was never "
-            "confirmed to its caller",
-            stacklevel=4,
-        )
-        return
+    changes: list[Tree] = []
+    place = min(HEAD_SIZE, len(content))
+    while place < len(content):
+        length = _length(head, place, content[place : place + _START_SIZE])
+        stop = place + _START_SIZE + (length or 0)
+        parts = content[place : place + _START_SIZE], content[place + _START_SIZE : stop]
+        total = content[stop : stop + _LONG]
+        if length is None or _sum(head, place, *parts, size=_LONG) != total:
+            rest = content[place:]
+            if _holds_record(head, place, rest) or not _is_torn(place, rest, length):
+                raise FileError(f"is altered: the record at byte {place} is not as written", path)
+            break
+        changes += _changes(parts[1], path)
+        place = stop + _LONG
+    return changes, place
 
 
 def _is_torn(place: int, rest: bytes, length: int | None) -> bool:
@@ -121,8 +100,10 @@ def _is_torn(place: int, rest: bytes, length: int | None) -> bool:
     if length is None:  # the start of a record is written completely or not at all
         return not any(rest[:_START_SIZE])
     missing = _START_SIZE + length + _LONG - len(rest)
-    pages = (rest[max(at, 0) : at + _PAGE] for at in range(-(place % _PAGE), len(rest), _PAGE))
-    return missing > 0 or (missing == 0 and not all(map(any, pages)))
+    # Sectors have 512 bytes. Records begin at multiples of 64, so that no start is in two sectors.
+    starts = range(-(place % 512), len(rest), 512)
+    sectors = (rest[max(start, 0) : start + 512] for start in starts)
+    return missing > 0 or (missing == 0 and not all(map(any, sectors)))
 
 
 def _holds_record(head: bytes, place: int, rest: bytes) -> bool:
@@ -143,27 +124,11 @@ def _length(head: bytes, place: int, start: bytes) -> int | None:
     return int(length) if mark == _RECORD_MARK else None
 
 
-def _changes(tree: bytes, path: Path) -> list[dict[str, Any]]:
+def _changes(tree: bytes, path: Path) -> list[Tree]:
     changes = get_tree(io.BytesIO(tree), path).tree.get("changes")
-    if not isinstance(changes, list) or not all(isinstance(one, dict) for one in changes):
+    if not isinstance(changes, list) or not all(isinstance(change, dict) for change in changes):
         raise FileError("is damaged: a record has no changes", path)
     return changes
-
-
-def _bytes_at(file: FileIO, place: int, size: int) -> bytes:
-    """Bytes of a file, fewer at its end."""
-    file.seek(place)
-    parts = []
-    while size and (part := file.read(size)):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
-
-
-def _has_writer(file: FileIO) -> bool:
-    with suppress(OSError):  # a file system without locks
-        return not try_lock(file)
-    return False
 
 
 def _sum(head: bytes, place: int, *parts: bytes, size: int = _SHORT) -> bytes:

@@ -12,7 +12,6 @@ from importlib import import_module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 
 def public_names(file: str) -> dict[str, str]:
@@ -24,27 +23,28 @@ def public_names(file: str) -> dict[str, str]:
         The package's ``__init__.py``. The stub beside it holds lines of the form ``from MODULE
         import NAME as NAME``, or ``from PACKAGE import *`` for a subpackage with a stub of its own.
     """
-    found: dict[str, str] = {}
+    modules: dict[str, str] = {}
     with open(f"{file}i", encoding="utf-8") as stub:  # noqa: PTH123
         imports = [line.split() for line in stub if line.startswith("from ")]
     for _, module, _, name, *_ in imports:
         if name == "*":
             package = module.rpartition(".")[2]
-            found.update(public_names(file.replace("__init__.py", f"{package}/__init__.py")))
+            modules.update(public_names(file.replace("__init__.py", f"{package}/__init__.py")))
         else:
-            found[name] = module
-    return found
+            modules[name] = module
+    return modules
 
 
-def lazy_attributes(package: str, file: str) -> tuple[Callable[[str], Any], list[str]]:
+def lazy_attributes(package: str, file: str) -> tuple[Callable[[str], object], list[str]]:
     """Create the `__getattr__` and the `__all__` of a package from its stub."""
     names = public_names(file)
 
-    def load(name: str) -> Any:
+    def load(name: str) -> object:
         if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if names[name] == package:  # a subpackage
             return import_module(f"{package}.{name}")
-        return getattr(import_module(names[name]), name)
+        attribute: object = getattr(import_module(names[name]), name)
+        return attribute
 
     return load, sorted(names)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from mmap import mmap
-from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, Self, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, BinaryIO, Protocol, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from nearlabel.common.arrays import Array
 
@@ -30,62 +29,41 @@ class MappedArray(np.memmap[Any, Any]):
     """
 
     _checks: BlockChecks | None = None  # arrays that NumPy derives from this one have none
-    _file: tuple[int, int]  # device and inode of the file, whatever its name is now
     _is_right: Array
 
-    @classmethod
-    def of(
+    def __new__(
         cls,
         file: BinaryIO,
         place: int,
-        dtype: Any,
-        shape: Any,
+        dtype: npt.DTypeLike,
+        shape: tuple[int, ...],
         checks: BlockChecks,
-        mode: Literal["r", "c"] = "r",
     ) -> Self:
-        """Map the bytes of an open file that begin at `place`: read-only, or copy-on-write."""
-        mapped: Any = np.memmap.__new__(cls, file, dtype, mode, place, shape)
-        mapped._checks = checks
-        mapped._file = _identity(file)
-        mapped._is_right = np.zeros(-(-mapped.nbytes // checks.size), bool)
-        return cast(Self, mapped)
+        """Map the bytes of an open file that begin at `place`, read-only."""
+        self = super().__new__(cls, file, dtype, "r", place, shape)
+        self._checks = checks
+        self._is_right = np.zeros(-(-self.nbytes // checks.size), bool)
+        return self
 
     def checked(self, start: int | None = None, stop: int | None = None) -> Array:
         """The rows from `start` to before `stop` as a plain view, after checking their blocks."""
         self._check_rows(*slice(start, stop).indices(len(self))[:2])
         return self.view(np.ndarray)[start:stop]
 
-    def checked_rows(self, rows: Any) -> Array:
+    def checked_rows(self, rows: npt.ArrayLike) -> Array:
         """A copy of some rows, after checking their blocks."""
+        rows = np.asarray(rows)
         gathered: Array = self.view(np.ndarray)[rows]
         if not self._is_right.all():
-            rows = np.asarray(rows)
-            rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
+            places = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
             row_bytes, blocks = self.nbytes // len(self), len(self._is_right)
-            start = rows.reshape(-1) % len(self) * row_bytes
+            start = places.reshape(-1) % len(self) * row_bytes
             first, after = (
                 np.bincount(at // self._known_checks().size, minlength=blocks + 1)
                 for at in (start, start + row_bytes - 1 + self._known_checks().size)
             )
             self._check(np.flatnonzero(np.cumsum(first - after)[:blocks]))
         return gathered
-
-    def private(self) -> Array:
-        """The array mapped anew so that it can be changed, which does not change the file.
-
-        Rows must be `checked()` before they are written to. If the file was replaced or removed
-        since, this is a copy in memory.
-        """
-        try:
-            with Path(str(self.filename)).open("rb") as file:
-                if _identity(file) == self._file:
-                    checks = self._known_checks()
-                    private = self.of(file, self.offset, self.dtype, self.shape, checks, mode="c")
-                    private._is_right = self._is_right.copy()
-                    return private
-        except FileNotFoundError:
-            pass
-        return self.checked().copy()
 
     def _known_checks(self) -> BlockChecks:
         if self._checks is None:
@@ -119,16 +97,25 @@ class MappedArray(np.memmap[Any, Any]):
             self.checked()
         return self.view(np.ndarray)[place]
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: object, **options: object
+    ) -> Any:
         return getattr(ufunc, method)(*checked_tree(inputs), **checked_tree(options))
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self,
+        function: Callable[..., Any],
+        types: Iterable[type],
+        args: Iterable[object],
+        kwargs: Mapping[str, object],
+    ) -> Any:
         return function(*checked_tree(args), **checked_tree(kwargs))
 
-    def __reduce__(self) -> Any:  # a copy, by pickle or otherwise, is a plain array
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """A copy, by pickle or otherwise, is a plain array."""
         return self.checked().__reduce__()
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: object) -> Any:
         return self.checked().copy()
 
 
@@ -140,28 +127,10 @@ def checked(array: Array) -> Array:
     return array.checked() if isinstance(array, MappedArray) else array
 
 
-def checked_rows(array: Array, rows: Any) -> Array:
-    """Some rows of an array; if it is mapped, after checking their blocks."""
-    found: Array = array.checked_rows(rows) if isinstance(array, MappedArray) else array[rows]
-    return found
-
-
 def checked_tree(node: Any) -> Any:
     """Dicts, lists and tuples with every array in them `checked`."""
     if isinstance(node, dict):
         return {key: checked_tree(value) for key, value in node.items()}
     if type(node) in (list, tuple):
-        return type(node)(checked_tree(one) if isinstance(one, _INNER) else one for one in node)
+        return type(node)(checked_tree(v) if isinstance(v, _INNER) else v for v in node)
     return checked(node)
-
-
-def _identity(file: BinaryIO) -> tuple[int, int]:
-    status = os.fstat(file.fileno())
-    return status.st_dev, status.st_ino
-
-
-def is_mapped(array: Array) -> bool:
-    """Whether an array is mapped copy-on-write: a page is copied when it is written to."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return isinstance(array.base, mmap)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nearlabel.common.arrays import Array
-
-_MOST_BYTES = 2**28  # of an array of names
-_SIMILAR = 0.65  # by difflib: one wrong letter of four, but not "impute" for "minutes"
 
 
 def one_line(text: str, width: int = 400) -> str:
@@ -37,13 +34,12 @@ def _no_number(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-def as_word(cell: Any) -> str:
+def as_word(cell: object) -> str:
     """A category as a table writes it: the number 5 as "5", not "5.0"; anything else by str."""
-    whole = isinstance(cell, float) and cell.is_integer()
-    return str(int(cell) if whole else cell)
+    return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
 
 
-def text_array(names: Any) -> Array:
+def text_array(names: Collection[object]) -> Array:
     """Strings as an array, or a ValueError if it would not keep them unchanged."""
     longest = ""
     for name in names:
@@ -53,7 +49,7 @@ def text_array(names: Any) -> Array:
         if not name.isprintable() and any(m == "\0" or "\ud800" <= m <= "\udfff" for m in name):
             raise ValueError(f"{shown(name)} contains a NUL or an unpaired surrogate")
         longest = name if len(name) > len(longest) else longest
-    if 4 * len(longest) * len(names) > _MOST_BYTES and len(longest) > 200:  # all take its room
+    if 4 * len(longest) * len(names) > 2**28 and len(longest) > 200:  # bytes: all take its room
         raise ValueError(f"{shown(longest)} has {len(longest)} characters, too many for a name")
     return np.array(names, dtype=np.str_)
 
@@ -80,12 +76,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     def similar(name: str) -> float:
         return difflib.SequenceMatcher(None, suffix, Path(name).suffix).ratio()
 
-    names = {_distinctive(one): one for one in sorted(known, key=similar)}
-    close = difflib.get_close_matches(_distinctive(word), names, 1, _SIMILAR)
+    names = {_distinctive(name): name for name in sorted(known, key=similar)}
+    # One wrong letter of four is close, but not "impute" for "minutes".
+    close = difflib.get_close_matches(_distinctive(word), names, 1, 0.65)
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 
 
-def some(names: Sequence[Any]) -> str:
+def some(names: Sequence[object]) -> str:
     """The first three names or numbers and how many more there are, for a message."""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(shown(one) if isinstance(one, str) else str(one) for one in names[:3]) + more
+    first = ", ".join(shown(name) if isinstance(name, str) else str(name) for name in names[:3])
+    return f"{first} and {len(names) - 3} more" if len(names) > 3 else first

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import Any
 
 ROWS_SHOWN = 40
 _LINE = "1px solid rgba(128,128,128,0.35)"
@@ -34,19 +33,19 @@ def table(
     )
 
 
-def heading(content: Any, *, number: bool = False) -> str:
+def heading(content: object, *, number: bool = False) -> str:
     """A cell of the head, above numbers or above text."""
     return _cell("th", escape(str(content)), number, f"border-bottom:{_LINE};font-weight:bold")
 
 
-def cell(content: Any, *, number: bool = False, span: int = 1, first: bool = False) -> str:
+def cell(content: object, *, number: bool = False, span: int = 1, first: bool = False) -> str:
     """A cell that spans some rows; `first` draws a line above it, at the start of a group."""
     style = f"border-top:{_LINE}" if first else ""
     text = escape(str(content)).replace("\n", "<br>")
     return _cell("td", text, number, style, f" rowspan='{span}'" * (span > 1))
 
 
-def words_and_numbers(pairs: Iterable[tuple[Any, str]], *, more: int = 0) -> str:
+def words_and_numbers(pairs: Iterable[tuple[object, str]], *, more: int = 0) -> str:
     """A cell of words, each followed by a number; lines break only between such pairs."""
     shown = [
         f"<span style='white-space:nowrap;margin-right:1em'>{escape(str(word))} "

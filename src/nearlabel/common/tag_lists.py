@@ -7,27 +7,27 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, canonical_csr
 from nearlabel.common.messages import one_line, shown
 from nearlabel.common.tag_texts import SEPARATORS, is_written_list, separated_tags, tag_separator
 
+Tag = str | int
 _ROWS = (list, tuple, set, frozenset, np.ndarray)
 _KINDS = "a tag must be a string or an integer"
-_MOST_BITS = 1024
-_MOST_MARKS = 2**26  # of an array of strings
 _AS_TAGS = "for tags, pass sets: [set(row) for row in y]"
 _AS_MATRIX = "for a 0/1 matrix, pass rows of equal length that contain only 0 and 1"
 
 
-class TagLists(list[Any]):
+class TagLists(list[object]):
     """Tags of many rows: a list that becomes a 1-d array of rows, whatever their lengths.
 
     scikit-learn's functions that concatenate predictions convert them to arrays.
     """
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
         return _column(self)
 
 
@@ -49,7 +49,7 @@ class TagForm(NamedTuple):
     separator: str | None = None
 
     @classmethod
-    def of_tree(cls, tree: Any) -> TagForm:
+    def of_tree(cls, tree: Iterable[object]) -> TagForm:
         """The form that `tree` was made from, or a ValueError."""
         name, is_array, separator = tree
         row = next((kind for kind in (*_ROWS, str) if kind.__name__ == name), None)
@@ -59,20 +59,20 @@ class TagForm(NamedTuple):
             _check_separator(separator)
         return cls(row, is_array, separator)
 
-    def tree(self) -> list[Any]:
+    def tree(self) -> list[object]:
         """The form as plain values."""
         return [self.row.__name__, self.is_array, self.separator]
 
-    def rows(self, decided: Csr, names: Array) -> Any:
+    def rows(self, decided: Csr, names: Array) -> TagLists | Array:
         """Label sets, shape (n, q), as tags in this form."""
         tags = names.tolist()
-        found = TagLists(
+        lists = TagLists(
             self._row([tags[label] for label in decided.indices[start:stop].tolist()])
             for start, stop in zip(decided.indptr[:-1], decided.indptr[1:], strict=True)
         )
-        return _column(found) if self.is_array else found
+        return _column(lists) if self.is_array else lists
 
-    def _row(self, tags: list[Any]) -> Any:
+    def _row(self, tags: list[Any]) -> object:
         if self.separator is not None:
             return self.separator.join(tags)
         return _column(tags) if self.row is np.ndarray else self.row(tags)
@@ -81,7 +81,7 @@ class TagForm(NamedTuple):
 class Tags(NamedTuple):
     """Rows of tags, each tag a str or an int, and the form in which they were given."""
 
-    rows: list[list[Any]]
+    rows: list[list[Tag]]
     form: TagForm
 
     def names(self) -> Array:
@@ -93,12 +93,12 @@ class Tags(NamedTuple):
             _check_tag(tag)
         return tag_array(sorted(tags, key=lambda tag: (isinstance(tag, str), tag)))
 
-    def matrix_of(self, names: Array) -> tuple[Csr, list[Any]]:
+    def matrix_of(self, names: Array) -> tuple[Csr, list[Tag]]:
         """The 0/1 matrix with one column per name, and the tags that are not in `names`."""
         place = {tag: column for column, tag in enumerate(names.tolist())}
         return self.matrix(place, len(names))
 
-    def matrix(self, place: Mapping[Any, int], q: int) -> tuple[Csr, list[Any]]:
+    def matrix(self, place: Mapping[Tag, int], q: int) -> tuple[Csr, list[Tag]]:
         """The 0/1 matrix of q columns, with tags in their columns, and the tags without one."""
         tags = list(chain.from_iterable(self.rows))
         label = np.fromiter((place.get(tag, -1) for tag in tags), np.int32, len(tags))
@@ -112,11 +112,11 @@ class Tags(NamedTuple):
         return matrix, unknown
 
 
-def _check_tag(tag: Any) -> None:
+def _check_tag(tag: Tag) -> None:
     """Raise an error for a tag that cannot be saved."""
     if isinstance(tag, int):
-        if tag.bit_length() > _MOST_BITS:
-            raise ValueError(f"y contains a tag that is an integer of more than {_MOST_BITS} bits")
+        if tag.bit_length() > 1024:
+            raise ValueError("y contains a tag that is an integer of more than 1024 bits")
         return
     try:
         tag.encode()
@@ -124,17 +124,17 @@ def _check_tag(tag: Any) -> None:
         raise ValueError(f"y contains a tag with an unpaired surrogate: {shown(tag)}") from None
 
 
-def tag_array(tags: Sequence[Any]) -> Array:
+def tag_array(tags: Sequence[object]) -> Array:
     """Tags as an array: of strings if it keeps them unchanged, else of objects."""
     tags = [_plain(tag) for tag in tags]
     if all(isinstance(tag, str) and not tag.endswith("\0") for tag in tags):
         longest = max(map(len, tags), default=0)  # each takes as much memory as the longest
-        if longest < 200 or longest * len(tags) < _MOST_MARKS:
+        if longest < 200 or longest * len(tags) < 2**26:
             return np.array(tags, dtype=np.str_)
     return _column(tags)
 
 
-def _plain(tag: Any) -> Any:
+def _plain(tag: object) -> object:
     """A tag of any subclass of str or int as a plain one; anything else unchanged."""
     tag = tag.item() if isinstance(tag, np.generic) else tag
     if isinstance(tag, str):
@@ -143,7 +143,7 @@ def _plain(tag: Any) -> Any:
 
 
 def read_tags(
-    y: Any, separator: str | None = None, name: str = "y", numbered: int | None = None
+    y: object, separator: str | None = None, name: str = "y", numbered: int | None = None
 ) -> Tags | None:
     """The tags of y if it holds the tags of each row; None if it is something else.
 
@@ -188,7 +188,7 @@ def read_tags(
     if None in listed:  # a row of floats or booleans
         _refuse_other_than_a_matrix(rows, listed.index(None), name)
         return None
-    table: list[list[Any]] = [row for row in listed if row is not None]
+    table = [row for row in listed if row is not None]
     are_tags = isinstance(y, TagLists) or any(isinstance(row, set | frozenset) for row in rows)
     if numbered is not None:
         are_tags = are_tags or {len(row) for row in table} != {numbered}
@@ -198,7 +198,7 @@ def read_tags(
     return Tags(table, TagForm(row, is_array))
 
 
-def holds_texts(y: Any) -> bool:
+def holds_texts(y: object) -> bool:
     """Whether y is a column of strings."""
     rows = _listed(y) or ()
     is_text = [isinstance(row, str) for row in rows]
@@ -250,7 +250,9 @@ def stacked_rows(y: Any) -> Any:
     return np.array([list(row) for row in rows])
 
 
-def _read_texts(rows: list[Any], separator: str | None, is_array: bool, name: str) -> Tags | None:
+def _read_texts(
+    rows: list[object], separator: str | None, is_array: bool, name: str
+) -> Tags | None:
     """Strings of tags with a separator, or None if they are two classes."""
     for at, row in enumerate(rows):
         if not (isinstance(row, str) or is_gap(row)):
@@ -278,23 +280,23 @@ def _read_texts(rows: list[Any], separator: str | None, is_array: bool, name: st
                 f"separator={separator!r}); for classes, pass 0 and 1"
             )
     _check_separator(separator)
-    table: list[list[Any]] = [separated_tags(text, separator) for text in texts]
+    table: list[list[Tag]] = [separated_tags(text, separator) for text in texts]
     return Tags(table, TagForm(str, is_array, separator))
 
 
-def _check_separator(separator: Any) -> None:
+def _check_separator(separator: object) -> None:
     if not isinstance(separator, str) or not separator:
         raise ValueError(f"separator must be a string such as ';'; got {separator!r}")
 
 
-def is_gap(value: Any) -> bool:
+def is_gap(value: object) -> bool:
     """Whether a value is missing, as in an empty cell of a table, in any library's notation."""
     if isinstance(value, float | np.floating):
         return bool(np.isnan(value))
     return value is None or type(value).__name__ in ("NAType", "NaTType")  # of pandas
 
 
-def _tags_of(row: Any, at: int, name: str) -> list[Any] | None:
+def _tags_of(row: Any, at: int, name: str) -> list[Tag] | None:
     """The tags of a row as plain objects; None if it has numbers that cannot be tags."""
     row = row.tolist() if isinstance(row, np.ndarray) else row
     if set(map(type, row)) <= {str, int}:
@@ -321,12 +323,12 @@ def _refuse_other_than_a_matrix(rows: list[Any], odd: int, name: str) -> None:
         raise ValueError(f"{_KINDS}; row {odd} of {name} has {_said(wrong)}")
 
 
-def _said(value: Any) -> str:
+def _said(value: object) -> str:
     """A value in a message: quoted only if it is a string."""
     return shown(value) if isinstance(value, str) else one_line(repr(value), 40)
 
 
-def _is_matrix(table: list[list[Any]], name: str) -> bool:
+def _is_matrix(table: list[list[Tag]], name: str) -> bool:
     """Whether lists are the rows of a 0/1 matrix; a ValueError if they may be that or tags."""
     values = set(chain.from_iterable(table))
     same_length = len(set(map(len, table))) == 1
@@ -345,11 +347,11 @@ def _is_matrix(table: list[list[Any]], name: str) -> bool:
     return False
 
 
-def _some(values: Iterable[Any]) -> str:
+def _some(values: Iterable[object]) -> str:
     return ", ".join(sorted(map(repr, values))[:3])
 
 
-def _column(rows: Sequence[Any]) -> Array:
+def _column(rows: Sequence[object]) -> Array:
     """Any objects as a 1-d array."""
     column = np.empty(len(rows), object)
     for place, row in enumerate(rows):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
-from threading import Event, Lock, RLock, Thread
-from typing import Any, ClassVar, NamedTuple
+from contextlib import AbstractContextManager, contextmanager
+from threading import Event, Lock, RLock, Thread, get_ident
+from typing import Any, ClassVar
 from weakref import WeakSet
 
 from nearlabel.common.progress import Progress
@@ -45,7 +46,8 @@ def run_slices(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
                 break
         return block
 
-    with one_blas_thread, ThreadPoolExecutor(n_jobs, initializer=_hold_own_blas) as pool:
+    # Some BLAS libraries have a number of threads for each calling thread.
+    with one_blas_thread, ThreadPoolExecutor(n_jobs, initializer=_one_thread) as pool:
         try:
             for finished in as_completed([pool.submit(take_steps, block) for block in blocks]):
                 block = finished.result()
@@ -58,7 +60,30 @@ def run_slices(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
             raise
 
 
-class _OneBlasThread:
+class RenewedByFork(ABC):
+    """An object that is renewed in the child of a fork, which none of the other threads enter."""
+
+    _all: ClassVar[WeakSet[RenewedByFork]] = WeakSet()
+
+    def __init__(self) -> None:
+        self._all.add(self)
+
+    @abstractmethod
+    def renew(self) -> None:
+        """Forget what threads of the parent do with it."""
+
+    @classmethod
+    def renew_all(cls) -> None:
+        """Renew all that there are."""
+        for each in cls._all:
+            each.renew()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=RenewedByFork.renew_all)
+
+
+class _OneBlasThread(RenewedByFork):
     """Limits BLAS to one thread while at least one search or the like needs that.
 
     The setting belongs to the process, and threadpoolctl lets only the thread that made it restore
@@ -67,9 +92,10 @@ class _OneBlasThread:
     """
 
     def __init__(self) -> None:
-        self.reset()
+        super().__init__()
+        self.renew()
 
-    def reset(self) -> None:
+    def renew(self) -> None:
         """Forget all searches: none of their threads exist in the child of a fork."""
         self._lock = Lock()
         self._searches = 0
@@ -109,52 +135,44 @@ class _OneBlasThread:
             is_set.set()
 
 
-def _hold_own_blas() -> None:
-    """For BLAS libraries whose number of threads is set per calling thread."""
-    _one_thread()
+_blas: tuple[int, Any] = (-1, None)  # control of the libraries loaded with this many modules
 
 
-class _Libraries(NamedTuple):
-    """Control of the BLAS libraries that were loaded when there were this many modules."""
-
-    modules: int = -1
-    control: Any = None
-
-
-_libraries = _Libraries()
-
-
-def _one_thread() -> Any:
+def _one_thread() -> AbstractContextManager[object]:
     """Limit BLAS to one thread; as a context, until its end.
 
     Looking for the loaded libraries takes milliseconds, longer than many a search, so they are
     looked for again only if modules were imported since.
     """
-    global _libraries
-    found = _libraries
-    if found.modules != len(sys.modules):
+    global _blas
+    modules, control = _blas
+    if modules != len(sys.modules):
         from threadpoolctl import ThreadpoolController
 
         modules = len(sys.modules)
-        found = _libraries = _Libraries(modules, ThreadpoolController().select(user_api="blas"))
-    return found.control.limit(limits=1)
+        control = ThreadpoolController().select(user_api="blas")
+        _blas = modules, control
+    limited: AbstractContextManager[object] = control.limit(limits=1)
+    return limited
 
 
 one_blas_thread = _OneBlasThread()
 
 
-class ForkSafeLock:
+class ForkSafeLock(RenewedByFork):
     """A lock that is free in the child of a fork; a thread that holds it may take it again.
 
     A plain lock that another thread held would stay locked in the child forever: no thread
     is left to release it.
     """
 
-    _all: ClassVar[WeakSet[ForkSafeLock]] = WeakSet()
-
     def __init__(self) -> None:
-        self._lock = RLock()
-        self._all.add(self)
+        super().__init__()
+        self.renew()
+
+    def renew(self) -> None:
+        """Free the lock, whichever thread holds it."""
+        self._lock, self._owner = RLock(), 0
 
     def __reduce__(self) -> tuple[type[ForkSafeLock], tuple[()]]:
         return ForkSafeLock, ()  # a copy is another lock
@@ -163,23 +181,16 @@ class ForkSafeLock:
     def held(self) -> Iterator[None]:
         """Hold the lock."""
         with self._lock:
-            yield
+            before, self._owner = self._owner, get_ident()
+            try:
+                yield
+            finally:
+                self._owner = before
 
     @contextmanager
     def held_once(self, why: str) -> Iterator[None]:
         """Hold the lock; if this thread holds it already, raise a RuntimeError that says `why`."""
-        if self._lock._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks
+        if self._owner == get_ident():
             raise RuntimeError(why)
-        with self._lock:
+        with self.held():
             yield
-
-    @classmethod
-    def free_all(cls) -> None:
-        """Free all locks, whichever thread holds them."""
-        for lock in cls._all:
-            lock._lock = RLock()
-
-
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=one_blas_thread.reset)
-    os.register_at_fork(after_in_child=ForkSafeLock.free_all)

@@ -11,7 +11,7 @@ import numbers
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, canonical_csr, with_data
+from nearlabel.common.arrays import Array, Csr, MatrixLike, canonical_csr, with_data
 from nearlabel.common.messages import did_you_mean, first_twice, some
 from nearlabel.common.tag_lists import (
     TagForm,
@@ -81,7 +81,7 @@ class Labels:
     tags: TagForm | None = None  # the form of tags, if y had tags; predictions then have it, too
 
 
-def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
+def check_integer(value: object, name: str, *, low: int, high: int | None = None) -> int:
     """`value` as an int within [low, high], or an error that names the argument."""
     wanted = f"an integer from {low} up" if high is None else f"an integer from {low} to {high}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
@@ -92,7 +92,7 @@ def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -
     return number
 
 
-def check_real(value: Any, name: str, *, low: float, high: float = math.inf) -> float:
+def check_real(value: object, name: str, *, low: float, high: float = math.inf) -> float:
     """`value` as a finite float within [low, high], or an error that names the argument."""
     span = _span(low, high)
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
@@ -114,10 +114,10 @@ def _span(low: float, high: float) -> str:
     return f" from {least} to {most}" if has_end else f" from {least} up"
 
 
-def check_choice(value: Any, name: str, choices: Any, also: str = "") -> Any:
+def check_choice(value: Any, name: str, choices: Collection[str], also: str = "") -> Any:
     """`value` if it is one of `choices`, or an error that lists them, after what `also` says."""
     if not isinstance(value, str) or value not in choices:
-        words = [one for one in choices if not one[-1:].isdigit()]  # another number is no typo
+        words = [word for word in choices if not word[-1:].isdigit()]  # another number is no typo
         hint = did_you_mean(value, words) if isinstance(value, str) else ""
         raise _wrong_value(
             f"{value!r}{hint}", name, f"{also}one of {', '.join(map(repr, choices))}"
@@ -125,19 +125,19 @@ def check_choice(value: Any, name: str, choices: Any, also: str = "") -> Any:
     return value
 
 
-def check_flag(value: Any, name: str) -> bool:
+def check_flag(value: object, name: str) -> bool:
     """`value` as a bool, or an error that names the argument."""
     if not isinstance(value, bool | np.bool_):
         raise _wrong_type(value, name, "True or False")
     return bool(value)
 
 
-def _wrong_value(value: Any, name: str, wanted: str) -> ArgumentError:
+def _wrong_value(value: object, name: str, wanted: str) -> ArgumentError:
     """An error about an argument; `name` may continue with what else is accepted."""
     return ArgumentError(f"{name} must be {wanted}; got {value}", name.split()[0])
 
 
-def _wrong_type(value: Any, name: str, wanted: str) -> ArgumentTypeError:
+def _wrong_type(value: object, name: str, wanted: str) -> ArgumentTypeError:
     got = f"{value!r} of type {type(value).__name__}"
     return ArgumentTypeError(f"{name} must be {wanted}; got {got}", name.split()[0])
 
@@ -153,14 +153,14 @@ def check_n_jobs(n_jobs: int | None) -> int:
     return check_integer(n_jobs, "n_jobs (or None, or a negative number)", low=1)
 
 
-def check_vectors(X: Any, name: str) -> Any:
+def check_vectors(X: MatrixLike, name: str) -> Any:
     """Feature vectors as a numeric 2-d array or a canonical ``csr_array``; finite, not empty."""
     from sklearn.utils import check_array
 
     return checked_vectors(partial(check_array, input_name=name), X, name)
 
 
-def checked_vectors(check: Callable[..., Any], X: Any, name: str) -> Any:
+def checked_vectors(check: Callable[..., Any], X: object, name: str) -> Any:
     """Vectors as returned by one of scikit-learn's checks, with sorted CSR rows."""
     from sklearn.utils import assert_all_finite
 
@@ -189,7 +189,7 @@ def all_finite(values: Array) -> bool:
 
 
 def check_labels(
-    y: Any, names: Any = None, separator: str | None = None, classes: Any = None
+    y: Any, names: object = None, separator: str | None = None, classes: object = None
 ) -> Labels:
     """Read y: a 0/1 matrix of shape (n, q), in any form; the tags of each row; or two classes, 1-d.
 
@@ -239,7 +239,7 @@ def check_labels(
     return Labels(matrix, two, _label_names(two[1:] if names is None else names, 1))
 
 
-def _in_classes(column: Array, classes: Any) -> tuple[Array, Array]:
+def _in_classes(column: Array, classes: object) -> tuple[Array, Array]:
     """The two classes of a 1-d y, and which of them each row has."""
     two = np.unique(np.asarray(classes))
     if len(two) != 2:
@@ -251,18 +251,18 @@ def _in_classes(column: Array, classes: Any) -> tuple[Array, Array]:
     return two, np.searchsorted(two, column)
 
 
-def _labels_of_tags(tags: Tags, names: Any) -> Labels:
+def _labels_of_tags(tags: Tags, names: object) -> Labels:
     """The labels that tags stand for: those that occur, unless `names` lists them."""
-    found = tags.names() if names is None else tag_array(listed_names(names))
-    if odd := [one for one in found.tolist() if type(one) not in (str, int)]:
+    labels = tags.names() if names is None else tag_array(listed_names(names))
+    if odd := [name for name in labels.tolist() if type(name) not in (str, int)]:
         message = f"label_names must be strings or integers; got {some(odd)}"
         raise ArgumentTypeError(message, "label_names")
-    _refuse_twice(found)
-    matrix, unknown = tags.matrix_of(found)
+    _refuse_twice(labels)
+    matrix, unknown = tags.matrix_of(labels)
     if unknown:
         message = f"label_names must contain every tag of y; missing: {some(unknown)}"
         raise ArgumentError(message, "label_names")
-    return Labels(matrix, label_classes(len(found)), found, tags=tags.form)
+    return Labels(matrix, label_classes(len(labels)), labels, tags=tags.form)
 
 
 def label_classes(q: int) -> LabelClasses:
@@ -270,7 +270,9 @@ def label_classes(q: int) -> LabelClasses:
     return LabelClasses([np.array([0, 1])] * q)
 
 
-def label_matrix(Y: Any, name: str, label_names: Any = None, separator: str | None = None) -> Csr:
+def label_matrix(
+    Y: Any, name: str, label_names: object = None, separator: str | None = None
+) -> Csr:
     """A 0/1 matrix in any form as a canonical ``csr_array`` of int8 ones, shape (n, q).
 
     If the labels have names, Y may be tags as well; a warning lists those that are not labels.
@@ -337,25 +339,27 @@ def _numbers(Y: Array, name: str) -> Array:
         ) from None
 
 
-def _label_names(names: Any, q: int) -> Array | None:
+def _label_names(names: object, q: int) -> Array | None:
     if names is None:
         return None
-    found = np.array([str(name) for name in listed_names(names)])
-    if len(found) != q:
-        raise ValueError(f"label_names must have one name per label, {q}; got {len(found)}")
-    _refuse_twice(found)
-    return found
+    texts = np.array([str(name) for name in listed_names(names)])
+    if len(texts) != q:
+        raise ValueError(f"label_names must have one name per label, {q}; got {len(texts)}")
+    _refuse_twice(texts)
+    return texts
 
 
-def known_tags(Y: Any, name: str, names: Array | None, separator: str | None = None) -> Tags | None:
+def known_tags(
+    Y: object, name: str, names: Array | None, separator: str | None = None
+) -> Tags | None:
     """The tags of Y among labels with these names, if Y contains tags."""
     numbered = None
-    if names is not None and any(isinstance(one, int) for one in names.tolist()):
+    if names is not None and any(isinstance(name, int) for name in names.tolist()):
         numbered = len(names)
     return read_tags(Y, separator, name, numbered)
 
 
-def listed_names(names: Any) -> list[Any]:
+def listed_names(names: object) -> list[object]:
     """Names of labels, in order; an unordered collection raises an error."""
     if isinstance(names, str | Set | Mapping) or not isinstance(names, Iterable):
         message = f"label_names must be a list of names; got {type(names).__name__}"
@@ -372,7 +376,7 @@ def _with_columns(Y: Any, name: str, names: Array) -> Any:
     if len(shape) == 2 and shape[1] != len(names):
         wanted = f"one column per label name, {len(names)}"
         raise ValueError(f"{name} must have {wanted}; got {shape[1]}")
-    in_order = [str(one) for one in names.tolist()]
+    in_order = [str(name) for name in names.tolist()]
     columns = [] if not hasattr(Y, "columns") else list(Y.columns)
     known = {str(column): column for column in columns}
     if not columns or list(known) == in_order or list(known) == [str(i) for i in range(len(names))]:
@@ -380,7 +384,7 @@ def _with_columns(Y: Any, name: str, names: Array) -> Any:
     if {*known} != {*in_order}:
         odd = [column for column in columns if str(column) not in in_order]
         raise ValueError(f"{name} has columns that are not labels: {some(odd)}")
-    return Y[[known[one] for one in in_order]]
+    return Y[[known[name] for name in in_order]]
 
 
 def _refuse_twice(names: Array) -> None:
@@ -390,7 +394,7 @@ def _refuse_twice(names: Array) -> None:
         raise ArgumentError(message, "label_names")
 
 
-def refuse_arguments(function: str, unknown: dict[str, Any]) -> None:
+def refuse_arguments(function: str, unknown: Iterable[str]) -> None:
     """Raise an error for unknown keywords; explain why sample_weight is not supported."""
     for name in unknown:
         if name == "sample_weight":

@@ -28,14 +28,14 @@ from nearlabel.common.mapped_arrays import checked_tree
 from nearlabel.common.validation import check_choice
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.pipeline import Pipeline, make_pipeline
-from nearlabel.persistence.columns import (
+from nearlabel.persistence.stored_columns import (
     check_steps,
     column_transformer_from,
     column_transformer_tree,
     feature_union_from,
     feature_union_tree,
 )
-from nearlabel.persistence.transformers import KINDS, transformer_from, transformer_tree
+from nearlabel.persistence.stored_transformers import KINDS, transformer_from, transformer_tree
 
 _PACKAGE = Path(__file__).parents[1]
 

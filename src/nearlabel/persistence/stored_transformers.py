@@ -144,7 +144,9 @@ def _in_memory_order(array: Array | None) -> tuple[object, list[str]]:
     return {"columns": stored} if is_by_columns else stored, layout
 
 
-def _laid_out(stored: object, layout: list[str], key: str, dimensions: int) -> Array:
+def _laid_out(
+    stored: Array | dict[str, Array], layout: list[str], key: str, dimensions: int
+) -> Array:
     """An array as it was in memory, from what `_in_memory_order` returned."""
     is_by_columns = isinstance(stored, dict)
     array = stored_array(stored["columns"] if is_by_columns else stored, key, "f", dimensions)

@@ -16,13 +16,12 @@ from nearlabel.common.validation import check_flag, check_integer, check_real
 from nearlabel.methods.fields import stored_names
 from nearlabel.persistence.values import as_stored, from_stored
 
+PartTree = Callable[[BaseEstimator | str | None], Tree | str | None]
 _PLAIN = ("drop", "passthrough")
 _MOST_UNLISTED = 2**20  # features that a file lists neither by name nor by number
 
 
-def column_transformer_tree(
-    model: BaseEstimator, tree_of: Callable[[BaseEstimator | str], Tree | str]
-) -> Tree:
+def column_transformer_tree(model: BaseEstimator, tree_of: PartTree) -> Tree:
     """A fitted ColumnTransformer as a tree; `tree_of` makes that of each of its transformers."""
     if not hasattr(model, "output_indices_"):
         raise ValueError("cannot save a ColumnTransformer that drops all columns")
@@ -119,7 +118,7 @@ def _plain(part: BaseEstimator | str) -> str:
     return part if isinstance(part, str) else "passthrough"
 
 
-def _plain_columns(columns: object) -> object:
+def _plain_columns(columns: object) -> Any:
     """Columns as a list if they are a series, a range or the like."""
     if isinstance(columns, UserList):  # of the remainder, before scikit-learn 1.9
         return columns.data
@@ -162,9 +161,7 @@ def column_positions(columns: object, places: Mapping[str, int], features: int) 
     return columns
 
 
-def feature_union_tree(
-    model: BaseEstimator, tree_of: Callable[[BaseEstimator | str], Tree | str]
-) -> Tree:
+def feature_union_tree(model: BaseEstimator, tree_of: PartTree) -> Tree:
     """A fitted FeatureUnion as a tree; `tree_of` makes that of each of its transformers."""
     return {
         "class": "FeatureUnion",
