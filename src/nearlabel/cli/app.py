@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import App, Parameter
 
 from nearlabel import __version__
 from nearlabel.cli import collection_verbs, datasets, networks
 from nearlabel.cli.usage_errors import EXAMPLES
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # A command is the function of its name, in the module of its name unless _MODULES has another.
 _VERBS = (
@@ -43,7 +46,7 @@ def _add(group: App, verb: Callable[..., Any], name: str, usage: str | None = No
 class _Help:
     """Help as cyclopts prints it, but with texts wrapped by the terminal, not as in the source."""
 
-    def __call__(self, console: Any, options: Any, panel: Any) -> None:
+    def __call__(self, console: Console, options: Any, panel: Any) -> None:
         from cyclopts.help import DefaultFormatter  # slow to import
         from rich.text import Text
 
@@ -53,7 +56,7 @@ class _Help:
                 text.plain = " ".join(text.plain.split())
         DefaultFormatter()(console, options, panel)
 
-    def render_usage(self, console: Any, options: Any, usage: Any) -> None:
+    def render_usage(self, console: Console, options: Any, usage: Any) -> None:
         """Print the first line."""
         from cyclopts.help import DefaultFormatter
 

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from nearlabel.collection import Collection
     from nearlabel.collection.exchange.importing import ImportReport
     from nearlabel.collection.exchange.tag_tables import TaggedFile
+    from nearlabel.common.arrays import Tree
     from nearlabel.datasets import Dataset
 
 _ROWS_AT_ONCE = 4096
 
 
-def vector_features(items: Dataset) -> dict[str, Any]:
+def vector_features(items: Dataset) -> Tree:
     """The settings of a collection of vectors, with the column names of its first table."""
     names = items.feature_names
     known = {} if names is None or len(names) > 10_000 else {"columns": names.tolist()}
@@ -67,7 +68,7 @@ class Addition(NamedTuple):
     group: int | None
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Tree:
         """The result for JSON."""
         return {
             "new": self.new,
@@ -292,7 +293,7 @@ def relabel_items(
         return _finish(store, changing, done, relabelled=len(items))
 
 
-def _finish(store: Collection, changing: Changing, done: str, **what: Any) -> int | None:
+def _finish(store: Collection, changing: Changing, done: str, **what: object) -> int | None:
     """Compact and verify if asked for, and report what was done; return the exit code."""
     if changing.compact:
         store.compact()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -22,6 +22,8 @@ from nearlabel.collection.choices import Method, State
 
 if TYPE_CHECKING:
     from nearlabel.collection import Change, Collection, Item
+    from nearlabel.collection.records import Settings
+    from nearlabel.common.arrays import Tree
 
 
 def collection(
@@ -332,7 +334,7 @@ def method(
         say_folded(f"{collection} {now}suggests tags by {_method_text(chosen)}")
 
 
-def _method_text(chosen: dict[str, Any]) -> str:
+def _method_text(chosen: Tree) -> str:
     """A method and its parameters, for people."""
     given = [f"{name}={value!r}" for name, value in chosen.items() if name != "name"]
     return f"{chosen['name']}({', '.join(given)})"
@@ -364,7 +366,7 @@ def _bytes_in(folder: str) -> int:
     return sum(path.lstat().st_size for path in Path(folder).rglob("*") if path.is_file())
 
 
-def _described(settings: Any) -> str:
+def _described(settings: Settings) -> str:
     """What a collection holds and how it learns, for people."""
     width = "" if settings.width is None else f" ({settings.width:,} values)"
     method = dict(settings.method)
@@ -372,7 +374,7 @@ def _described(settings: Any) -> str:
     return f"{settings.kind} by {settings.features.get('name')}{width}; {learner}"
 
 
-def _change_record(change: Any) -> dict[str, Any]:
+def _change_record(change: Change) -> Tree:
     return {**change._asdict(), "at": change.at.isoformat()}
 
 
@@ -383,10 +385,10 @@ def _run_text(run: Sequence[Change]) -> str:
     return f"{said_changes(run)}, {_when(run[0])}"
 
 
-def _change_text(change: Any) -> str:
+def _change_text(change: Change) -> str:
     return f"{change.said}, {_when(change)}"
 
 
-def _when(change: Any) -> str:
+def _when(change: Change) -> str:
     """The time of a change by the clock on the wall."""
     return f"{change.at.astimezone():%Y-%m-%d %H:%M:%S}"

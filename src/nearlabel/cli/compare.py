@@ -31,6 +31,7 @@ from nearlabel.cli.output import check_target, counted, say, say_folded, steps
 from nearlabel.methods.registry import METHODS
 
 if TYPE_CHECKING:
+    from nearlabel.common.arrays import Tree
     from nearlabel.datasets import Dataset
     from nearlabel.experiments import Part, SplitResult
 
@@ -129,7 +130,7 @@ def compare(
     kind, parts = measuring.parts(items, "holdout")
     its_usual = usual_distance(items)
     first = distance[0] if distance else its_usual
-    how: dict[str, Any] = {"tuned": by} if tune else {"k": k[0] if k else 10, "distance": first}
+    how: Tree = {"tuned": by} if tune else {"k": k[0] if k else 10, "distance": first}
     with steps("comparing") as progress, naming_preparation():
         work = {"progress": progress, "by_label": report is not None, **measuring.how(items)}
         if tune:
@@ -185,13 +186,11 @@ def compare(
         say(f"to fit {named}, the best of ours by {wanted[0]}:\n{command}")
 
 
-def _fit_command(
-    data: str, best: dict[str, Any], how: dict[str, Any], measuring: Measuring, usual: str
-) -> str:
+def _fit_command(data: str, best: Tree, how: Tree, measuring: Measuring, usual: str) -> str:
     """The command that fits the best algorithm; if it was tuned, with its most frequent choice."""
     if best["algorithm"] not in ALGORITHMS:  # the blend
         return measuring.fit_command(data, {"--best": True}, {}, usual)
-    options: dict[str, Any] = {"--algorithm": best["algorithm"]}
+    options: Tree = {"--algorithm": best["algorithm"]}
     if best["algorithm"] in BASELINES:
         return measuring.fit_command(data, options, {}, usual)
     own = dict(most_frequent(best.get("chosen", ())))
@@ -218,8 +217,8 @@ def _tuned(
     parts: list[Part],
     scoring: Any,
     tried: tuple[Any, Any],
-    shared: dict[str, Any],
-    work: dict[str, Any],
+    shared: Tree,
+    work: Tree,
 ) -> dict[str, list[SplitResult]]:
     """Our algorithms, each with the parameters that are best on the training items."""
     from nearlabel.experiments.candidates import tried_parameters, usual_candidates
@@ -242,9 +241,9 @@ def _as_they_are(
     names: list[str],
     parts: list[Part],
     k: int,
-    shared: dict[str, Any],
+    shared: Tree,
     thresholds: bool,
-    work: dict[str, Any],
+    work: Tree,
 ) -> dict[str, list[SplitResult]]:
     """Our algorithms with one k."""
     import sklearn.cluster  # noqa: F401  of LAML-kNN: so that no method pays for its import

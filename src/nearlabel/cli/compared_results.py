@@ -6,7 +6,7 @@ import math
 import shlex
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nearlabel.cli.measuring import (
     defined,
@@ -23,6 +23,7 @@ from nearlabel.cli.process import typed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nearlabel.common.arrays import Tree
     from nearlabel.datasets import Dataset
     from nearlabel.experiments import SplitResult
     from nearlabel.experiments.significance.standings import Standing
@@ -41,12 +42,12 @@ def standings_of(results: Found, wanted: Sequence[str]) -> Standings:
     return {name: standings(results, name, loss=METRICS[name].loss) for name in wanted}
 
 
-def results_of(results_by_name: Found, standing: Standings) -> list[dict[str, Any]]:
+def results_of(results_by_name: Found, standing: Standings) -> list[Tree]:
     """The results of each algorithm: means, standard errors, and p-values against the best."""
     wanted, results = list(standing), []
     for algorithm, parts in results_by_name.items():
         refusal = next((part.refusal for part in parts if part.refusal), None)
-        result: dict[str, Any] = {"algorithm": algorithm, "metrics": {}, "std": None}
+        result: Tree = {"algorithm": algorithm, "metrics": {}, "std": None}
         result |= {"seconds": None, "standard_error": {}, "p_value": {}}
         if refusal is None:
             result |= summary([part.metrics for part in parts], wanted)
@@ -62,22 +63,20 @@ def results_of(results_by_name: Found, standing: Standings) -> list[dict[str, An
     return results
 
 
-def records_of(results: Found, wanted: Sequence[str], tuned: bool) -> list[dict[str, Any]]:
+def records_of(results: Found, wanted: Sequence[str], tuned: bool) -> list[Tree]:
     """The results of each algorithm on each part."""
     records = []
     for algorithm, parts in results.items():
         for place, result in enumerate(parts, 1):
             metrics = defined(result.metrics, wanted)
-            further: dict[str, Any] = {"seconds": result.seconds, "refusal": result.refusal}
+            further: Tree = {"seconds": result.seconds, "refusal": result.refusal}
             if tuned:
                 further["chosen"] = _shown(result.parameters)
             records.append({"algorithm": algorithm, "part": place, **metrics, **further})
     return records
 
 
-def best_of(
-    results: list[dict[str, Any]], metric: str, names: Sequence[str]
-) -> dict[str, Any] | None:
+def best_of(results: list[Tree], metric: str, names: Sequence[str]) -> Tree | None:
     """The best by a metric of the algorithms with these names; None if it is not defined."""
     from nearlabel.metrics import METRICS
 
@@ -90,12 +89,12 @@ def best_of(
     return best(known, key=lambda result: result["metrics"][metric]) if known else None
 
 
-def most_frequent(chosen: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def most_frequent(chosen: Sequence[Tree]) -> Tree:
     """The parameters chosen in most parts, the first of equally frequent ones; empty if none."""
     return max(chosen, key=lambda parameters: list(chosen).count(parameters), default={})
 
 
-def marked_cells(results: list[dict[str, Any]], metric: str) -> list[tuple[str, str]]:
+def marked_cells(results: list[Tree], metric: str) -> list[tuple[str, str]]:
     """Values of a metric, and marks of the best printed one and of those not worse."""
     from nearlabel.experiments.significance.pairs import LEVEL
     from nearlabel.metrics import METRICS
@@ -123,7 +122,7 @@ def legend(parts: int) -> list[str]:
     ]
 
 
-def say_results(results: list[dict[str, Any]], wanted: Sequence[str], *, errors: bool) -> None:
+def say_results(results: list[Tree], wanted: Sequence[str], *, errors: bool) -> None:
     """Print a table; the best printed value of each metric and those not worse are marked."""
     from nearlabel.experiments.reporting.names import metric_head
 
@@ -142,14 +141,14 @@ def say_results(results: list[dict[str, Any]], wanted: Sequence[str], *, errors:
     say_table(("", *heads, "s"), zip(titles, *columns, times, strict=True))
 
 
-def say_refusals(results: list[dict[str, Any]]) -> None:
+def say_refusals(results: list[Tree]) -> None:
     """Print which algorithms were left out, and why."""
     for result in results:
         if result["refusal"]:
             say(f"{learner_title(result['algorithm'])} was left out: {result['refusal']}")
 
 
-def say_choices(results: list[dict[str, Any]], parts: int) -> None:
+def say_choices(results: list[Tree], parts: int) -> None:
     """Print the chosen parameters of each algorithm, the most frequent first."""
     if not any(result.get("chosen") for result in results):
         return
@@ -162,7 +161,7 @@ def say_choices(results: list[dict[str, Any]], parts: int) -> None:
 
 
 def draw_results(
-    results: list[dict[str, Any]], metric: str, ours: Sequence[str], path: str, title: str
+    results: list[Tree], metric: str, ours: Sequence[str], path: str, title: str
 ) -> None:
     """Draw a metric of all, with standard errors."""
     from nearlabel.experiments.reporting.drawing import save
@@ -182,11 +181,11 @@ def draw_results(
 
 def write_comparison(
     path: str,
-    setting: dict[str, Any],
+    setting: Tree,
     items: Dataset,
     what: str,
     parts: Found,
-    results: list[dict[str, Any]],
+    results: list[Tree],
     standing: Standings,
     ours: Sequence[str],
 ) -> None:
@@ -238,9 +237,7 @@ def write_comparison(
     report.write_comparison(path, compared)
 
 
-def _setup(
-    setting: dict[str, Any], items: Dataset, what: str, metrics: Sequence[str]
-) -> dict[str, str]:
+def _setup(setting: Tree, items: Dataset, what: str, metrics: Sequence[str]) -> dict[str, str]:
     """What was compared, and how."""
     from nearlabel.datasets import describe
 
@@ -258,17 +255,17 @@ def _setup(
     }
 
 
-def _seconds(result: dict[str, Any]) -> str:
+def _seconds(result: Tree) -> str:
     return f"{result['seconds']:.3g}"
 
 
-def _choices(result: dict[str, Any], parts: int) -> list[str]:
+def _choices(result: Tree, parts: int) -> list[str]:
     """The chosen parameters of an algorithm, the most frequent first, with numbers of parts."""
     counted = Counter(map(_shown, result.get("chosen", ()))).most_common()
     return [f"{choice} ({times})" if parts > 1 else choice for choice, times in counted]
 
 
-def _shown(choice: Mapping[str, Any]) -> str:
+def _shown(choice: Tree) -> str:
     """Parameters by the names of the options that set them."""
     names = {"n_neighbors": "k", "per_class": "k", "metric": "distance"}
     return ", ".join(f"{names.get(name, name)} {value}" for name, value in choice.items())

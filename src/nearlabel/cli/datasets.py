@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -117,7 +117,7 @@ def describe(
     say_table(("", *descriptions), [row for row in rows if any(row[1:])])
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None or (value == 0 and value is not False):
         return ""
     if isinstance(value, bool):

@@ -12,6 +12,7 @@ from nearlabel.cli.options.preparation import naming_preparation
 from nearlabel.cli.output import say, say_table, steps
 
 if TYPE_CHECKING:
+    from nearlabel.common.arrays import Tree
     from nearlabel.experiments.evaluation import SplitResult
 
 _LABELS_SHOWN = 40
@@ -66,7 +67,7 @@ def evaluate(
     setting = measuring.setting(data, items, split, parts, how, scales, learning.distance)
     neighbors = {count: {} if learning.is_baseline else {"k": count} for count in k}
     means = [{**neighbors[count], **summary(each, wanted)} for count, each in metrics_of.items()]
-    records: Iterable[dict[str, Any]] = (
+    records: Iterable[Tree] = (
         {**neighbors[count], "part": place, **defined(metrics, wanted)}
         for count, of_model in metrics_of.items()
         for place, metrics in enumerate(of_model, 1)
@@ -105,7 +106,7 @@ def evaluate(
         say(f"wrote {measuring.output}")
 
 
-def _by_label(parts: Sequence[SplitResult]) -> list[dict[str, Any]]:
+def _by_label(parts: Sequence[SplitResult]) -> list[Tree]:
     """Results of each label, means over the parts in which they are defined, the worst first."""
     from nearlabel.metrics.label_results import mean_results
 
@@ -123,7 +124,7 @@ def _by_label(parts: Sequence[SplitResult]) -> list[dict[str, Any]]:
     ]
 
 
-def _say_labels(labels: Sequence[dict[str, Any]], title: str) -> None:
+def _say_labels(labels: Sequence[Tree], title: str) -> None:
     """Print what there is room for: the worst labels."""
     say(title)
     rows = ([_cell(value) for value in label.values()] for label in labels[:_LABELS_SHOWN])
@@ -133,5 +134,5 @@ def _say_labels(labels: Sequence[dict[str, Any]], title: str) -> None:
         say(f"… {len(labels) - _LABELS_SHOWN:,} more labels: --json or --output has all")
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else value

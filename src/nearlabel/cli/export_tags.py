@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nearlabel.cli.import_tags import note_some
 from nearlabel.cli.open_collections import is_collection, open_collection
@@ -13,6 +13,7 @@ from nearlabel.cli.output import check_target, counted, say_folded, say_json, st
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection
+    from nearlabel.common.arrays import Tree
 
 
 def export_tags(
@@ -56,7 +57,7 @@ def export_tags(
         raise ValueError("export: give --output FILE, --sidecars or --texts")
     if json and output == "-":
         raise ValueError("--output -: cannot be combined with --json, which uses standard output")
-    record: dict[str, Any] = {"collection": collection}
+    record: Tree = {"collection": collection}
     with open_collection(collection, readonly=True) as store:
         if (sidecars or texts) and store.settings.kind != "pictures":
             what = store.settings.kind
@@ -75,7 +76,7 @@ def export_tags(
         _say(record)
 
 
-def _write(store: Collection, output: str, copy: bool) -> dict[str, Any]:
+def _write(store: Collection, output: str, copy: bool) -> Tree:
     """Write a table or folders; what was written."""
     from nearlabel.collection.exchange.exporting import tagged_files
     from nearlabel.collection.exchange.tag_folders import write_tag_folders
@@ -105,7 +106,7 @@ def _write(store: Collection, output: str, copy: bool) -> dict[str, Any]:
     return {"output": output, "files": written.files, "missing": written.missing}
 
 
-def _say(record: dict[str, Any]) -> None:
+def _say(record: Tree) -> None:
     """Say what was written, and name what was not."""
     missing = [f"{name}: its file does not exist" for name in record.get("missing", ())]
     for name in ("sidecars", "texts"):

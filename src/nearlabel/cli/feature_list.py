@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nearlabel.cli.model_columns import ModelColumn, model_columns
 from nearlabel.cli.output import WIDTH, printable
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from nearlabel.common.arrays import Tree
     from nearlabel.datasets import Dataset
 
 
-def feature_list(fitted: Any, items: Dataset) -> list[dict[str, Any]] | None:
+def feature_list(fitted: BaseEstimator, items: Dataset) -> list[Tree] | None:
     """The columns that features came from, what each holds, and how many values it has.
 
     None where features have no names, or are sparse: there may be a million of these.
@@ -75,7 +78,7 @@ def warn_of_labels_among_features(items: Dataset) -> None:
         )
 
 
-def shown_features(columns: Sequence[dict[str, Any]]) -> str:
+def shown_features(columns: Sequence[Tree]) -> str:
     """The columns for people, in two lines at most."""
     texts = [_shown(column) for column in columns]
     room = 2 * WIDTH - len("features: …and 1,000,000 more") - 10
@@ -87,7 +90,7 @@ def shown_features(columns: Sequence[dict[str, Any]]) -> str:
     return ", ".join([*texts[:count], *rest])
 
 
-def _shown(column: dict[str, Any]) -> str:
+def _shown(column: Tree) -> str:
     name, count = printable(column["name"]), column["values"]
     if column["kind"] == "number":
         return name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import Parameter
 
@@ -33,6 +33,10 @@ from nearlabel.cli.output import (
 )
 from nearlabel.common.progress import Stages
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+
 # Rows that are answered before the next are searched: many, since a search by lists is far faster
 # for many queries at once.
 _ROWS_AT_ONCE = 2**15
@@ -51,7 +55,7 @@ class Blocks:
         Pictures that could not be read; None if the items are not pictures.
     """
 
-    pipeline: Any
+    pipeline: BaseEstimator
     items: Any
     skipped: Sequence[tuple[str, str]] | None
 

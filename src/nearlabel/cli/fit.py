@@ -30,6 +30,9 @@ from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import check_target, counted, file_size, say, say_folded, say_json, steps
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from nearlabel.common.arrays import Tree
     from nearlabel.datasets import Dataset
     from nearlabel.datasets.preparing import Preparing
 
@@ -134,7 +137,7 @@ def fit(
     preparation.recommend_scale(items, learning.distance)
     columns = feature_list(fitted, items)
     recall = getattr(model, "search_recall_", None)
-    record: dict[str, Any] = {
+    record: Tree = {
         "model": output,
         **learning.record(model),
         "k": getattr(model, "n_neighbors_", None),
@@ -179,7 +182,7 @@ def _column_names(items: Dataset, data: str, format: str | None) -> Sequence[str
 
 
 def _fitted(
-    model: Any,
+    model: BaseEstimator,
     preparing: Preparing,
     items: Dataset,
     names: Sequence[str] | None,

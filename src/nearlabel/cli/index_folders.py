@@ -5,9 +5,9 @@ from __future__ import annotations
 import json as json_texts
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from nearlabel.collection.exchange.importing import ImportReport
     from nearlabel.collection.exchange.tag_tables import TaggedFile
     from nearlabel.collection.indexing import IndexReport
+    from nearlabel.collection.records import CollectionSettings
+    from nearlabel.common.arrays import Tree
 
 _COUNTS = {
     "new": "new",
@@ -152,7 +154,7 @@ def _prepare_collection(path: str, kind: str | None, features: str | None) -> No
             )
 
 
-def _create(path: str, **settings: Any) -> None:
+def _create(path: str, **settings: CollectionSettings) -> None:
     """Create a collection, unless another process has just done so."""
     from nearlabel.collection import Collection, is_collection
 
@@ -210,7 +212,7 @@ class _Watched:
             raise ValueError(f"{self._collection} holds vectors; give a table instead of a folder")
 
 
-def _index_record(folder: str, path: str, report: IndexReport) -> dict[str, Any]:
+def _index_record(folder: str, path: str, report: IndexReport) -> Tree:
     """What was done, for JSON."""
     with open_collection(path, readonly=True) as store:
         counts, settings = store.counts(), store.settings
@@ -243,7 +245,7 @@ def _imported(
         return import_files(store, files, beside=beside, group=group)
 
 
-def _say(record: Mapping[str, Any], report: IndexReport) -> None:
+def _say(record: Tree, report: IndexReport) -> None:
     """Print what was done."""
     note_some([f"{encodable(path)} {reason}; left out" for path, reason in report.skipped])
     counts = [f"{record[key]:,} {name}" for key, name in _COUNTS.items() if record[key]]

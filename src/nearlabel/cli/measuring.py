@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ from nearlabel.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from nearlabel.common.arrays import Tree
     from nearlabel.datasets import Dataset
     from nearlabel.experiments import Part
 
@@ -106,7 +107,7 @@ class Measuring:
         if self.split == "loo" and not set(BASELINES).isdisjoint(algorithms):
             raise ValueError("--split loo: baselines need held-out test items; use cv10")
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Tree:
         """The parameters of estimators that these options set."""
         return {"random_state": self.seed, **self.searching.parameters()}
 
@@ -118,7 +119,7 @@ class Measuring:
         from nearlabel.experiments import splits
 
         kind = self.split or ("official" if own and items.train is not None else usual)
-        how: dict[str, Any] = {"seed": self.seed}
+        how: Tree = {"seed": self.seed}
         if self.test_size is not None:
             if kind != "holdout":
                 raise ValueError(f"--test-size: only with --split holdout; the split is {kind}")
@@ -126,7 +127,7 @@ class Measuring:
         with naming(split="--split", test_size="--test-size", stratified="--stratified"):
             return kind, splits(items, kind, stratified=self.stratified, **how)
 
-    def how(self, items: Dataset) -> dict[str, Any]:
+    def how(self, items: Dataset) -> Tree:
         """The arguments of `evaluate_splits` that these options set."""
         preparing = self.preparation.of(items)
         own = {name: getattr(preparing, name) for name in ("scale", "impute", "learn_distance")}
@@ -138,10 +139,10 @@ class Measuring:
         items: Dataset,
         kind: str,
         parts: list[Part],
-        how: dict[str, Any],
+        how: Tree,
         scales: Iterable[str],
         distance: Any,
-    ) -> dict[str, Any]:
+    ) -> Tree:
         """The setting of a result: the data, the model and the evaluation.
 
         The `scales` are those that were chosen if the scale is "auto". A note recommends a scale
@@ -177,8 +178,8 @@ class Measuring:
     def fit_command(
         self,
         data: str,
-        options: Mapping[str, Any],
-        parameters: Mapping[str, Any],
+        options: Tree,
+        parameters: Tree,
         usual_distance: str | None,
     ) -> str:
         """The command that fits a model to data as it was evaluated.
@@ -199,9 +200,9 @@ class Measuring:
 
     def deliver(
         self,
-        setting: dict[str, Any],
-        records: Iterable[dict[str, Any]],
-        results: dict[str, Any],
+        setting: Tree,
+        records: Iterable[Tree],
+        results: Tree,
         title: str,
         spread: str = "",
         has_graph: bool = True,
@@ -230,7 +231,7 @@ class Measuring:
         return True
 
 
-def preparation_text(setting: dict[str, Any], chosen: Sequence[str]) -> str:
+def preparation_text(setting: Tree, chosen: Sequence[str]) -> str:
     """The preprocessing, for people, with the `chosen` scales if the scale is "auto"."""
     features = f", features {setting['picture_features']}" if "picture_features" in setting else ""
     filled = "" if setting["impute"] == "none" else f", impute {setting['impute']}"
@@ -239,7 +240,7 @@ def preparation_text(setting: dict[str, Any], chosen: Sequence[str]) -> str:
     return f"{features}{filled}, scale {setting['scale']}{scales}{learned}"
 
 
-def split_text(setting: dict[str, Any]) -> str:
+def split_text(setting: Tree) -> str:
     """The split and the sizes of its parts, for people."""
     parts = f"{counted(setting['train'], 'training item')}, {counted(setting['test'], 'test item')}"
     if setting["split"] == "loo":
@@ -249,12 +250,12 @@ def split_text(setting: dict[str, Any]) -> str:
     return f"{setting['split']}{', stratified' if setting['stratified'] else ''}: {parts}"
 
 
-def sizes(setting: dict[str, Any]) -> str:
+def sizes(setting: Tree) -> str:
     """The sizes of a data set, for people."""
     return ", ".join(counted(setting[f"{what}s"], what) for what in ("item", "feature", "label"))
 
 
-def summary(metrics: Sequence[dict[str, float]], wanted: Sequence[str]) -> dict[str, Any]:
+def summary(metrics: Sequence[dict[str, float]], wanted: Sequence[str]) -> Tree:
     """Mean and spread of the wanted metrics over the parts on which each is defined."""
     import numpy as np
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cyclopts import Parameter
 
@@ -18,7 +18,11 @@ from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, file_size, printable, say, say_folded, say_json, steps
 
 if TYPE_CHECKING:
-    from nearlabel.common.arrays import Array, Csr
+    from sklearn.base import BaseEstimator
+
+    from nearlabel.common.arrays import Array, Csr, Tree
+    from nearlabel.methods.changes import History
+    from nearlabel.methods.verification import Verification
 
 # What a method learns in fit and keeps when items are forgotten.
 _STAYS = {"LAMLkNN": "the centers", "PositivekNN": "the rate and the cut"}
@@ -42,13 +46,13 @@ class OpenModel:
     """
 
     path: str
-    pipeline: Any
+    pipeline: BaseEstimator
     n_labels: int
     n_jobs: int | None
-    history: Any
+    history: History
 
     @property
-    def model(self) -> Any:
+    def model(self) -> BaseEstimator:
         """The last step of the pipeline."""
         return self.pipeline[-1]
 
@@ -95,7 +99,7 @@ class OpenModel:
             raise ValueError(f"{where}{self.path} has no item {missing}{advice}")
         return ids[is_known]
 
-    def labels(self, Y: Csr, names: Sequence[str] | None) -> dict[str, Any]:
+    def labels(self, Y: Csr, names: Sequence[str] | None) -> Tree:
         """Labels as `partial_fit` and `relabel` of the model take them.
 
         If the labels of the model have no names, the columns of Y are named by numbers.
@@ -189,7 +193,7 @@ class Changing:
         if self.jobs is not None:
             set_jobs(opened.model, self.jobs)
 
-    def finish(self, opened: OpenModel, done: str, **what: Any) -> int | None:
+    def finish(self, opened: OpenModel, done: str, **what: object) -> int | None:
         """Rewrite and verify the file if asked for; report what was `done`; the exit code."""
         model, path = opened.model, opened.path
         is_changed = model.history_ != opened.history
@@ -250,22 +254,22 @@ def check_jobs(jobs: int | None) -> None:
         raise ValueError("--jobs must be at least 1, or -1 for all cores; got 0")
 
 
-def verification_record(verified: Any) -> dict[str, Any]:
+def verification_record(verified: Verification) -> Tree:
     """What was compared and what differs, for JSON."""
     return {"agrees": bool(verified), **asdict(verified)}
 
 
-def say_verification(verified: Any) -> None:
+def say_verification(verified: Verification) -> None:
     """Print what was compared and what differs."""
     say_folded(f"{'verified' if verified else 'not verified'}: {verified}")
 
 
-def verification_code(verified: Any) -> int | None:
+def verification_code(verified: Verification) -> int | None:
     """The exit code of a command that has verified a model."""
     return None if verified else 1
 
 
-def _say_rest(record: dict[str, Any], opened: OpenModel) -> None:
+def _say_rest(record: Tree, opened: OpenModel) -> None:
     """Print which labels are new, where the changes are, and what --compact would do."""
     path, written, new = record["model"], record["written"], record["new_labels"]
     if new:
@@ -296,7 +300,7 @@ def _without_forgotten(opened: OpenModel, refreshed: bool) -> str:
     return f" and without forgotten items, except for their part in {' and '.join(learned)}"
 
 
-def _n_labels(model: Any) -> int:
+def _n_labels(model: BaseEstimator) -> int:
     """The number of labels of a model; one if it was fitted to two classes."""
     import numpy as np
 

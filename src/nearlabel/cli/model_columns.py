@@ -6,7 +6,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from nearlabel.common.arrays import Tree
 
 _RANK = ("number", "category", "text")  # if two steps take a column, the last of these counts
 _TEXT_STEPS = (
@@ -47,12 +52,12 @@ class ModelColumn:
     keeps_gaps: bool = False
 
 
-def transformers(pipeline: Any) -> list[Any]:
+def transformers(pipeline: BaseEstimator) -> list[BaseEstimator]:
     """The transformers of a fitted pipeline, in order, without those that are to be skipped."""
     return list(_in_order(step for _, step in pipeline.steps[:-1]))
 
 
-def model_columns(pipeline: Any) -> list[ModelColumn] | None:
+def model_columns(pipeline: BaseEstimator) -> list[ModelColumn] | None:
     """The columns of a fitted pipeline, in its order; None if they have no names."""
     steps = transformers(pipeline)
     names = _names((steps or [pipeline[-1]])[0])
@@ -64,7 +69,7 @@ def model_columns(pipeline: Any) -> list[ModelColumn] | None:
     return [replace(column, gaps=column.gaps or column.keeps_gaps) for column in columns]
 
 
-def _distinct(steps: Sequence[Any], names: Sequence[str]) -> list[ModelColumn]:
+def _distinct(steps: Sequence[BaseEstimator], names: Sequence[str]) -> list[ModelColumn]:
     """The columns of these names that steps take, each once."""
     by_name: dict[str, ModelColumn] = {}
     for column in _of_steps(steps, names):
@@ -74,7 +79,7 @@ def _distinct(steps: Sequence[Any], names: Sequence[str]) -> list[ModelColumn]:
     return [by_name[name] for name in names if name in by_name]
 
 
-def reading_options(pipeline: Any) -> dict[str, Any]:
+def reading_options(pipeline: BaseEstimator) -> Tree:
     """The arguments of `load` for a file with new items for a fitted pipeline."""
     columns = model_columns(pipeline)
     if columns is None:
@@ -90,7 +95,7 @@ def reading_options(pipeline: Any) -> dict[str, Any]:
     }
 
 
-def with_gaps_as_fitted(pipeline: Any, X: Any) -> Any:
+def with_gaps_as_fitted(pipeline: BaseEstimator, X: Any) -> Any:
     """A frame with NaN for missing texts in columns for which the steps know nothing else."""
     import polars
 
@@ -101,7 +106,7 @@ def with_gaps_as_fitted(pipeline: Any, X: Any) -> Any:
     return X
 
 
-def unknown_words(pipeline: Any, X: Any) -> Iterator[str]:
+def unknown_words(pipeline: BaseEstimator, X: Any) -> Iterator[str]:
     """Messages about columns of a frame with categories that the pipeline does not know."""
     from nearlabel.common.messages import shown
 
@@ -117,7 +122,7 @@ def unknown_words(pipeline: Any, X: Any) -> Iterator[str]:
             )
 
 
-def numbered_columns(pipeline: Any, names: Sequence[str]) -> list[str] | None:
+def numbered_columns(pipeline: BaseEstimator, names: Sequence[str]) -> list[str] | None:
     """The names 0, 1, 2 … of a model's columns, if it has no others and a file has some of these.
 
     A table may have such column names. If it has not, columns are matched by position.
@@ -129,7 +134,7 @@ def numbered_columns(pipeline: Any, names: Sequence[str]) -> list[str] | None:
     return None if set(names).isdisjoint(numbers) else numbers
 
 
-def _check_numbers(steps: Sequence[Any]) -> None:
+def _check_numbers(steps: Sequence[BaseEstimator]) -> None:
     """Refuse a model of categories or texts whose columns have no names to match by."""
     first = steps[0] if steps else None
     if first is None or type(first).__name__ in _SCALERS:  # which may have very many columns
@@ -139,7 +144,7 @@ def _check_numbers(steps: Sequence[Any]) -> None:
         raise ValueError("the model takes categories or texts in columns without names: use Python")
 
 
-def _in_order(steps: Iterable[Any]) -> Iterator[Any]:
+def _in_order(steps: Iterable[BaseEstimator]) -> Iterator[BaseEstimator]:
     """Transformers one after the other, those within pipelines, too, but for skipped ones."""
     for step in steps:
         if hasattr(step, "steps"):
@@ -148,7 +153,7 @@ def _in_order(steps: Iterable[Any]) -> Iterator[Any]:
             yield step
 
 
-def _names(step: Any) -> list[str] | None:
+def _names(step: BaseEstimator) -> list[str] | None:
     """The names of the columns that a fitted step takes, if it knows them."""
     names = getattr(step, "feature_names_in_", None)
     if names is not None:
@@ -160,16 +165,16 @@ def _names(step: Any) -> list[str] | None:
     return None
 
 
-def _takes_missing(model: Any) -> bool:
+def _takes_missing(model: BaseEstimator) -> bool:
     return bool(getattr(model, "takes_missing", False))
 
 
-def _takes_columns_by_name(step: Any) -> bool:
+def _takes_columns_by_name(step: BaseEstimator) -> bool:
     inside = [part for _, part in getattr(step, "steps", getattr(step, "transformer_list", ()))]
     return hasattr(step, "transformers_") or any(map(_takes_columns_by_name, inside))
 
 
-def _of_steps(steps: Iterable[Any], names: Sequence[str]) -> Iterator[ModelColumn]:
+def _of_steps(steps: Iterable[BaseEstimator], names: Sequence[str]) -> Iterator[ModelColumn]:
     """The columns of consecutive transformers: those of the first one.
 
     One that fills gaps gives the same columns to the next, which knows more about them.
@@ -196,7 +201,7 @@ def _of_steps(steps: Iterable[Any], names: Sequence[str]) -> Iterator[ModelColum
             yield replace(column, gaps=gaps, keeps_gaps=column.keeps_gaps and passing == others)
 
 
-def _of_step(step: Any, names: Sequence[str]) -> Iterator[ModelColumn]:
+def _of_step(step: BaseEstimator, names: Sequence[str]) -> Iterator[ModelColumn]:
     """What a transformer takes."""
     if hasattr(step, "transformer_list"):  # FeatureUnion
         for _, part in step.transformer_list:

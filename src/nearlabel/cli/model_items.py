@@ -20,6 +20,8 @@ from nearlabel.cli.options import Part
 from nearlabel.cli.options.reading import Reading, check_unused, part_of
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from nearlabel.datasets import Dataset
 
 
@@ -37,7 +39,7 @@ def naming_order(path: str) -> Iterator[None]:
         raise
 
 
-def as_pipeline(loaded: Any, path: str) -> Any:
+def as_pipeline(loaded: BaseEstimator, path: str) -> BaseEstimator:
     """What a file held as a pipeline, whose last step is a model."""
     from sklearn.pipeline import Pipeline
 
@@ -47,13 +49,13 @@ def as_pipeline(loaded: Any, path: str) -> Any:
     return pipeline
 
 
-def check_keeps_items(model: Any, path: str, asked: str) -> None:
+def check_keeps_items(model: BaseEstimator, path: str, asked: str) -> None:
     """Raise an error if a model that keeps no items is asked for them."""
     if not model.keeps_items:
         raise ValueError(f"{asked}: {path} holds {model.title}, which keeps no items")
 
 
-def set_jobs(model: Any, jobs: int | None) -> None:
+def set_jobs(model: BaseEstimator, jobs: int | None) -> None:
     """Set the number of threads of a model; baselines use one."""
     if not model.keeps_items:
         return
@@ -62,7 +64,7 @@ def set_jobs(model: Any, jobs: int | None) -> None:
 
 
 def items_for(
-    pipeline: Any,
+    pipeline: BaseEstimator,
     reading: Reading,
     data: str,
     part: Part,
@@ -94,7 +96,7 @@ def items_for(
     return items
 
 
-def vectors(pipeline: Any, items: Dataset, rows: slice | None = None) -> Any:
+def vectors(pipeline: BaseEstimator, items: Dataset, rows: slice | None = None) -> Any:
     """Features of items, or of some, as the model takes them, after what prepares them."""
     from scipy import sparse
 
@@ -109,7 +111,7 @@ def vectors(pipeline: Any, items: Dataset, rows: slice | None = None) -> Any:
     return X
 
 
-def _takes_sparse(pipeline: Any, X: Any) -> bool:
+def _takes_sparse(pipeline: BaseEstimator, X: Any) -> bool:
     """Whether the steps make of sparse rows what they make of dense ones."""
     from sklearn.utils import get_tags
 
@@ -120,6 +122,6 @@ def _takes_sparse(pipeline: Any, X: Any) -> bool:
     return not ranks or all(x.size == 0 or x.min() >= 0 for x in (X.data, ranks[0].quantiles_))
 
 
-def label_name(model: Any, label: int) -> str:
+def label_name(model: BaseEstimator, label: int) -> str:
     """The name of a label, or its column if it has none."""
     return str(label if model.label_names_ is None else model.label_names_[label])

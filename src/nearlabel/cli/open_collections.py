@@ -14,6 +14,7 @@ from nearlabel.cli.output import steps
 if TYPE_CHECKING:
     from nearlabel.collection import Collection, Item
     from nearlabel.collection.contact_sheets import Tile
+    from nearlabel.common.arrays import Tree
 
 _FILES_AT_ONCE = 64
 _NO_FILE, _NO_PICTURE = "the file is missing", "the file cannot be shown"
@@ -64,7 +65,7 @@ def listed_tags(tags: Iterable[str]) -> str:
     return ", ".join(f"'{tag}'" if set(tag) & {",", ";"} else tag for tag in tags)
 
 
-def item_record(item: Item) -> dict[str, Any]:
+def item_record(item: Item) -> Tree:
     """An item in JSON."""
     return {"id": item.id, "name": item.shown_name, "tags": item.yes, "no": item.no}
 
@@ -97,7 +98,7 @@ class AskedItem(NamedTuple):
     content: bytes
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Tree:
         """The item for JSON."""
         if self.item is not None:
             return item_record(self.item)

@@ -13,7 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nearlabel.common.arrays import Tree
 
 _PATIENCE = 1.0  # seconds before progress is shown
 _LINES, _TABLES = (".jsonl", ".ndjson"), (".csv", ".tsv")
@@ -84,7 +87,7 @@ def say_folded(text: str, indent: str = "  ") -> None:
     say(textwrap.fill(text, columns, subsequent_indent=indent, **how))
 
 
-def say_json(value: Any) -> None:
+def say_json(value: object) -> None:
     """Print a value for programs: the only thing on standard output."""
     write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
 
@@ -102,7 +105,7 @@ def file_size(path: str | Path) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
-def printable(name: Any) -> str:
+def printable(name: object) -> str:
     """A name from a file, for people, with control characters as escapes."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(name))
 
@@ -170,7 +173,7 @@ def column_blocks(widths: Sequence[int], most: int, gap: int) -> list[list[int]]
     return blocks
 
 
-def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
+def write_results(path: str, records: Iterable[Tree]) -> int:
     """Write records to a CSV or JSON lines file, or to "-" as CSV; return their number."""
     from nearlabel.datasets.csv_tables import write_rows
     from nearlabel.datasets.json_lines import write_json_records
@@ -193,7 +196,7 @@ def write_results(path: str, records: Iterable[dict[str, Any]]) -> int:
     return count
 
 
-def _table_cell(value: Any) -> Any:
+def _table_cell(value: object) -> Any:
     """A value in a table; nested values, such as parameters, as JSON."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 

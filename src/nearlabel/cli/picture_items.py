@@ -19,6 +19,9 @@ from nearlabel.datasets.dataset import Dataset, unlabeled
 from nearlabel.datasets.picture_sets import is_picture_set
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from nearlabel.common.arrays import Tree
     from nearlabel.features import PictureVectors
 
 
@@ -56,14 +59,14 @@ def usual_distance(items: Dataset) -> str:
     return "cosine" if is_embedded else "euclidean"
 
 
-def picture_setting(items: Dataset) -> dict[str, Any]:
+def picture_setting(items: Dataset) -> Tree:
     """What a result reports about pictures; nothing for other items."""
     if not isinstance(items, PictureItems):
         return {}
     return {"picture_features": items.made_by, "skipped": len(items.skipped)}
 
 
-def picture_features(name: str, n_jobs: int | None) -> Any:
+def picture_features(name: str, n_jobs: int | None) -> BaseEstimator:
     """The transformer that --features names."""
     if name == "auto":
         return nl.features.best_picture_features(n_jobs=n_jobs)
@@ -82,18 +85,18 @@ def picture_features(name: str, n_jobs: int | None) -> Any:
         return nl.features.PictureEmbedding(name, n_jobs=n_jobs).fit(None)
 
 
-def labeled_pictures(source: str, transformer: Any) -> PictureItems:
+def labeled_pictures(source: str, transformer: BaseEstimator) -> PictureItems:
     """The vectors of a picture set, with its labels."""
     given = nl.datasets.load_pictures(source)
     read = _read(source, given.pictures, transformer)
     broken = {name for name, _ in read.skipped}
     rows = [at for at, path in enumerate(given.pictures) if str(path) not in broken]
     names = np.array([given.names[at] for at in rows], dtype=np.str_)
-    origin: dict[str, Any] = {"label_names": given.label_names, "row_names": names}
+    origin: Tree = {"label_names": given.label_names, "row_names": names}
     return PictureItems(read.X, given.Y[rows], **origin, **_origin(read, transformer))
 
 
-def new_pictures(sources: Sequence[str], transformer: Any) -> PictureItems:
+def new_pictures(sources: Sequence[str], transformer: BaseEstimator) -> PictureItems:
     """The vectors of the pictures of a folder, an archive or a picture set, or of files.
 
     Of several sources, the names are paths; of one, those within it.
@@ -110,7 +113,7 @@ def new_pictures(sources: Sequence[str], transformer: Any) -> PictureItems:
     return PictureItems(read.X, unlabeled(len(names)), row_names=names, **origin)
 
 
-def _read(source: str, pictures: Any, transformer: Any) -> PictureVectors:
+def _read(source: str, pictures: Any, transformer: BaseEstimator) -> PictureVectors:
     """The vectors of pictures, with a note about each that cannot be read."""
     with steps("reading pictures") as progress:
         read = nl.features.picture_vectors(pictures, transformer, progress=progress)
@@ -123,7 +126,7 @@ def _read(source: str, pictures: Any, transformer: Any) -> PictureVectors:
     return read
 
 
-def _origin(read: PictureVectors, transformer: Any) -> dict[str, Any]:
+def _origin(read: PictureVectors, transformer: BaseEstimator) -> Tree:
     skipped = tuple((_encodable(name), reason) for name, reason in read.skipped)
     return {"transformer": transformer, "skipped": skipped}
 
@@ -133,7 +136,7 @@ def _encodable(name: str) -> str:
     return os.fsencode(name).decode(errors="backslashreplace")
 
 
-def picture_step(steps: Sequence[Any]) -> Any:
+def picture_step(steps: Sequence[BaseEstimator]) -> BaseEstimator:
     """The first of the transformers of a model, if it takes pictures; else None."""
     first = steps[0] if steps else None
     return first if type(first).__name__ in ("GridMoments", "PictureEmbedding") else None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.model_items import label_name
 from nearlabel.cli.options import DataOrPictures
 from nearlabel.cli.output import is_table
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 
 def predict(model: str, /, *data: DataOrPictures, answering: Answering = Answering()) -> None:
@@ -42,7 +45,7 @@ def predict(model: str, /, *data: DataOrPictures, answering: Answering = Answeri
     )
 
 
-def _predicted(model: Any, blocks: Blocks) -> Iterator[Record]:
+def _predicted(model: BaseEstimator, blocks: Blocks) -> Iterator[Record]:
     for names, X, progress in blocks("predicting"):
         sets = model.label_matrix(model.predict(X, progress=progress))
         for name, start, stop in zip(names, sets.indptr[:-1], sets.indptr[1:], strict=True):

@@ -86,7 +86,7 @@ def run(arguments: Sequence[str]) -> int:
     typed.set(tuple(arguments))
     notes: set[str] = set()
 
-    def note(message: Warning | str, *_: Any, **__: Any) -> None:
+    def note(message: Warning | str, *_: object, **__: object) -> None:
         if str(message) not in notes:
             notes.add(str(message))
             _say_error(f"note: {_in_commands(in_options(str(message), OPTIONS))}")

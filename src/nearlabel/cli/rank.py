@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.model_items import check_keeps_items
 from nearlabel.cli.options import Count, DataOrPictures, Switch
 from nearlabel.cli.output import is_table, printable, say, say_folded
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from nearlabel.methods.explanations import Explanation
 
 _EXPLAINED_AT_ONCE = 2**8  # items: an explanation is far larger than a ranking
 
@@ -66,14 +71,14 @@ def _shown(label: Record) -> str:
     return f"{label['label']} {round(label['score'], 3) + 0.0:.3f}"  # no minus before zero
 
 
-def _ranked(model: Any, blocks: Blocks, top: int) -> Iterator[Record]:
+def _ranked(model: BaseEstimator, blocks: Blocks, top: int) -> Iterator[Record]:
     for names, X, progress in blocks("ranking"):
         for name, best in zip(names, model.rank(X, top, progress=progress), strict=True):
             scored = [{"label": str(label), "score": score} for label, score in best]
             yield {"id": name, "labels": scored}
 
 
-def _explained(model: Any, blocks: Blocks, top: int) -> Iterator[Record]:
+def _explained(model: BaseEstimator, blocks: Blocks, top: int) -> Iterator[Record]:
     for name, explanation in _explanations(model, blocks, top):
         labels = [
             {
@@ -100,7 +105,9 @@ def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _explanations(model: Any, blocks: Blocks, top: int) -> Iterator[tuple[Any, Any]]:
+def _explanations(
+    model: BaseEstimator, blocks: Blocks, top: int
+) -> Iterator[tuple[str, Explanation]]:
     """The name of each item and the explanation of its best labels."""
     for names, X, progress in blocks("explaining"):
         for start in range(0, len(names), _EXPLAINED_AT_ONCE):
@@ -110,7 +117,7 @@ def _explanations(model: Any, blocks: Blocks, top: int) -> Iterator[tuple[Any, A
             progress(start + len(batch), len(names))
 
 
-def _say_why(name: Any, explanation: Any) -> None:
+def _say_why(name: object, explanation: Explanation) -> None:
     """Print what the library prints of an explanation, in 80 columns."""
     labels = [
         replace(

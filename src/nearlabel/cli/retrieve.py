@@ -31,6 +31,8 @@ from nearlabel.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from nearlabel.collection import Collection
 
 _PAGES = (".html", ".htm")
@@ -149,7 +151,7 @@ def _say(records: Iterable[Record], tag: str, score: str) -> None:
             say("  no suggestions: too little has been tagged yet")
 
 
-def _of_model(model: Any, blocks: Blocks, top: int, per_tag: int) -> Iterator[Record]:
+def _of_model(model: BaseEstimator, blocks: Blocks, top: int, per_tag: int) -> Iterator[Record]:
     """The groups of each item, by a model."""
     for names, X, progress in blocks("retrieving"):
         answers = model.retrieve(X, top, per_tag)

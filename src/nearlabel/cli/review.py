@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nearlabel.cli.open_collections import item_record, open_collection
 from nearlabel.cli.options import Count, Json
@@ -14,6 +14,7 @@ from nearlabel.collection.choices import Strategy
 if TYPE_CHECKING:
     from nearlabel.cli.review_screen import Screen, ShownQuestion
     from nearlabel.collection import Collection, Question
+    from nearlabel.common.arrays import Tree
 
 
 _NO_IN_A_ROW = 8  # answers after which the rest is too unlikely to have a tag
@@ -74,7 +75,7 @@ def review(
         say(answers.summary())
 
 
-def _question_record(store: Collection, question: Question) -> dict[str, Any]:
+def _question_record(store: Collection, question: Question) -> Tree:
     suggestions = [
         {"tag": suggestion.tag, "probability": suggestion.probability}
         for suggestion in question.suggestions

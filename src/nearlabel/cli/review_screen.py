@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, Group
@@ -18,6 +18,7 @@ from nearlabel.cli.output import printable
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection, Item, Question
+    from nearlabel.common.arrays import Tree
 
 _KEYS = {
     "Enter": "accept",
@@ -71,7 +72,7 @@ class ShownQuestion:
         self.marked = [name for name, p in probabilities.items() if p >= 0.5 or self._is_about_one]
         self._note = ""
         self._result: Text | None = None
-        options: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
+        options: Tree = {"redirect_stdout": False, "redirect_stderr": False}
         self._live = Live(console=console, auto_refresh=False, **options)
 
     def __enter__(self) -> Self:

@@ -26,6 +26,7 @@ from nearlabel.cli.options.reading import part_of
 from nearlabel.cli.output import check_target, counted, say, say_folded, say_table, steps
 
 if TYPE_CHECKING:
+    from nearlabel.common.arrays import Tree
     from nearlabel.datasets import Dataset
 
 Curve = list[tuple[int, float]]  # k and the metric, by rising k
@@ -137,8 +138,8 @@ def _candidates(
     ks: Sequence[int],
     grid: Sequence[str],
     distances: Sequence[str],
-    shared: dict[str, Any],
-) -> Iterator[tuple[dict[str, Any], Any]]:
+    shared: Tree,
+) -> Iterator[tuple[Tree, Any]]:
     """All combinations of values: a record of each, and its model."""
     for name, own in grid_of(grid, names).items():
         for distance, *values in product(dict.fromkeys(distances), *own.values()):
@@ -153,10 +154,10 @@ def _candidates(
 def _tried(
     items: Dataset,
     parts: list[Any],
-    candidates: list[tuple[dict[str, Any], Any]],
+    candidates: list[tuple[Tree, Any]],
     wanted: list[str],
     measuring: Measuring,
-) -> tuple[list[dict[str, Any]], list[str]]:
+) -> tuple[list[Tree], list[str]]:
     """A record of each candidate with the means of its metrics, and the chosen scales."""
     from nearlabel.experiments.candidates import try_candidates
     from nearlabel.metrics import METRICS, scorer
@@ -164,7 +165,7 @@ def _tried(
     scorers = {
         name: scorer(name, convention=measuring.convention, at=measuring.at) for name in wanted
     }
-    how: dict[str, Any] = {"preparing": measuring.preparation.of(items)}
+    how: Tree = {"preparing": measuring.preparation.of(items)}
     with steps("tuning") as progress, naming_preparation():
         models = [model for _, model in candidates]
         trial = try_candidates(items.X, items.Y, parts, models, scorers, progress=progress, **how)
@@ -181,7 +182,7 @@ def _cost(value: float | None, loss: bool) -> float:
     return math.inf if value is None else value if loss else -value
 
 
-def _curves(ranked: list[dict[str, Any]], names: list[str], metric: str) -> dict[str, Curve]:
+def _curves(ranked: list[Tree], names: list[str], metric: str) -> dict[str, Curve]:
     """For each algorithm and k, the metric with the best of the other parameters."""
     curves: dict[str, dict[int, float]] = {title(name): {} for name in names}
     for record in ranked:

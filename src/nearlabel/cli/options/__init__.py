@@ -8,12 +8,17 @@ import re
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from cyclopts import CoercionError, Parameter
 
 from nearlabel.baselines.algorithm_registry import ALGORITHMS
 from nearlabel.methods.registry import METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cyclopts import Token
 
 
 def _registered(file: str, registry: str) -> tuple[str, ...]:
@@ -45,7 +50,9 @@ Part = Literal["all", "train", "test"]
 Several = Parameter(consume_multiple=1, show_default=lambda values: " ".join(map(str, values)))
 
 
-def whole_numbers(kind: Any, tokens: Any, *, low: float = -math.inf, high: float = math.inf) -> Any:
+def whole_numbers(
+    kind: object, tokens: Sequence[Token], *, low: float = -math.inf, high: float = math.inf
+) -> Any:
     """Convert to whole numbers; values that would have to be rounded are refused."""
     last = "up" if high == math.inf else f"to {high}"
     span = "" if low == -math.inf else f" from {low} {last}"
@@ -58,7 +65,7 @@ def whole_numbers(kind: Any, tokens: Any, *, low: float = -math.inf, high: float
     return numbers[0] if kind is int else numbers
 
 
-def positive_number(kind: Any, tokens: Any) -> float:  # noqa: ARG001
+def positive_number(kind: object, tokens: Sequence[Token]) -> float:  # noqa: ARG001
     """Convert to a number above zero."""
     [token] = tokens
     try:
@@ -70,7 +77,7 @@ def positive_number(kind: Any, tokens: Any) -> float:  # noqa: ARG001
     return number
 
 
-def neighbor_numbers(kind: Any, tokens: Any) -> tuple[int, ...]:  # noqa: ARG001
+def neighbor_numbers(kind: object, tokens: Sequence[Token]) -> tuple[int, ...]:  # noqa: ARG001
     """Convert to whole numbers; ranges such as 1-50 are allowed."""
     numbers: list[int] = []
     for token in tokens:
@@ -82,7 +89,7 @@ def neighbor_numbers(kind: Any, tokens: Any) -> tuple[int, ...]:  # noqa: ARG001
     return tuple(dict.fromkeys(numbers))
 
 
-def algorithm_names(kind: Any, tokens: Any) -> Any:
+def algorithm_names(kind: object, tokens: Sequence[Token]) -> Any:
     """Convert to names of algorithms, in upper or lower case, or as tables print them."""
     choices = get_args(get_args(kind)[0] if get_origin(kind) is tuple else kind)
     known = {name.lower(): name for name in choices}
@@ -100,7 +107,7 @@ def algorithm_names(kind: Any, tokens: Any) -> Any:
     return names if get_origin(kind) is tuple else names[0]
 
 
-def _unexpected(token: Any, wanted: str, hint: str = "") -> CoercionError:
+def _unexpected(token: Token, wanted: str, hint: str = "") -> CoercionError:
     return CoercionError(msg=f"must be {wanted}; got {token.value!r}{hint}", token=token)
 
 
@@ -110,7 +117,7 @@ Algorithms: Any = Annotated[tuple[AnyAlgorithm, ...], Several, _algorithm]
 Methods: Any = Annotated[tuple[Method, ...], Several, _algorithm]
 
 
-def no_option(kind: Any, value: Any) -> None:  # noqa: ARG001
+def no_option(kind: object, value: Any) -> None:  # noqa: ARG001
     """Refuse an option that is not known and was taken for DATA."""
     if isinstance(value, str) and value.startswith("-") and value != "-":
         raise ValueError(f"unknown option {value}; if it is a file, give ./{value}")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from nearlabel.datasets import Dataset
 
 
@@ -49,7 +51,7 @@ class Clustering:
             raise ValueError(f"{data}: X has {len(blocks)} rows, but Y has {Y.shape[0]}")
         return Dataset(blocks, Y)
 
-    def fit(self, model: Any, X: Any, Y: Any, **how: Any) -> None:
+    def fit(self, model: BaseEstimator, X: Any, Y: Any, **how: Any) -> None:
         """Fit a model in this process or on the cluster."""
         if self.cluster is None:
             model.fit(X, Y, **how)

@@ -14,7 +14,10 @@ from nearlabel.cli.options import Algorithm, Distance, Switch, Texts
 from nearlabel.cli.options.errors import naming
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from nearlabel.cli.options.searching import Searching
+    from nearlabel.common.arrays import Tree
     from nearlabel.datasets import Dataset
 
 # Parameters of estimators that have options of their own. The others are a method's own: --set.
@@ -78,7 +81,7 @@ class Learning:
 
         return replace(self, distance=self.distance or usual_distance(items))
 
-    def model(self, k: int, shared: Mapping[str, Any]) -> Any:
+    def model(self, k: int, shared: Tree) -> BaseEstimator:
         """An unfitted estimator, with those of the `shared` parameters that it has."""
         import nearlabel as nl
 
@@ -90,7 +93,7 @@ class Learning:
         model = estimator(self.algorithm, k, shared, settings, options)
         return nl.LabelThresholds(model) if self.thresholds else model
 
-    def best_model(self, shared: Mapping[str, Any]) -> Any:
+    def best_model(self, shared: Tree) -> BaseEstimator:
         """An unfitted blend, which chooses everything except for parameters given by --set."""
         import nearlabel as nl
 
@@ -104,12 +107,12 @@ class Learning:
         free = sorted(model.get_params(deep=False).keys() - OPTIONS.keys())
         return _set(model, "BlendedNeighbors", free, settings, _options(settings))
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> Tree:
         """The parameters given by --set."""
         texts = dict(_pair(text, "--set", "NAME=VALUE, such as n_clusters=10") for text in self.set)
         return {name: _value(text) for name, text in texts.items()}
 
-    def record(self, model: Any) -> dict[str, Any]:
+    def record(self, model: BaseEstimator) -> Tree:
         """What a result reports about the algorithm and its own parameters."""
         known = getattr(model, "estimator", model).get_params(deep=False).items()
         own = {name: value for name, value in known if name not in OPTIONS and value is not None}
@@ -126,7 +129,7 @@ class Learning:
         return f"{registry.title(self.algorithm)}{cuts}"
 
 
-def check_neighbor_options(algorithms: Sequence[str], given: Mapping[str, Any]) -> None:
+def check_neighbor_options(algorithms: Sequence[str], given: Tree) -> None:
     """Refuse options about neighbors that were given where no algorithm knows any."""
     if not set(algorithms) <= set(registry.BASELINES):
         return
@@ -140,10 +143,10 @@ def check_neighbor_options(algorithms: Sequence[str], given: Mapping[str, Any]) 
 def estimator(
     algorithm: str,
     k: int,
-    shared: Mapping[str, Any],
-    settings: Mapping[str, Any],
+    shared: Tree,
+    settings: Tree,
     options: Mapping[str, str],
-) -> Any:
+) -> BaseEstimator:
     """An unfitted estimator with the `shared` parameters that it has, and all `settings`.
 
     `options` names the option that each setting comes from.
@@ -154,17 +157,17 @@ def estimator(
     return _set(model, algorithm, free, settings, options)
 
 
-def _options(settings: Mapping[str, Any]) -> dict[str, str]:
+def _options(settings: Tree) -> dict[str, str]:
     return {name: f"--set {name}" for name in settings}
 
 
 def _set(
-    model: Any,
+    model: BaseEstimator,
     algorithm: str,
     free: Sequence[str],
-    settings: Mapping[str, Any],
+    settings: Tree,
     options: Mapping[str, str],
-) -> Any:
+) -> BaseEstimator:
     """A model with some of its free parameters set; unknown ones are an error."""
     from nearlabel.common.messages import did_you_mean
 

@@ -16,6 +16,7 @@ from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading, check_labeled, check_unused, part_of
 
 if TYPE_CHECKING:
+    from nearlabel.common.arrays import Tree
     from nearlabel.datasets import Dataset
     from nearlabel.datasets.preparing import Preparing
 
@@ -77,7 +78,7 @@ class Preparation:
         transformer = picture_features(self.features or "auto", jobs)
         return check_labeled(part_of(labeled_pictures(data, transformer), part), data)
 
-    def _gaps(self, learners: Sequence[str]) -> dict[str, Any]:
+    def _gaps(self, learners: Sequence[str]) -> Tree:
         """The arguments of `load` about missing values."""
         if self.impute != "none":
             return {"gaps": True, "gaps_option": f"--impute {self.impute}"}

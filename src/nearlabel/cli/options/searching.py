@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
 from nearlabel.cli.options import Search, Whole
+
+if TYPE_CHECKING:
+    from nearlabel.common.arrays import Tree
 
 
 @Parameter(name="*", group=Group("Neighbor search", sort_key=1))
@@ -50,11 +53,11 @@ class Searching:
 
         return nl.InvertedLists(recall=self.recall)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Tree:
         """The parameters of estimators that these options set."""
         return {"search": self.method() or "auto", "n_jobs": self.jobs or 1}
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Tree:
         """What a result reports about the search that was asked for."""
         return {"search": self.search or "auto", "asked_recall": self.recall}
 
