@@ -229,10 +229,10 @@ def _tuned(
     results = select_and_evaluate(items, candidates, parts, scoring, **work)
     return {
         name: [
-            replace(one, parameters=tried_parameters(name, one.chosen)) if one.chosen else one
-            for one in each
+            replace(part, parameters=tried_parameters(name, part.chosen)) if part.chosen else part
+            for part in measured
         ]
-        for name, each in results.items()
+        for name, measured in results.items()
     }
 
 

@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from nearlabel.common.arrays import Tree
 
 _RANK = ("number", "category", "text")  # if two steps take a column, the last of these counts
-_TEXT_STEPS = (
-    *("CountVectorizer", "TfidfVectorizer", "HashingVectorizer"),
-    *("FrequentWords", "TextEmbedding"),
-)
 _SCALERS = ("MaxAbsScaler", "MinMaxScaler", "StandardScaler", "RobustScaler", "QuantileTransformer")
 _KEEP_GAPS = (*_SCALERS, "FunctionTransformer")  # the last one without a function: as they are
 
@@ -217,7 +213,10 @@ def _of_step(step: BaseEstimator, names: Sequence[str]) -> Iterator[ModelColumn]
             if not isinstance(part, str) or part != "drop":
                 places = column_positions(columns, place_of, len(own))
                 yield from _of_steps([part], np.atleast_1d(own[places]).tolist())
-    elif type(step).__name__ in _TEXT_STEPS:
+    elif type(step).__name__ in (
+        *("CountVectorizer", "TfidfVectorizer", "HashingVectorizer"),
+        *("FrequentWords", "TextEmbedding"),
+    ):
         words = getattr(step, "vocabulary_", getattr(step, "words_", None))
         yield ModelColumn(names[0], "text", None if words is None else tuple(words), gaps=True)
     elif hasattr(step, "categories_"):  # OneHotEncoder, OrdinalEncoder

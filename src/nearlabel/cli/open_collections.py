@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from nearlabel.common.arrays import Tree
 
 _FILES_AT_ONCE = 64
-_NO_FILE, _NO_PICTURE = "the file is missing", "the file cannot be shown"
 
 
 def is_collection(path: str) -> bool:
@@ -127,7 +126,8 @@ def item_tile(store: Collection, item: Item, note: str) -> Tile:
     files = [Path(file.root, file.path) for file in item.files if not file.is_missing]
     picture, text = _thumbnail(store, item.content, files), item.text or ""
     if picture is None and store.settings.kind == "pictures":
-        text = _NO_PICTURE if any(map(Path.is_file, files)) else _NO_FILE
+        is_there = any(map(Path.is_file, files))
+        text = "the file cannot be shown" if is_there else "the file is missing"
     return Tile(item.shown_name, picture, note, text)
 
 

@@ -16,7 +16,6 @@ from typing import Any, NoReturn, cast
 from nearlabel.cli.output import printable, write
 from nearlabel.common.extras import install_command
 
-_OF_COMMANDS = ("cyclopts", "rich")  # packages of the extra "cli"
 _LONGEST_MESSAGE = 2000  # characters, even if a word of the command has more
 # Advice of the library, and the same for users of commands.
 _IN_COMMANDS = {
@@ -31,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and leave with its exit code: 0, 2 for a user's error, 130 for Ctrl-C."""
     # Objects made by imports stay: looking for garbage among them only costs time.
     gc.set_threshold(100_000)
-    sys.stdout, sys.stderr = (_reliable(one or _nowhere()) for one in (sys.stdout, sys.stderr))
+    sys.stdout, sys.stderr = (
+        _reliable(stream or _nowhere()) for stream in (sys.stdout, sys.stderr)
+    )
     if hasattr(signal, "setitimer"):  # not on Windows
         signal.signal(signal.SIGINT, _interrupt)
         signal.signal(signal.SIGALRM, _interrupt)
@@ -80,7 +81,7 @@ def run(arguments: Sequence[str]) -> int:
         from nearlabel.cli.options.learning import OPTIONS
         from nearlabel.cli.usage_errors import usage_message
     except ImportError as error:
-        if error.name not in _OF_COMMANDS:
+        if error.name not in ("cyclopts", "rich"):  # the packages of the extra "cli"
             raise
         return _say_error(f"the command line needs {error.name}: {install_command('cli')}")
     typed.set(tuple(arguments))
@@ -138,7 +139,7 @@ def _similar_file(path: Any) -> str:
 
     missing = Path(os.fsdecode(path))
     try:
-        there = [one.name for one in missing.parent.iterdir()]
+        there = [path.name for path in missing.parent.iterdir()]
     except OSError:  # no folder, or one that may not be listed
         return ""
     return did_you_mean(missing.name, there)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from nearlabel.common.arrays import Array, Csr
 
 Tags = Annotated[tuple[str, ...] | None, Several, Parameter(show_default=False)]
-_EXAMPLE = "for example: nearlabel relabel songs.model corrected.csv"
 
 
 def relabel(
@@ -75,7 +74,10 @@ def relabel(
                 else f"to compact only: nearlabel forget {model} --compact"
             )
             raise ValueError(f"relabel: {missing}; {only}")
-        raise ValueError(f"relabel: {missing}; {_EXAMPLE}, or --item 'song 017' --to calm sad")
+        raise ValueError(
+            f"relabel: {missing}; for example: nearlabel relabel songs.model corrected.csv, "
+            "or --item 'song 017' --to calm sad"
+        )
     if item and not given:
         raise ValueError("--item needs --to, --add or --remove: --item 'song 017' --to calm sad")
     if to is not None and len(given) > 1:

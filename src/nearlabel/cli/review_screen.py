@@ -29,7 +29,6 @@ _KEYS = {
     "u": "undo",
     "q": "end",
 }
-_TAG_KEYS = {"y": "yes", "n": "no", "s": "skip", "u": "undo", "q": "end"}
 
 
 class Screen:
@@ -144,7 +143,8 @@ class ShownQuestion:
             )
         else:
             parts += self._choices()
-        parts.append(_keys(_TAG_KEYS if self._is_about_one else _KEYS))
+        of_one = {"y": "yes", "n": "no", "s": "skip", "u": "undo", "q": "end"}
+        parts.append(_keys(of_one if self._is_about_one else _KEYS))
         if self._note:
             parts.append(Text(f"   {printable(self._note)}", style="yellow"))
         return Group(*parts)

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-_QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-
 
 class OptionError(ValueError):
     """A value of an option that the library does not accept."""
@@ -58,4 +56,5 @@ def in_options(text: str, options: Mapping[str, str | None]) -> str:
     def option(match: re.Match[str]) -> str:
         return match[0] if match[1] is None else known[match[1]] + (" " if match[2] else "")
 
-    return re.sub(rf"{_QUOTED}|(?<![\w=])({names})=(?:True\b)?(?=(['\"\w])?)", option, text)
+    quoted = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+    return re.sub(rf"{quoted}|(?<![\w=])({names})=(?:True\b)?(?=(['\"\w])?)", option, text)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from nearlabel.datasets.preparing import Preparing
 
 # A scale is recommended if it raises average precision by so much, on at least so many rows.
-_CLEARLY, _FEWEST_ROWS = 0.02, 100
 
 
 @Parameter(name="*", group=Group("Preprocessing", sort_key=1))
@@ -105,7 +104,7 @@ class Preparation:
         from nearlabel.cli.picture_items import picture_setting
 
         count = len(items) if rows is None else len(rows)
-        if self.scale is not None or items.text or count < _FEWEST_ROWS:
+        if self.scale is not None or items.text or count < 100:
             return
         if picture_setting(items):  # for which it is known
             return
@@ -115,7 +114,7 @@ class Preparation:
         with suppress(MemoryError):  # a hint may need more memory than the method
             scores = self.of(items).scale_scores(items.X, items.Y, distance)
         best = max(scores, key=scores.__getitem__, default="none")
-        if scores and scores[best] >= scores["none"] + _CLEARLY:
+        if scores and scores[best] >= scores["none"] + 0.02:  # clearly
             warnings.warn(
                 f"scaling would raise average precision from {scores['none']:.2f} to "
                 f"{scores[best]:.2f} on a sample of the training rows: try --scale {best}",
