@@ -265,7 +265,7 @@ def _choices(result: Tree, parts: int) -> list[str]:
     return [f"{choice} ({times})" if parts > 1 else choice for choice, times in counted]
 
 
-def _shown(choice: Tree) -> str:
+def _shown(choice: Mapping[str, object]) -> str:
     """Parameters by the names of the options that set them."""
     names = {"n_neighbors": "k", "per_class": "k", "metric": "distance"}
     return ", ".join(f"{names.get(name, name)} {value}" for name, value in choice.items())

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from nearlabel.collection.exchange.importing import ImportReport
     from nearlabel.collection.exchange.tag_tables import TaggedFile
     from nearlabel.collection.indexing import IndexReport
-    from nearlabel.collection.records import CollectionSettings
     from nearlabel.common.arrays import Tree
 
 _COUNTS = {
@@ -154,7 +153,7 @@ def _prepare_collection(path: str, kind: str | None, features: str | None) -> No
             )
 
 
-def _create(path: str, **settings: CollectionSettings) -> None:
+def _create(path: str, **settings: Any) -> None:
     """Create a collection, unless another process has just done so."""
     from nearlabel.collection import Collection, is_collection
 

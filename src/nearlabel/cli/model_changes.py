@@ -20,6 +20,7 @@ from nearlabel.cli.output import counted, file_size, printable, say, say_folded,
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    from nearlabel.collection.store_checks import CollectionCheck
     from nearlabel.common.arrays import Array, Csr, Tree
     from nearlabel.methods.changes import History
     from nearlabel.methods.verification import Verification
@@ -207,7 +208,7 @@ class Changing:
                 verified = model.verify(progress=progress)
         written = path if self.writes_anew else _journal(path) if is_changed else None
         n_labels = _n_labels(model)
-        record = {
+        record: Tree = {
             "model": path,
             **what,
             "items": len(model.ids_),
@@ -254,17 +255,17 @@ def check_jobs(jobs: int | None) -> None:
         raise ValueError("--jobs must be at least 1, or -1 for all cores; got 0")
 
 
-def verification_record(verified: Verification) -> Tree:
+def verification_record(verified: Verification | CollectionCheck) -> Tree:
     """What was compared and what differs, for JSON."""
     return {"agrees": bool(verified), **asdict(verified)}
 
 
-def say_verification(verified: Verification) -> None:
+def say_verification(verified: Verification | CollectionCheck) -> None:
     """Print what was compared and what differs."""
     say_folded(f"{'verified' if verified else 'not verified'}: {verified}")
 
 
-def verification_code(verified: Verification) -> int | None:
+def verification_code(verified: Verification | CollectionCheck) -> int | None:
     """The exit code of a command that has verified a model."""
     return None if verified else 1
 

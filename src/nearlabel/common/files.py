@@ -49,11 +49,11 @@ NONSENSE = (KeyError, TypeError, ValueError, AttributeError, IndexError, Overflo
 class FileError(ValueError):
     """A file is not a complete, unaltered nearlabel file; the message says why."""
 
-    def __init__(self, message: str, path: object = None) -> None:
+    def __init__(self, message: str, path: str | os.PathLike[str] | None = None) -> None:
         super().__init__(one_line(message if path is None else f"{path} {message}"))
         self.path = path
 
-    def of(self, path: object) -> FileError:
+    def of(self, path: str | os.PathLike[str]) -> FileError:
         """The error with the name of its file, unless it has one already."""
         return FileError(str(self), path) if self.path is None else self
 
@@ -92,9 +92,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         sync_folder(target)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG)
-        if is_full and error.filename is None:
-            error.filename = str(path)
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG):
+            error.filename = error.filename or str(path)
         raise
 
 
@@ -170,7 +169,7 @@ def read_stored(path: str | os.PathLike[str], *, mmap: bool = False) -> StoredTr
         return get_tree(file, path, mmap=mmap)
 
 
-def get_tree(file: BinaryIO, path: object, *, mmap: bool = False) -> StoredTree:
+def get_tree(file: BinaryIO, path: str | os.PathLike[str], *, mmap: bool = False) -> StoredTree:
     """Read a tree from an open file that contains nothing else; errors name `path`."""
     try:
         header, places, version, digest = _read_header(file)
@@ -241,7 +240,7 @@ def _bytes_of(array: Array) -> memoryview:
     return ordered.reshape(-1).view(np.uint8).data
 
 
-def _sha256(content: memoryview | Array) -> str:
+def _sha256(content: memoryview) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
@@ -304,7 +303,7 @@ def _nbytes(entry: Entry) -> int:
 class _Checks:
     """The checksums of an array: one per block, or before format 3 one for the whole array."""
 
-    def __init__(self, path: object, entry: Entry, version: int) -> None:
+    def __init__(self, path: str | os.PathLike[str], entry: Entry, version: int) -> None:
         nbytes = _nbytes(entry)
         self.size = BLOCK if version >= 3 else max(nbytes, 1)
         self._path, self._sums, self._dtype = path, entry["sha256"], entry["dtype"]
@@ -313,7 +312,7 @@ class _Checks:
 
     def check(self, block: int, content: Array) -> None:
         """Raise an error if the bytes of a block are not as written."""
-        if _sha256(content) != self._sums[_DIGITS * block : _DIGITS * (block + 1)]:
+        if _sha256(content.data) != self._sums[_DIGITS * block : _DIGITS * (block + 1)]:
             raise FileError("is altered: the checksum of an array does not match", self._path)
         if self._dtype == "|b1" and content.size and content.max() > 1:
             raise FileError("is damaged: a boolean is neither 0 nor 1", self._path)
@@ -351,7 +350,7 @@ def csr_tree(matrix: Csr, *, only_ones: bool = False) -> Tree:
     }
 
 
-def csr_from(tree: Tree, what: str) -> Csr:
+def csr_from(tree: Mapping[str, Any], what: str) -> Csr:
     """The matrix of a `csr_tree`, with every index checked: a wrong one would crash later."""
     try:
         rows, columns = tree["shape"]

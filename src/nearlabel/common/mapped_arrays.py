@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, Protocol, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -40,21 +40,21 @@ class MappedArray(np.memmap[Any, Any]):
         checks: BlockChecks,
     ) -> Self:
         """Map the bytes of an open file that begin at `place`, read-only."""
-        self = super().__new__(cls, file, dtype, "r", place, shape)
+        self: Any = super().__new__(cls, file, dtype, "r", place, shape)
         self._checks = checks
         self._is_right = np.zeros(-(-self.nbytes // checks.size), bool)
-        return self
+        return cast(Self, self)
 
     def checked(self, start: int | None = None, stop: int | None = None) -> Array:
         """The rows from `start` to before `stop` as a plain view, after checking their blocks."""
         self._check_rows(*slice(start, stop).indices(len(self))[:2])
         return self.view(np.ndarray)[start:stop]
 
-    def checked_rows(self, rows: npt.ArrayLike) -> Array:
+    def checked_rows(self, rows: Any) -> Array:
         """A copy of some rows, after checking their blocks."""
-        rows = np.asarray(rows)
         gathered: Array = self.view(np.ndarray)[rows]
         if not self._is_right.all():
+            rows = np.asarray(rows)
             places = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
             row_bytes, blocks = self.nbytes // len(self), len(self._is_right)
             start = places.reshape(-1) % len(self) * row_bytes

@@ -7,7 +7,6 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, canonical_csr
@@ -27,7 +26,7 @@ class TagLists(list[object]):
     scikit-learn's functions that concatenate predictions convert them to arrays.
     """
 
-    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> Array:
         return _column(self)
 
 
@@ -49,7 +48,7 @@ class TagForm(NamedTuple):
     separator: str | None = None
 
     @classmethod
-    def of_tree(cls, tree: Iterable[object]) -> TagForm:
+    def of_tree(cls, tree: Iterable[Any]) -> TagForm:
         """The form that `tree` was made from, or a ValueError."""
         name, is_array, separator = tree
         row = next((kind for kind in (*_ROWS, str) if kind.__name__ == name), None)
@@ -134,7 +133,7 @@ def tag_array(tags: Sequence[object]) -> Array:
     return _column(tags)
 
 
-def _plain(tag: object) -> object:
+def _plain(tag: Any) -> Any:
     """A tag of any subclass of str or int as a plain one; anything else unchanged."""
     tag = tag.item() if isinstance(tag, np.generic) else tag
     if isinstance(tag, str):
@@ -250,9 +249,7 @@ def stacked_rows(y: Any) -> Any:
     return np.array([list(row) for row in rows])
 
 
-def _read_texts(
-    rows: list[object], separator: str | None, is_array: bool, name: str
-) -> Tags | None:
+def _read_texts(rows: list[Any], separator: str | None, is_array: bool, name: str) -> Tags | None:
     """Strings of tags with a separator, or None if they are two classes."""
     for at, row in enumerate(rows):
         if not (isinstance(row, str) or is_gap(row)):
@@ -280,7 +277,7 @@ def _read_texts(
                 f"separator={separator!r}); for classes, pass 0 and 1"
             )
     _check_separator(separator)
-    table: list[list[Tag]] = [separated_tags(text, separator) for text in texts]
+    table: list[list[Tag]] = [[*separated_tags(text, separator)] for text in texts]
     return Tags(table, TagForm(str, is_array, separator))
 
 

@@ -114,7 +114,7 @@ def _span(low: float, high: float) -> str:
     return f" from {least} to {most}" if has_end else f" from {least} up"
 
 
-def check_choice(value: Any, name: str, choices: Collection[str], also: str = "") -> Any:
+def check_choice(value: Any, name: str, choices: Collection[Any], also: str = "") -> Any:
     """`value` if it is one of `choices`, or an error that lists them, after what `also` says."""
     if not isinstance(value, str) or value not in choices:
         words = [word for word in choices if not word[-1:].isdigit()]  # another number is no typo
@@ -160,7 +160,7 @@ def check_vectors(X: MatrixLike, name: str) -> Any:
     return checked_vectors(partial(check_array, input_name=name), X, name)
 
 
-def checked_vectors(check: Callable[..., Any], X: object, name: str) -> Any:
+def checked_vectors(check: Callable[..., Any], X: Any, name: str) -> Any:
     """Vectors as returned by one of scikit-learn's checks, with sorted CSR rows."""
     from sklearn.utils import assert_all_finite
 
