@@ -123,7 +123,7 @@ def _check_tag(tag: Tag) -> None:
         raise ValueError(f"y contains a tag with an unpaired surrogate: {shown(tag)}") from None
 
 
-def tag_array(tags: Sequence[object]) -> Array:
+def tag_array(tags: Sequence[Any]) -> Array:
     """Tags as an array: of strings if it keeps them unchanged, else of objects."""
     tags = [_plain(tag) for tag in tags]
     if all(isinstance(tag, str) and not tag.endswith("\0") for tag in tags):
