@@ -248,34 +248,33 @@ def feature_matrix(
         if column.is_text:
             raise ValueError(f"{shown(column.name)} is text; pass it to ignore= to leave it out")
     names: list[str] = []
-    plain: list[int] = []  # columns that stay unchanged
-    tables = {}  # what each code of the other columns becomes, one row per code
+    tables: dict[int, Csr] = {}  # what each code of a column becomes, if not a number: one row each
     for place, column in enumerate(columns):
         values = None if column.codes is None else column.numbers(column.name in coded)
-        if column.codes is not None and values is None:  # the last row is for -1, an unknown value
-            tables[place] = sparse.eye_array(len(column.codes) + 1, len(column.codes), format="csr")
+        if column.codes is None or values is not None:
+            names.append(column.name)
+        else:
             names += [f"{column.name}={value}" for value in column.codes]
-            continue
-        names.append(column.name)
-        if values is None or values == list(range(len(values))):
-            plain.append(place)
-        else:
+            size = len(column.codes)  # the last row is for -1, an unknown value
+            tables[place] = sparse.eye_array(size + 1, size, format="csr")
+        if values is not None and values != list(range(len(values))):
             tables[place] = sparse.csr_array(np.array(values)[:, None])
-    n = len(columns[0].values) if cells is None else cells.shape[0]
     if cells is None:
-        blocks = [np.array([columns[place].values for place in plain]).reshape(-1, n).T]
-    else:
-        blocks = [cells[:, plain] if tables else cells]
+        dense: list[Array | array[float]] = []
+        for place, column in enumerate(columns):
+            if place in tables:
+                dense += list(tables[place][np.array(column.values, np.intp)].toarray().T)
+            else:
+                dense.append(column.values)
+        return np.array(dense).T, names
     if not tables:
-        return blocks[0], names
-    sources, by_column = [*plain], None if cells is None else cells.tocsc()
+        return cells, names
+    plain = [place for place in range(len(columns)) if place not in tables]
+    blocks, sources, by_column = [cells[:, plain]], plain, cells.tocsc()
     for place, table in tables.items():
-        if by_column is None:
-            blocks.append(table[np.array(columns[place].values, np.intp)].toarray())
-        else:
-            blocks.append(table[by_column[:, [place]].toarray().ravel().astype(np.intp)])
+        blocks.append(table[by_column[:, [place]].toarray().ravel().astype(np.intp)])
         sources += [place] * table.shape[1]
-    joined = np.hstack(blocks) if cells is None else sparse.hstack(blocks, format="csr")
+    joined = sparse.hstack(blocks, format="csr")
     return joined[:, np.argsort(sources, kind="stable")], names  # in the order of the file
 
 
