@@ -14,10 +14,10 @@ from nearlabel.common.files import FileError as FileError
 from nearlabel.common.versions import show_versions as show_versions
 from nearlabel.experiments.tuning import GraphSearchCV as GraphSearchCV
 from nearlabel.graph import NeighborGraph as NeighborGraph
+from nearlabel.labels.ranked_labels import CalibratedRanking as CalibratedRanking
 from nearlabel.labels.ranked_labels import RankedLabels as RankedLabels
 from nearlabel.labels.scores import LabelScores as LabelScores
 from nearlabel.methods import *  # noqa: F403
-from nearlabel.methods.mallowsknn import CalibratedRanking as CalibratedRanking
 from nearlabel.methods.pipeline import Pipeline as Pipeline
 from nearlabel.methods.pipeline import make_pipeline as make_pipeline
 from nearlabel.methods.thresholds import LabelThresholds as LabelThresholds

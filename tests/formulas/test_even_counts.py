@@ -35,7 +35,7 @@ def test_equals_the_mean_over_the_carrier_that_is_left_out(problem, s, is_sparse
     form = sparse.csr_array if is_sparse else np.asarray
     model = even(k, s).fit(form(X), form(Y))
     assert_near(model.label_scores(form(queries)).toarray(), expected)
-    del model._posteriors.__dict__["table"]  # without it, each score is computed by itself
+    del model._by_count.__dict__["table"]  # without it, each score is computed by itself
     few = model._scores(nl.neighbor_graph(X, k, queries[:1]), None).toarray()
     assert_near(few, expected[:1])
     if s:

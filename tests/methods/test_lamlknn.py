@@ -65,7 +65,7 @@ class TestWorkedExample:
         assert model.prior_.shape == (2, 4)
         np.testing.assert_array_equal(model.prior_[0], a)
         np.testing.assert_allclose(model.likelihood_.sum(axis=3), np.ones((2, 2, 4)))
-        other = model._posteriors.table[counted.cells(4 + np.arange(4), [2, 2, 0, 3])]
+        other = model._by_count.table[counted.cells(4 + np.arange(4), [2, 2, 0, 3])]
         np.testing.assert_allclose(other, [0.304348, 0.695652, 0.098592, 0.901408], **NEAR)
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from strategies import problems
 
 import nearlabel as nl
-from nearlabel.formulas.dispersion import dispersion, reversed_pairs
+from nearlabel.formulas.mallows import dispersion, reversed_pairs
 
 pytestmark = pytest.mark.engines
 

@@ -265,7 +265,7 @@ def test_many_labels_do_not_cost_many_cells():
     )
     Y.data[:] = 1
     model = nl.MLkNN(n_neighbors=10).fit(X, Y)
-    assert len(model._posteriors.table) <= q + Y.nnz
+    assert len(model._by_count.table) <= q + Y.nnz
     ranked = model.rank(X[:50], top=10)
     assert ranked.labels.shape == (50, 10)
     assert model.predict(X[:50]).shape == (50, q)

@@ -72,7 +72,7 @@ class CountPosteriors:
         """`rows` of all labels and of counts from 0 to k, in the shape (groups q, k + 1)."""
         return *self.counted.dense(self.k), 1
 
-    def at(self, label: Array, count: Array, group: Array | int = 0) -> Floats:
+    def computed(self, label: Array, count: Array, group: Array | int = 0) -> Floats:
         """Posteriors of new rows with the given counts of neighbors with a label."""
         return self.formula(*self.rows(label, count, group))
 
@@ -104,17 +104,17 @@ class CountPosteriors:
         for cells, stacked in counted.runs():
             group, label = np.divmod(stacked, counted.q)
             count = np.arange(cells.start, cells.stop) - counted.start[stacked]
-            table[cells] = self.at(label, count, group)
+            table[cells] = self.computed(label, count, group)
         return table
 
-    def looked_up(self, label: Array, count: Array, group: Array | int = 0) -> Floats:
-        """`at`, from the table if there is one, or if half as many lookups as it has cells pay."""
+    def at(self, label: Array, count: Array, group: Array | int = 0) -> Floats:
+        """`computed`, from the table if there is one, or if many are asked for."""
         counted = self.counted
         if isinstance(counted, LabelHistograms) and (
             "table" in vars(self) or 2 * len(label) > counted.size
         ):
             return cell_values(self.table, counted.start, label + group * counted.q, count)
-        return self.at(label, count, group)
+        return self.computed(label, count, group)
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class EvenCounts(CountPosteriors):
         even[:, :-1] += count[1:] * c_prime[:, 1:]
         return n, n_l, c, even, carriers
 
-    def at(self, label: Array, count: Array, group: Array | int = 0) -> Floats:
+    def computed(self, label: Array, count: Array, group: Array | int = 0) -> Floats:
         """Posteriors of new rows with the given counts of neighbors with a label."""
         here, below = self.rows(label, count, group), self._rows_below(label, count, group)
         return self._mean(here, below, drawn=count)

@@ -110,5 +110,20 @@ class RankedLabels:
         )
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibratedRanking(RankedLabels):
+    """Ranked labels of each row, and the position of the neutral label among them.
+
+    Attributes
+    ----------
+    labels, scores, names
+        As in `RankedLabels`.
+    neutral : ndarray of int, shape (n,)
+        Number of labels before the neutral one: those that are predicted.
+    """
+
+    neutral: Array
+
+
 def _decimals(score: float) -> str:
     return f"{round(score, 3) + 0.0:.3f}"  # no minus before zero

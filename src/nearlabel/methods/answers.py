@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearlabel.common.arrays import Csr, Floats, Matrix, MatrixLike
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix, MatrixLike
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.threads import run_slices
 from nearlabel.common.validation import (
@@ -382,18 +382,18 @@ class AnsweringModel(FittedModel):
         graph: NeighborGraph | None,
         top: int,
         progress: Progress | None = None,
-        also: ScoredRun | None = None,
+        sizes: Array | None = None,
     ) -> RankedLabels:
-        """The best labels of each query; `also` sees the same runs."""
+        """The best labels of each query; notes how many are predicted in `sizes`, if it is given."""
         r = min(check_integer(top, "top", low=1), self.items_.labels.shape[1])
         n = X.shape[0] if graph is None else len(graph)
         check_dense_size(f"the {r:,} best labels", (n, r), 12, "rank(top) of fewer")
         labels, best = np.empty((n, r), np.int32), np.empty((n, r))
 
-        def rank(place: slice, scores: LabelScores, near: NeighborGraph, queries: Matrix) -> None:
+        def rank(place: slice, scores: LabelScores, near: NeighborGraph, _: Matrix) -> None:
             scores.fill_top(labels[place], best[place])
-            if also is not None:
-                also(place, scores, near, queries)
+            if sizes is not None:
+                sizes[place] = np.diff(self._decide(scores, near).indptr)
 
         each_run(self, rank, X, graph, progress=progress)
         return RankedLabels(labels, best, self.label_names_)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -15,28 +15,32 @@ from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
 
 
+class CountScores(Protocol):
+    """Scores of labels by how many neighbors of a row carry them.
+
+    `group` is the group of each row, if the scores are not the same for all rows.
+    """
+
+    def at(self, label: Array, count: Array, group: Array | int = 0) -> Floats:
+        """Scores of labels with the given counts."""
+
+    def left_out(self, label: Array, count: Array, own: Array, group: Array | int = 0) -> Floats:
+        """Scores for training rows as if each were new; `own` is 1 if a row has the label."""
+
+    def at_0(self, *, left_out: bool = False) -> Floats:
+        """Scores of all labels of all groups at count 0.
+
+        With `left_out`, those for training rows that do not have the label.
+        """
+
+
 class CountingMethod(NeighborClassifier):
     """A method that scores each label by how many neighbors carry it.
 
     Labels that no neighbor carries have the same score in all rows, or in all rows of a group.
     """
 
-    @abstractmethod
-    def _relevance(self, label: Array, count: Array, group: Array | int) -> Floats:
-        """Scores of labels that `count` neighbors of a row carry."""
-
-    @abstractmethod
-    def _left_out_relevance(
-        self, label: Array, count: Array, own: Array, group: Array | int
-    ) -> Floats:
-        """The same for training rows as if each were new; `own` is 1 if a row has the label."""
-
-    @abstractmethod
-    def _relevance_at_0(self, *, left_out: bool = False) -> Floats:
-        """Scores of labels that no neighbor carries, shape (q,) or (n_groups, q).
-
-        For training rows that do not have them either, if `left_out`.
-        """
+    _by_count: CountScores  # a cached property
 
     def _groups(self, X: Matrix) -> Array | None:
         """The group of each row; None if there is only one."""
@@ -44,7 +48,13 @@ class CountingMethod(NeighborClassifier):
 
     @cached_property
     def _defaults(self) -> DefaultScores:
-        return DefaultScores(np.atleast_2d(self._relevance_at_0()))
+        return self._scores_at_0(left_out=False)
+
+    def _scores_at_0(self, *, left_out: bool) -> DefaultScores:
+        """Scores of labels that no neighbor carries, a row for each group."""
+        return DefaultScores(
+            self._by_count.at_0(left_out=left_out).reshape(-1, self._labels.shape[1])
+        )
 
     def _prepare(self) -> None:
         """Compute now what every prediction needs, so that predictions do not modify the model."""
@@ -53,13 +63,12 @@ class CountingMethod(NeighborClassifier):
     def _scores(self, graph: NeighborGraph, X: Matrix) -> LabelScores:
         counts, group = neighbor_counts(graph, self._labels), self._groups(X)
         of_entry = 0 if group is None else group[row_numbers(counts)]
-        scores = self._relevance(counts.indices, counts.data, of_entry)
+        scores = self._by_count.at(counts.indices, counts.data, of_entry)
         return LabelScores.of(with_data(counts, scores), self._defaults, group)
 
     def _left_out_scores(self, graph: NeighborGraph, X: Matrix, rows: Array) -> LabelScores:
         codes, group = counts_and_own(graph, self._labels, rows), self._groups(X)
         of_entry = 0 if group is None else group[row_numbers(codes)]
         own, count = np.divmod(codes.data, graph.k + 1)
-        scores = self._left_out_relevance(codes.indices, count, own, of_entry)
-        defaults = DefaultScores(np.atleast_2d(self._relevance_at_0(left_out=True)))
-        return LabelScores.of(with_data(codes, scores), defaults, group)
+        scores = self._by_count.left_out(codes.indices, count, own, of_entry)
+        return LabelScores.of(with_data(codes, scores), self._scores_at_0(left_out=True), group)

@@ -127,7 +127,7 @@ class MLkNN(CountingMethod):
 
     def _prepare(self) -> None:
         """Compute now what is cheap, so that predictions do not modify the model."""
-        self._posteriors.prepare()
+        self._by_count.prepare()
         super()._prepare()
         _ = self.prior_
 
@@ -140,28 +140,17 @@ class MLkNN(CountingMethod):
     @property
     def likelihood_(self) -> Floats:
         """Likelihoods of every count, dense."""
-        rows = self._posteriors.dense_rows()
+        rows = self._by_count.dense_rows()
         with_label, without_label = likelihoods(self._smoothing, self.n_neighbors_, *rows)
         stacked = np.stack([without_label.value, with_label.value])
         return stacked.reshape(2, *self.prior_.shape, -1)
 
     @cached_property
-    def _posteriors(self) -> CountPosteriors:
+    def _by_count(self) -> CountPosteriors:
         """The posteriors from the counts."""
         kind = EvenCounts if self._kind_of_counts == "even" else CountPosteriors
         formula = partial(posteriors, self._smoothing, self.n_neighbors_)
         return kind(self._counted, self.n_neighbors_, formula)
-
-    def _relevance(self, label: Array, count: Array, group: Array | int) -> Floats:
-        return self._posteriors.looked_up(label, count, group)
-
-    def _left_out_relevance(
-        self, label: Array, count: Array, own: Array, group: Array | int
-    ) -> Floats:
-        return self._posteriors.left_out(label, count, own, group)
-
-    def _relevance_at_0(self, *, left_out: bool = False) -> Floats:
-        return self._by_group(self._posteriors.at_0(left_out=left_out))
 
     def _by_group(self, values: Floats) -> Floats:
         """Values of every label of every group, in the shape of `prior_`."""
@@ -176,7 +165,7 @@ class MLkNN(CountingMethod):
         If a neighbor with the label may be the carrier that does not count, also the probability of
         that, and the likelihoods for one neighbor less: the score is the mean of both posteriors.
         """
-        counted = self._posteriors
+        counted = self._by_count
         n, n_l, *_ = rows = counted.rows(label, count, group)
         terms = {"prior": float(priors(self._smoothing, n, n_l)[0].value), **self._likely(rows)}
         if chance := counted.chance_of_one_less(label, count):

@@ -1,4 +1,4 @@
-"""The spread of the Mallows model around a given ranking, from label sets.
+"""The Mallows model of rankings, from label sets: its ranking, and the spread around that.
 
 With a neutral label 0* the model orders q + 1 objects; the product in Eq. (3) of the paper, which
 ends at q, must run to q + 1. A label set Y is the event that all of Y are before 0* and all
@@ -17,13 +17,65 @@ where mu_m(theta) is the mean number of reversed pairs of m objects.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, row_numbers, runs
 
-_GREATEST = 50.0  # probability e^-50 of a reversed pair: practically none
-_STEPS = 60
-_NUMBERS_AT_ONCE = 2**20
+
+@dataclass(frozen=True)
+class RankingKeys:
+    """What the most likely ranking sorts labels by, given how many of k neighbors have them.
+
+    f = c / k (Theorem 1), or with a prior g that breaks ties (Theorem 2): (c + g) / (k + 1). The
+    prior is kept inside (0, 1), so that it is less than one count. n_l of n training rows have a
+    label.
+    """
+
+    n_l: Array
+    n: int
+    k: int
+    has_prior: bool
+
+    @cached_property
+    def g(self) -> Floats:
+        """The prior of each label."""
+        return self._prior(self.n, self.n_l)
+
+    @property
+    def neutral(self) -> float:
+        """The lowest key of a label before the neutral one: that of c > k/2.
+
+        The paper does not say whether a label with c = k/2 is before it; here it is not.
+        """
+        return (self.k // 2 + 1) / (self.k + self.has_prior)
+
+    def at(self, label: Array, count: Array, group: Array | int = 0) -> Floats:  # noqa: ARG002
+        """Keys of labels with the given counts."""
+        return self._key(count, self.g[label])
+
+    def left_out(
+        self,
+        label: Array,
+        count: Array,
+        own: Array,
+        group: Array | int = 0,  # noqa: ARG002
+    ) -> Floats:
+        """Keys for training rows as if each were new; `own` is 1 if a row has the label."""
+        return self._key(count, self._prior(self.n - 1, self.n_l[label] - own))
+
+    def at_0(self, *, left_out: bool = False) -> Floats:
+        """Keys of all labels at count 0, of training rows without them if `left_out`."""
+        return self._key(np.zeros_like(self.n_l), self._prior(self.n - left_out, self.n_l))
+
+    def _key(self, count: Array, g: Floats) -> Floats:
+        return np.asarray((count + g) / (self.k + 1) if self.has_prior else count / self.k)
+
+    @staticmethod
+    def _prior(n: int, n_l: Array) -> Floats:
+        return np.asarray((n_l + 1) / (n + 2))
 
 
 def reversed_pairs(counts: Csr, sizes: Array) -> Array:
@@ -57,8 +109,8 @@ def dispersion(pairs: Array, sizes: Array, q: int) -> Floats:
     width = np.frexp(smaller[open_rows].max(axis=1, initial=0))[1]
     for exponent in np.unique(width):
         alike = open_rows[width == exponent]
-        for some in runs(np.full(len(alike), 2 ** (int(exponent) + 1)), _NUMBERS_AT_ONCE):
-            rows = alike[some]
+        for run in runs(np.full(len(alike), 2 ** (int(exponent) + 1)), 2**20):
+            rows = alike[run]
             theta[rows] = _root(pairs[rows], smaller[rows], q)
     return theta
 
@@ -79,8 +131,9 @@ def _root(pairs: Array, smaller: Array, q: int) -> Floats:
         others = np.cumsum(weight * _h(j, theta[:, None]), axis=1)[:, -1]
         return np.asarray(first + others)
 
-    low, high = np.zeros(len(pairs)), np.full(len(pairs), _GREATEST)
-    for _ in range(_STEPS):
+    # Beyond 50, a reversed pair has probability e^-50: practically none.
+    low, high = np.zeros(len(pairs)), np.full(len(pairs), 50.0)
+    for _ in range(60):
         middle = (low + high) / 2
         above = mean(middle) > pairs
         low, high = np.where(above, middle, low), np.where(above, high, middle)
