@@ -16,7 +16,7 @@ from nearlabel.blend.rows import drawn_rows, row_blocks
 from nearlabel.common.arrays import Array, Csr, Floats, Matrix
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.scores import DenseScores
-from nearlabel.metrics.ranking import Ranking
+from nearlabel.metrics import average_precision
 
 _STORED_CELLS = 2**25  # of an array of rows x axes: 256 MiB
 _FEWEST_RANKED = 500  # rows: with fewer, average precision would be unreliable
@@ -120,7 +120,7 @@ def best_penalty(form: ClosedForm, alphas: Sequence[float], seed: int) -> Penalt
         for alpha in alphas:
             factors, leverage = B * form.shrinkage(alpha), form.leverage(alpha, B)
             scores = RidgeScores.left_out(factors, form.cross, form.mean, leverage, truth)
-            values.append(Ranking(truth, DenseScores(scores.toarray())).average_precision())
+            values.append(average_precision(truth, DenseScores(scores.toarray())))
     if np.isnan(values).any():
         rows = drawn_rows(n, 2_000, seed)
         criterion = "squared_error"

@@ -20,7 +20,7 @@ from nearlabel.blend.ridge_scores import rest_of
 from nearlabel.blend.rows import row_blocks
 from nearlabel.common.arrays import Csr, Floats, Matrix, canonical_csr
 from nearlabel.methods.mlknn import MLkNN
-from nearlabel.metrics.ranking import Ranking
+from nearlabel.metrics import average_precision
 from nearlabel.search import neighbor_graph
 
 
@@ -137,5 +137,5 @@ def left_out_quality(rows: Matrix, Y: Csr, n_jobs: int | None) -> float:
     scores = MLkNN(k).fit_graph(graph, Y)._left_out_scores(graph, None, np.arange(n))
     if q == 1:
         return -float(np.mean((scores.toarray() - Y.toarray()) ** 2))
-    value = Ranking(Y, scores).average_precision()
+    value = average_precision(Y, scores)
     return 0.0 if np.isnan(value) else value  # nan: no row can be ranked

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from nearlabel.common.arrays import Array, Floats, csr_of_known, runs
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix, Seed, csr_of_known, runs
 from nearlabel.search import pair_distances
 
-_PAIRS_AT_ONCE = 2**20  # of rows and centers
 _ROWS = 2**17  # at most, for k-means: more hardly improve a few centers
-_RESTARTS = 10  # a single start leaves one giant cluster on some sparse sets
 
 
-def k_means_centers(X: Any, n_clusters: int, random_state: Any) -> Floats:
+def k_means_centers(X: Matrix, n_clusters: int, random_state: Seed) -> Floats:
     """Centers of at most `n_clusters` clusters, the best of ten starts, shape (m, d)."""
     if X.shape[0] > _ROWS:
         random = check_random_state(random_state)
         X = X[np.sort(random.choice(X.shape[0], _ROWS, replace=False))]
     if sparse.issparse(X):  # scikit-learn accepts 32-bit indices only
-        X = csr_of_known(X.data, X.indices, X.indptr, X.shape)
+        csr: Csr = X
+        X = csr_of_known(csr.data, csr.indices, csr.indptr, csr.shape)
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
     clusters = min(int(n_clusters), X.shape[0])
-    means = KMeans(clusters, n_init=_RESTARTS, random_state=random_state)
+    # A single start leaves one giant cluster on some sparse sets.
+    means = KMeans(clusters, n_init=10, random_state=random_state)
     # One thread: sums over several threads would be rounded differently on another machine.
     with warnings.catch_warnings(), threadpool_limits(1):
         # Fewer distinct rows than clusters: the empty clusters are dropped later.
@@ -37,14 +36,14 @@ def k_means_centers(X: Any, n_clusters: int, random_state: Any) -> Floats:
         return np.asarray(means.fit(X).cluster_centers_, np.float64)
 
 
-def center_distances(centers: Floats, X: Any) -> Floats:
+def center_distances(centers: Floats, X: Matrix) -> Floats:
     """Squared distances of the rows of X to the centers, shape (n, m)."""
     n, m = X.shape[0], len(centers)
     base = sparse.csr_array(centers) if sparse.issparse(X) else centers
     distances = np.empty((n, m))
-    for some in runs(np.full(n, m), _PAIRS_AT_ONCE):
-        row, center = np.divmod(np.arange(some.start * m, some.stop * m), m)
-        distances[some] = pair_distances(base, "sqeuclidean", X, row, center).reshape(-1, m)
+    for run in runs(np.full(n, m), 2**20):
+        row, center = np.divmod(np.arange(run.start * m, run.stop * m), m)
+        distances[run] = pair_distances(base, "sqeuclidean", X, row, center).reshape(-1, m)
     return distances
 
 
@@ -52,11 +51,11 @@ def large_enough(distances: Floats, least: int) -> Array:
     """Centers left, each with at least `least` rows, after dropping the smallest one by one."""
     center = distances.argmin(axis=1)
     sizes = np.bincount(center, minlength=distances.shape[1])
-    kept = np.arange(len(sizes))
-    while len(kept) > 1 and sizes[kept].min() < least:
-        dropped = kept[sizes[kept].argmin()]
-        kept = kept[kept != dropped]
+    left = np.arange(len(sizes))
+    while len(left) > 1 and sizes[left].min() < least:
+        dropped = left[sizes[left].argmin()]
+        left = left[left != dropped]
         rows = np.flatnonzero(center == dropped)
-        center[rows] = kept[distances[np.ix_(rows, kept)].argmin(axis=1)]
+        center[rows] = left[distances[np.ix_(rows, left)].argmin(axis=1)]
         sizes += np.bincount(center[rows], minlength=len(sizes))
-    return kept
+    return left

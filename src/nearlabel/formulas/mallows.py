@@ -23,6 +23,8 @@ from functools import cached_property
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, row_numbers, runs
+from nearlabel.graph import NeighborGraph
+from nearlabel.labels.counts import neighbor_counts
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,24 @@ class RankingKeys:
         """Keys of all labels at count 0, of training rows without them if `left_out`."""
         return self._key(np.zeros_like(self.n_l), self._prior(self.n - left_out, self.n_l))
 
+    def probabilities(self, keys: Floats, label: Array) -> Floats:
+        """Keys with the prior, whether it was used or not."""
+        if self.has_prior:
+            return keys
+        return np.asarray((self.k * keys + self.g[label]) / (self.k + 1))
+
     def _key(self, count: Array, g: Floats) -> Floats:
         return np.asarray((count + g) / (self.k + 1) if self.has_prior else count / self.k)
 
     @staticmethod
     def _prior(n: int, n_l: Array) -> Floats:
         return np.asarray((n_l + 1) / (n + 2))
+
+
+def dispersion_of_neighbors(graph: NeighborGraph, Y: Csr) -> Floats:
+    """Theta per query, from the label sets of its neighbors; Y has those of the base rows."""
+    sizes = np.diff(Y.indptr)[graph.indices].astype(np.int64)
+    return dispersion(reversed_pairs(neighbor_counts(graph, Y), sizes), sizes, Y.shape[1])
 
 
 def reversed_pairs(counts: Csr, sizes: Array) -> Array:

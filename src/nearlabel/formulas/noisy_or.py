@@ -20,8 +20,6 @@ from nearlabel.labels.counts import blocks_of_votes, neighbor_sums
 # Within these rates w(z d) < 975 for every float64 distance d > 0.
 LOWEST_RATE, HIGHEST_RATE = 1e-100, 1e100
 FAINTEST = 1e-300  # sums below it are ranked by their logarithm
-_CERTAIN = 1000.0  # times k, in place of w(0), which is infinite
-_TINY = 1e-290  # below it z d nears underflow, and w(z d) is -log(z d) to the last bit
 
 
 def log_sums(graph: NeighborGraph, Y: Csr, rate: float, k: int) -> Csr:
@@ -35,10 +33,8 @@ def log_sums(graph: NeighborGraph, Y: Csr, rate: float, k: int) -> Csr:
     if faint.any():
         row = row_numbers(sums)
         rows = np.unique(row[faint])
-        some = graph.take(rows)
-        log_S = np.concatenate(
-            [_log_of_sums(part, Y, rate) for _, part in blocks_of_votes(some, Y)]
-        )
+        blocks = blocks_of_votes(graph.take(rows), Y)
+        log_S = np.concatenate([_log_of_sums(part, Y, rate) for _, part in blocks])
         sums.data[faint] = FAINTEST * np.log(FAINTEST) / log_S[faint[np.isin(row, rows)]]
     return sums
 
@@ -60,6 +56,15 @@ def _log_of_sums(graph: NeighborGraph, Y: Csr, rate: float) -> Floats:
         return np.asarray(np.log(np.add.reduceat(np.exp(nearest - x), first)) - x[first])
 
 
+def by_frequency(totals: Array, n: int) -> Floats:
+    """Scores of labels that no neighbor has, if `totals` of n rows have them: 0 to -1e-300.
+
+    Departs from the paper, in which all S = 0 tie: the frequent ones first, and all of them below
+    every label that a neighbor has.
+    """
+    return np.asarray(-FAINTEST * (1 - (totals + 1) / (n + 2)))
+
+
 def weights(distances: Array, rate: float, k: int) -> Floats:
     """w(z d) = -log(1 - exp(-z d)) of each neighbor, in the shape of the distances.
 
@@ -73,8 +78,9 @@ def weights(distances: Array, rate: float, k: int) -> Floats:
         near, far = -np.log(-np.expm1(-x)), -np.log1p(-np.exp(-x))  # each where it is accurate
         tiny = -(np.log(rate) + np.log(d))
     w = np.where(x < np.log(2), near, far)
-    w = np.where(x < _TINY, tiny, w)
-    return np.where(d == 0, _CERTAIN * k, w)
+    # Near underflow of z d, w(z d) is -log(z d) to the last bit.
+    w = np.where(x < 1e-290, tiny, w)
+    return np.where(d == 0, 1000.0 * k, w)
 
 
 def slopes(distances: Array, rate: float) -> Floats:

@@ -9,7 +9,6 @@ rows x labels, and no labels have to be sampled.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -20,10 +19,6 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_counts, neighbor_sums
 
 RELATIVE_RATES = 2.0 ** np.linspace(-4, 7, 23)
-_SECTIONS = 12  # of the interval around the best of these: to 1/300 of its width
-_GOLDEN = (np.sqrt(5) - 1) / 2
-_STEPS, _STEP, _BATCH = 200, 0.5, 128  # of the gradient
-_FLOOR = 1e-12  # phi = log(S + floor)
 _PAIRS_AT_ONCE = 2**20
 
 
@@ -61,8 +56,8 @@ class RateTrial:
         graph = self._graph.take(rows)
         S = log_sums(graph, self._Y, rate, self._k)
         slope = neighbor_sums(graph, self._Y, slopes(graph.distances, rate))
-        phi = with_data(S, np.log(S.data + _FLOOR))
-        return pair_loss(self._truth[rows], phi, slope.data / (S.data + _FLOOR))
+        phi = with_data(S, np.log(S.data + 1e-12))
+        return pair_loss(self._truth[rows], phi, slope.data / (S.data + 1e-12))
 
 
 def share_of_a_pair(truth: Csr) -> Floats:
@@ -128,38 +123,39 @@ def rate_by_grid(trial: RateTrial, unit: float) -> float:
         tried[zeta] = trial.loss(_rate(zeta, unit))
         return tried[zeta]
 
+    golden = (np.sqrt(5) - 1) / 2
     low, high = np.log(RELATIVE_RATES.take([best - 1, best + 1], mode="clip"))
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    left, right = high - golden * (high - low), low + golden * (high - low)
     at_left, at_right = loss(left), loss(right)
-    for _ in range(_SECTIONS - 2):
+    for _ in range(10):  # to 1/300 of the width of the interval
         if at_left <= at_right:
             high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
+            left = high - golden * (high - low)
             at_left = loss(left)
         else:
             low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
+            right = low + golden * (high - low)
             at_right = loss(right)
     # The loss has steps and several minima: keep the best rate seen, not the last one.
     return _rate(min(tried, key=lambda zeta: (tried[zeta], zeta)), unit)
 
 
-def rate_by_gradient(trial: RateTrial, unit: float, random: Any) -> float:
+def rate_by_gradient(trial: RateTrial, unit: float, random: np.random.RandomState) -> float:
     """The rate by stochastic gradient descent on the surrogate, from the best of the grid.
 
     Batches of rows, steps in log z, and the mean of the second half of them (Polyak averaging). If
     its loss is no smaller, the best of the grid is kept: the surrogate is neither the ranking loss
-    nor convex. `unit` is the median distance and `random` a ``numpy.random.RandomState``.
+    nor convex. `unit` is the median distance.
     """
     best, least = _best_of_grid(trial, unit)
     low, high = np.log(RELATIVE_RATES[[0, -1]])
     place, path = np.log(RELATIVE_RATES[best]), []
-    for _ in range(_STEPS):
-        rows = random.choice(len(trial), min(_BATCH, len(trial)), replace=False)
+    for _ in range(200):
+        rows = random.choice(len(trial), min(128, len(trial)), replace=False)
         slope = trial.surrogate(_rate(np.exp(place), unit), rows)[1]
-        place = np.clip(place - _STEP * slope, low, high)
+        place = np.clip(place - slope / 2, low, high)
         path.append(place)
-    rate = _rate(np.exp(np.mean(path[_STEPS // 2 :])), unit)
+    rate = _rate(np.exp(np.mean(path[100:])), unit)
     return rate if trial.loss(rate) < least else _rate(RELATIVE_RATES[best], unit)
 
 

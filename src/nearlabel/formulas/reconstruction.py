@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array, Floats, kernel_array, row_numbers, runs
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix, kernel_array, row_numbers, runs
 from nearlabel.formulas.simplex import simplex_weights
 from nearlabel.search.exact.index import matching
 
@@ -22,7 +22,7 @@ class Reconstruction(NamedTuple):
     residuals: Floats  # (m,), Euclidean distances of the queries from their weighted averages
 
 
-def reconstruct(vectors: Any, queries: Any, indices: Array) -> Reconstruction:
+def reconstruct(vectors: Matrix, queries: Matrix, indices: Array) -> Reconstruction:
     """Find the weights w >= 0 with sum 1 that minimize ||t - sum_j w_j x_j||^2 for each query t.
 
     `indices` (m, k) has the neighbors x_j of each query, rows of `vectors`. If several weights are
@@ -40,17 +40,19 @@ def reconstruct(vectors: Any, queries: Any, indices: Array) -> Reconstruction:
     return Reconstruction(weights, residuals)
 
 
-def _elements(vectors: Any, queries: Any, indices: Array) -> Array:
+def _elements(vectors: Matrix, queries: Matrix, indices: Array) -> Array:
     """The size of the differences and the Gram matrix of each query, at most."""
     m, k = indices.shape
     features = np.full(m, vectors.shape[1])
     if sparse.issparse(vectors):
-        stored = np.diff(vectors.indptr)[indices].sum(axis=1) + np.diff(queries.indptr)
+        base: Csr = vectors
+        own: Csr = queries
+        stored = np.diff(base.indptr)[indices].sum(axis=1) + np.diff(own.indptr)
         features = np.minimum(features, stored)
     return np.asarray(k * (features + k))
 
 
-def _differences(vectors: Any, queries: Any, indices: Array) -> tuple[Floats, Array]:
+def _differences(vectors: Matrix, queries: Matrix, indices: Array) -> tuple[Floats, Array]:
     """(x_j - t) / 2**e, shape (m, k, d), and e, shape (m,), which scales the largest close to 1.
 
     So no square overflows, and not all of them underflow. For CSR rows, only the features that one
@@ -74,7 +76,7 @@ def _differences(vectors: Any, queries: Any, indices: Array) -> tuple[Floats, Ar
     return differences, exponent + quarters
 
 
-def _stored_features(near: Any, queries: Any, k: int) -> tuple[Floats, Floats]:
+def _stored_features(near: Csr, queries: Csr, k: int) -> tuple[Floats, Floats]:
     """CSR rows as dense ones, (m, k, width) and (m, width), without features that are all zero.
 
     `near` has the k neighbors of the first query, then those of the second, and so on.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -21,6 +21,7 @@ from nearlabel.common.arrays import (
     Array,
     Csr,
     Floats,
+    Matrix,
     canonical_csr,
     kernel_rows,
     row_numbers,
@@ -30,11 +31,8 @@ from nearlabel.common.arrays import (
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import one_blas_thread, run_blocks
 
-_DENSE_FROM = 1 / 5  # share of entries from which a dense product is faster than a sparse one
 # Newton's method: a step is halved until it achieves this share of what its slope promises.
 _ENOUGH = 0.1
-_SMALLEST_STEP = 2.0**-20
-_MOST_STEPS = 1000
 _PRODUCTS_A_CALL = 2**26  # per call of the core: tenths of a second
 _ROUNDING = 1e-13  # share of the objective that is lost in rounding errors
 
@@ -68,13 +66,13 @@ class Standardization:
         center = np.where(has_spread & (stored > n / 2), mean, 0.0)
         return cls(center, np.sqrt(np.where(has_spread, variance, np.inf)))
 
-    def __call__(self, inputs: Any) -> Any:
+    def __call__(self, inputs: Matrix) -> Matrix:
         """Standardized inputs: CSR if the inputs are and few are nonzero, else dense."""
         n, m = inputs.shape
         full = np.flatnonzero(self.center)
-        if sparse.issparse(inputs) and inputs.nnz + n * len(full) > _DENSE_FROM * n * m:
-            inputs = inputs.toarray()
-        if not sparse.issparse(inputs):
+        if not isinstance(inputs, np.ndarray) and inputs.nnz + n * len(full) > n * m / 5:
+            inputs = inputs.toarray()  # a dense product is faster then
+        if isinstance(inputs, np.ndarray):
             return (inputs - self.center) / self.scale
         ends = np.arange(n + 1) * len(full)
         centers = (np.tile(self.center[full], n), np.tile(full, n), ends)
@@ -84,7 +82,7 @@ class Standardization:
 
 
 def logistic_regressions(
-    inputs: Any, Y: Csr, ridge: float, n_jobs: int = 1, progress: Progress | None = None
+    inputs: Matrix, Y: Csr, ridge: float, n_jobs: int = 1, progress: Progress | None = None
 ) -> tuple[Floats, Floats]:
     """One logistic regression per label, all on the same inputs.
 
@@ -112,8 +110,8 @@ def logistic_regressions(
             if 0 < len(carriers) < n:
                 sign = np.full(n, -1.0)
                 sign[carriers] = 1.0
-                found = yield from _newton(design, sign, ridge)
-                weights[label, used], intercepts[label] = found[:-1], found[-1]
+                w = yield from _newton(design, sign, ridge)
+                weights[label, used], intercepts[label] = w[:-1], w[-1]
             else:
                 intercepts[label] = np.inf if len(carriers) else -np.inf
 
@@ -123,7 +121,7 @@ def logistic_regressions(
 
 
 def left_out_log_odds(
-    inputs: Any, Y: Csr, weights: Floats, intercepts: Floats, ridge: float, n_jobs: int = 1
+    inputs: Matrix, Y: Csr, weights: Floats, intercepts: Floats, ridge: float, n_jobs: int = 1
 ) -> Floats:
     """Approximate log odds (n, q) of each row by the `logistic_regressions` fitted without it.
 
@@ -163,10 +161,102 @@ def left_out_log_odds(
     return log_odds
 
 
+class NeighborRegressions(NamedTuple):
+    """Regressions of labels on the labels of neighbors, and on features if there are any.
+
+    A label with weights alpha and beta has the log odds
+
+        intercept + sum_a alpha_a omega_a + sum_j beta_j (x_j - center_j) / scale_j,
+
+    where omega_a is the share of the neighbors with label a. So shares are not centered: only those
+    that are not zero cost anything.
+    """
+
+    alpha: Floats  # (q, q)
+    intercepts: Floats  # (q,)
+    beta: Floats | None  # (d, q); like the last two, None without features
+    center: Floats | None  # (d,)
+    scale: Floats | None  # (d,)
+
+    @classmethod
+    def fitted(
+        cls,
+        omega: Csr,
+        X: Matrix | None,
+        Y: Csr,
+        ridge: float,
+        n_jobs: int,
+        progress: Progress | None,
+    ) -> NeighborRegressions:
+        """`logistic_regressions` of labels Y on standardized inputs."""
+        inputs, q = _side_by_side(omega, X), Y.shape[1]
+        standard = Standardization.of(inputs)
+        weights, intercepts = logistic_regressions(standard(inputs), Y, ridge, n_jobs, progress)
+        alpha = weights[:, :q] / standard.scale[:q]
+        intercepts = intercepts - alpha @ standard.center[:q]
+        beta, center, scale = None, None, None
+        if X is not None:
+            beta = np.ascontiguousarray(weights[:, q:].T)
+            center, scale = standard.center[q:], standard.scale[q:]
+        return cls(np.asfortranarray(alpha), intercepts, beta, center, scale)
+
+    def log_odds(self, omega: Csr, X: Matrix | None) -> Floats:
+        """Log odds of all labels, shape (n, q)."""
+        log_odds = omega @ self.alpha.T + self.intercepts
+        if self.beta is not None:
+            log_odds += self.of_features(X)
+        return np.asarray(log_odds)
+
+    def of_features(self, X: Matrix | None) -> Floats:
+        """What the features of rows X add to the log odds, shape (n, q)."""
+        if X is None:  # keep_features was changed after fit, so that nothing else has checked
+            raise ValueError("X is missing: this model was fitted with keep_features=True")
+        assert self.center is not None
+        assert self.scale is not None
+        return np.asarray(Standardization(self.center, self.scale)(X) @ self.beta)
+
+    def left_out_log_odds(
+        self, omega: Csr, X: Matrix | None, Y: Csr, ridge: float, n_jobs: int
+    ) -> Floats:
+        """Approximate log odds of all training rows, each by regressions without it."""
+        inputs, q = _side_by_side(omega, None if self.beta is None else X), Y.shape[1]
+        standard = Standardization.of(inputs)
+        weights = self.alpha * np.where(np.isinf(standard.scale), 0.0, standard.scale)[:q]
+        intercepts = self.intercepts + self.alpha @ standard.center[:q]
+        if self.beta is not None:
+            weights = np.hstack([weights, self.beta.T])
+        return left_out_log_odds(standard(inputs), Y, weights, intercepts, ridge, n_jobs)
+
+    def parts(self, label: int, omega: Csr, X: Matrix | None) -> dict[str, float]:
+        """Parts of the log odds of a label in the first row: all but the weight add up to it."""
+        if np.isinf(self.intercepts[label]):  # every training row carries the label, or none
+            return {"constant": float(self.intercepts[label] > 0)}
+        alpha, shares = self.alpha[label], omega.toarray()[0]
+        own = float(alpha[label] * shares[label])
+        parts = {
+            "weight": float(alpha[label]),
+            "intercept": float(self.intercepts[label]),
+            "own": own,
+            "others": float(alpha @ shares) - own,
+        }
+        if self.beta is not None:
+            parts["features"] = float(self.of_features(X)[0, label])
+        return parts
+
+
+def _side_by_side(omega: Csr, X: Matrix | None) -> Csr:
+    """Shares, and features beside them: the same for dense and CSR features."""
+    if X is None:
+        return omega
+    inputs = sparse.hstack([omega, sparse.csr_array(X, dtype=np.float64)], format="csr")
+    inputs.eliminate_zeros()
+    return canonical_csr(inputs)
+
+
 class _Design:
     """The inputs of a regression, and a column of ones for the intercept."""
 
-    def __init__(self, inputs: Any) -> None:
+    def __init__(self, inputs: Matrix) -> None:
         ones = np.ones((inputs.shape[0], 1))
         if sparse.issparse(inputs):
             self.rows = canonical_csr(sparse.hstack([inputs, ones], format="csr"))
@@ -186,9 +276,9 @@ class _Design:
             return np.asarray((self.columns @ weighted).toarray())
         indptr, indices = kernel_rows(self.rows)
         sums = np.zeros((self.rows.shape[1], self.rows.shape[1]))
-        for some in runs(np.square(np.diff(indptr).astype(np.int64)), _PRODUCTS_A_CALL):
-            ends = indptr[some.start : some.stop + 1]
-            core.add_weighted_products(ends, indices, self.rows.data, h[some], sums)
+        for run in runs(np.square(np.diff(indptr).astype(np.int64)), _PRODUCTS_A_CALL):
+            ends = indptr[run.start : run.stop + 1]
+            core.add_weighted_products(ends, indices, self.rows.data, h[run], sums)
         return sums
 
 
@@ -213,7 +303,7 @@ def _newton(design: _Design, sign: Floats, ridge: float) -> Generator[None, None
 
     w = np.zeros(len(penalty))
     margin, height, gradient = look(w)
-    for _ in range(_MOST_STEPS):
+    for _ in range(1000):
         steepness, noise = np.abs(gradient).sum(), _ROUNDING * height
         if not steepness:
             return w  # it is the minimum to the last digit
@@ -221,7 +311,7 @@ def _newton(design: _Design, sign: Floats, ridge: float) -> Generator[None, None
         hessian[np.diag_indices(len(w))] += least_curvature
         step = -_solution(hessian, gradient)
         size = 1.0
-        while size >= _SMALLEST_STEP:
+        while size >= 2.0**-20:
             trial = w + size * step
             margin, lower, new_gradient = look(trial)
             promise = -size * float(gradient @ step)
@@ -258,7 +348,7 @@ def _solution(matrix: Floats, right: Floats) -> Floats:
     raise AssertionError("a matrix with twice its diagonal is positive")  # pragma: no cover
 
 
-def varies(inputs: Any) -> Array:
+def varies(inputs: Matrix) -> Array:
     """Whether the entries of each column are not all the same, shape (m,)."""
     most, least = inputs.max(axis=0), inputs.min(axis=0)
     if sparse.issparse(inputs):

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,14 +76,6 @@ class AdmissibleRows:
         cells_of_rows = csr_of_known(ones, cell[listed], indptr, (Y.shape[0], n_cells))
         return cls(tolerance, entries, is_light, light, cells_of_rows.T.tocsr())
 
-    @property
-    def counts(self) -> Csr:
-        """C, as given."""
-        count = self.entries.data >> 1
-        kept = count > 0
-        indptr = np.concatenate([[0], np.cumsum(kept)])[self.entries.indptr]
-        return csr_of_known(count[kept], self.entries.indices[kept], indptr, self.entries.shape)
-
     def tallies(self, counts: Csr) -> Iterator[tuple[slice, Tally]]:
         """Count the admissible rows of queries with int32 counts (m, q), some at a time."""
         m, q = counts.shape
@@ -96,13 +88,13 @@ class AdmissibleRows:
             if core is None:
                 self._tally_by_numpy(counts[rows], tally)
             else:
-                self._tally_by_core(core, counts[rows], tally)
+                self._tally_by_core(counts[rows], tally)
             yield rows, tally
 
-    def _tally_by_core(self, core: Any, counts: Csr, tally: Tally) -> None:
+    def _tally_by_core(self, counts: Csr, tally: Tally) -> None:
         indptr, indices = kernel_rows(self.entries)
         light = self.light
-        core.tally_admissible(
+        engine.core().tally_admissible(
             kernel_array(counts.indptr, np.int64),
             kernel_array(counts.indices, np.int64),
             kernel_array(counts.data, np.int32),

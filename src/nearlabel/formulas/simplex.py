@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -11,9 +10,6 @@ from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Floats, kernel_array
 
 RIDGE = 1e-8  # of the mean of the diagonal
-_CORRECTIONS = 16  # at most; three are usual
-_ENOUGH = 2.0**-60  # a correction this small, relative to the sum, is the last
-_NO_WEIGHT = 2.0**-46  # a corner that would get less weight stays at zero
 
 
 def simplex_weights(gram: Floats, *, steps: int | None = None) -> Floats:
@@ -100,8 +96,9 @@ def _weights_by_numpy(gram: Floats, ridge: float, steps: int) -> Floats:
         u = target
         rest[support] = -np.inf
         entered = int(rest.argmax())
-        # A corner gets the weight rest / sum(u) over at least the ridge.
-        noise = _NO_WEIGHT * ridge if exact else 16 * np.finfo(np.float64).eps
+        # A corner gets the weight rest / sum(u) over at least the ridge; with less than 2^-46 it
+        # stays at zero.
+        noise = 2.0**-46 * ridge if exact else 16 * np.finfo(np.float64).eps
         if rest[entered] > noise * u.sum():
             support.append(entered)
         elif exact:
@@ -116,13 +113,13 @@ def _target(gram: Floats, ridge: float, support: list[int], exact: bool) -> tupl
     H = gram[np.ix_(support, support)] + ridge * np.eye(len(support))
     high, low = np.zeros((2, len(support)))  # together the solution
     rest = np.ones(len(gram))
-    for _ in range(_CORRECTIONS if exact else 1):
+    for _ in range(16 if exact else 1):  # three are usual
         change = np.linalg.solve(H, rest[support])
         tail = low + change
         low = tail - ((high + tail) - high)
         high = high + tail
         rest = _rest(gram, ridge, support, high, low) if exact else 1 - gram[:, support] @ high
-        if np.abs(change).max() <= _ENOUGH * high.sum():
+        if np.abs(change).max() <= 2.0**-60 * high.sum():  # too small to matter
             break
     u = np.zeros(len(gram))
     u[support] = high
@@ -140,7 +137,7 @@ def _rest(gram: Floats, ridge: float, support: list[int], high: Floats, low: Flo
     return np.array([math.fsum([1.0, *row]) for row in (-parts).tolist()])
 
 
-def _exact_products(a: Any, b: Floats) -> tuple[Array, Array]:
+def _exact_products(a: Floats | float, b: Floats) -> tuple[Array, Array]:
     """Products and their rounding errors (Dekker)."""
     product = a * b
     (a_upper, a_lower), (b_upper, b_lower) = _halves(a), _halves(b)
@@ -148,8 +145,8 @@ def _exact_products(a: Any, b: Floats) -> tuple[Array, Array]:
     return product, a_lower * b_lower - rest
 
 
-def _halves(number: Any) -> tuple[Any, Any]:
+def _halves(number: Floats | float) -> tuple[Floats, Floats]:
     """The upper and the lower half of the digits."""
     wide = 134217729.0 * number  # 2**27 + 1
     upper = wide - (wide - number)
-    return upper, number - upper
+    return np.asarray(upper), np.asarray(number - upper)

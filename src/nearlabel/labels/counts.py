@@ -48,6 +48,12 @@ def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
     return _by_core(core.neighbor_counts, graph, Y)
 
 
+def vote_shares(graph: NeighborGraph, Y: Csr) -> Csr:
+    """The share of each row's neighbors that carry each label: `neighbor_counts` divided by k."""
+    counts = neighbor_counts(graph, Y)
+    return with_data(counts, counts.data / graph.k)
+
+
 def neighbor_sums(graph: NeighborGraph, Y: Csr, weights: Floats) -> Csr:
     """For each label of a row's neighbors, the sum of the weights (n, k) of those that carry it.
 

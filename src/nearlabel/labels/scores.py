@@ -22,6 +22,7 @@ from nearlabel.common.arrays import (
     Array,
     Csr,
     Floats,
+    MatrixLike,
     canonical_csr,
     entries_at,
     kernel_array,
@@ -354,7 +355,10 @@ class DenseScores(LabelScores):
         return runs(np.full(n, q + extra + 1), _ENTRIES_AT_ONCE)
 
 
-def as_label_scores(scores: Any) -> LabelScores:
+ScoresLike = LabelScores | MatrixLike
+
+
+def as_label_scores(scores: ScoresLike) -> LabelScores:
     """Scores in any form: LabelScores, a dense matrix, or a sparse one with default 0."""
     if isinstance(scores, LabelScores):
         return scores

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr, Floats, with_data
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import neighbor_counts, neighbor_shares
+from nearlabel.labels.counts import neighbor_shares, vote_shares
 from nearlabel.labels.decisions import best_labels, labels_from
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.base import NeighborClassifier
@@ -72,11 +71,11 @@ class BRkNN(NeighborClassifier):
         Choice("fill", "_fill", (None, "top", "cardinality")),
     )
 
-    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+    def _scores(self, graph: NeighborGraph, X: Matrix) -> LabelScores:
         if self._weights == "uniform":
-            counts = neighbor_counts(graph, self._labels)
-            return LabelScores.of(with_data(counts, counts.data / graph.k))
-        return LabelScores.of(neighbor_shares(graph, self._labels, vote_shares(graph.distances)))
+            return LabelScores.of(vote_shares(graph, self._labels))
+        weights = inverse_distances(graph.distances)
+        return LabelScores.of(neighbor_shares(graph, self._labels, weights))
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         decided = labels_from(scores, 0.5, strict=True)
@@ -93,11 +92,11 @@ class BRkNN(NeighborClassifier):
         # (c + 1/n) / (k + 2/n), written so that half of the votes give exactly 1/2.
         return np.asarray(0.5 + k * (scores - 0.5) / (k + 2 / n))
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
         return {"share": float(self._scores(graph, X).at(np.array([0]), np.array([label]))[0])}
 
 
-def vote_shares(distances: Floats) -> Floats:
+def inverse_distances(distances: Floats) -> Floats:
     """The neighbors' shares of the votes, by 1 / distance; shape (n, k), each row sums to 1.
 
     Neighbors at distance 0, if any, share all votes equally.

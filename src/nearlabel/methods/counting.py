@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import cached_property
 from typing import Protocol
 
@@ -40,7 +41,10 @@ class CountingMethod(NeighborClassifier):
     Labels that no neighbor carries have the same score in all rows, or in all rows of a group.
     """
 
-    _by_count: CountScores  # a cached property
+    @cached_property
+    @abstractmethod
+    def _by_count(self) -> CountScores:
+        """The scores, from what was learned."""
 
     def _groups(self, X: Matrix) -> Array | None:
         """The group of each row; None if there is only one."""

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.special import expit
 
-from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, with_data
+from nearlabel.common.arrays import Array, Csr, Matrix
 from nearlabel.common.validation import check_dense_size, check_flag, check_n_jobs, check_real
-from nearlabel.formulas.regressions import (
-    Standardization,
-    left_out_log_odds,
-    logistic_regressions,
-)
+from nearlabel.formulas.regressions import NeighborRegressions
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import neighbor_counts
+from nearlabel.labels.counts import vote_shares
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Reals
@@ -97,7 +91,7 @@ class IBLR(NeighborClassifier):
         check_flag(self.keep_features, "keep_features")
         check_real(self.ridge, "ridge", low=1e-10, high=1e10)
 
-    def _rows_to_learn_from(self, Y: Csr, X: Any) -> None:
+    def _rows_to_learn_from(self, Y: Csr, X: Matrix) -> None:
         n, q = Y.shape
         inputs = q + (X.shape[1] if self.keep_features else 0)
         for what, rows in (("inputs", n), ("weights", q)):
@@ -106,78 +100,27 @@ class IBLR(NeighborClassifier):
             )
 
     def _learn(self, seen: Training) -> None:
-        omega, q = _shares(seen.graph, seen.Y), seen.Y.shape[1]
-        inputs = _side_by_side(omega, seen.X) if self.keep_features else omega
-        standard = Standardization.of(inputs)
-        weights, intercepts = logistic_regressions(
-            standard(inputs), seen.Y, float(self.ridge), seen.n_jobs, seen.progress
+        omega, X = vote_shares(seen.graph, seen.Y), seen.X if self.keep_features else None
+        regressions = NeighborRegressions.fitted(
+            omega, X, seen.Y, float(self.ridge), seen.n_jobs, seen.progress
         )
-        # Shares are not centered, so that only nonzero ones cost anything.
-        alpha = weights[:, :q] / standard.scale[:q]
-        self.label_weights_ = np.asfortranarray(alpha)
-        self._intercepts = intercepts - alpha @ standard.center[:q]
-        self._feature_weights: Any = None
-        self._center: Any = None
-        self._scale: Any = None
-        if self.keep_features:
-            self._feature_weights = np.ascontiguousarray(weights[:, q:].T)
-            self._center, self._scale = standard.center[q:], standard.scale[q:]
+        self.label_weights_, self._intercepts, self._feature_weights = regressions[:3]
+        self._center, self._scale = regressions[3:]
 
-    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
-        log_odds = _shares(graph, self._labels) @ self.label_weights_.T + self._intercepts
-        if self._feature_weights is not None:
-            log_odds += self._of_features(X)
-        return DenseScores(expit(log_odds))
+    @property
+    def _regressions(self) -> NeighborRegressions:
+        features = self._feature_weights, self._center, self._scale
+        return NeighborRegressions(self.label_weights_, self._intercepts, *features)
 
-    def _of_features(self, X: Any) -> Floats:
-        """What the features of rows X add to the log odds in IBLR-ML+, shape (n, q)."""
-        if X is None:  # keep_features was changed after fit, so that nothing else has checked
-            raise ValueError("X is missing: this model was fitted with keep_features=True")
-        standard = Standardization(self._center, self._scale)
-        return np.asarray(standard(X) @ self._feature_weights)
+    def _scores(self, graph: NeighborGraph, X: Matrix) -> LabelScores:
+        return DenseScores(expit(self._regressions.log_odds(vote_shares(graph, self._labels), X)))
 
-    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+    def _left_out_scores(self, graph: NeighborGraph, X: Matrix, rows: Array) -> LabelScores:
         if len(rows) < self._labels.shape[0]:  # a row's influence depends on all the others
             return self._scores(graph, X)
-        omega = _shares(graph, self._labels)
-        inputs = omega if self._feature_weights is None else _side_by_side(omega, X)
-        standard = Standardization.of(inputs)
-        scale = np.where(np.isinf(standard.scale), 0.0, standard.scale)[: omega.shape[1]]
-        weights = self.label_weights_ * scale
-        intercepts = self._intercepts + self.label_weights_ @ standard.center[: omega.shape[1]]
-        if self._feature_weights is not None:
-            weights = np.hstack([weights, self._feature_weights.T])
-        ridge, n_jobs = float(self.ridge), check_n_jobs(self.n_jobs)
-        log_odds = left_out_log_odds(
-            standard(inputs), self._labels, weights, intercepts, ridge, n_jobs
-        )
+        omega, Y, n_jobs = vote_shares(graph, self._labels), self._labels, check_n_jobs(self.n_jobs)
+        log_odds = self._regressions.left_out_log_odds(omega, X, Y, float(self.ridge), n_jobs)
         return DenseScores(expit(log_odds))
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
-        """Parts of the log odds: all but count and weight add up to it."""
-        omega, alpha = _shares(graph, self._labels).toarray()[0], self.label_weights_[label]
-        if np.isinf(self._intercepts[label]):  # every training row carries the label, or none
-            return {"constant": float(self._intercepts[label] > 0)}
-        own = float(alpha[label] * omega[label])
-        terms = {
-            "weight": float(alpha[label]),
-            "intercept": float(self._intercepts[label]),
-            "own": own,
-            "others": float(alpha @ omega) - own,
-        }
-        if self._feature_weights is not None:
-            terms["features"] = float(self._of_features(X)[0, label])
-        return terms
-
-
-def _shares(graph: NeighborGraph, Y: Csr) -> Csr:
-    """Share of each row's neighbors with each label: omega = C / k, shape (n, q)."""
-    counts = neighbor_counts(graph, Y)
-    return with_data(counts, counts.data / graph.k)
-
-
-def _side_by_side(omega: Csr, X: Any) -> Csr:
-    """Inputs of IBLR-ML+, shape (n, q + d): the same for dense and CSR features."""
-    inputs = sparse.hstack([omega, sparse.csr_array(X, dtype=np.float64)], format="csr")
-    inputs.eliminate_zeros()
-    return canonical_csr(inputs)
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
+        return self._regressions.parts(label, vote_shares(graph, self._labels), X)

@@ -110,7 +110,9 @@ class MallowskNN(CountingMethod):
         """
         X = self._check_queries(X)
         neutral = np.empty(X.shape[0], np.int64)
-        ranking = self._ranked(X, None, self._labels.shape[1] if top is None else top, sizes=neutral)
+        ranking = self._ranked(
+            X, None, self._labels.shape[1] if top is None else top, sizes=neutral
+        )
         return CalibratedRanking(ranking.labels, ranking.scores, ranking.label_names, neutral)
 
     @of_one_state
@@ -129,4 +131,6 @@ class MallowskNN(CountingMethod):
             ranking.
         """
         blocks = neighbor_blocks(self, self._check_queries(X))
-        return np.concatenate([dispersion_of_neighbors(near, self._labels) for _, near, _ in blocks])
+        return np.concatenate(
+            [dispersion_of_neighbors(near, self._labels) for _, near, _ in blocks]
+        )

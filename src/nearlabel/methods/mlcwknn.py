@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix
 from nearlabel.formulas.reconstruction import Reconstruction, reconstruct
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_shares
@@ -60,11 +59,11 @@ class MLCWkNN(NeighborClassifier):
     title = "MLC-WkNN"
     needs = Needs(vectors=True)
 
-    def _reconstruct(self, graph: NeighborGraph, X: Any) -> Reconstruction:
+    def _reconstruct(self, graph: NeighborGraph, X: Matrix) -> Reconstruction:
         rows, which = self.items_.rows_of(graph.indices)
         return reconstruct(rows, X, which)
 
-    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+    def _scores(self, graph: NeighborGraph, X: Matrix) -> LabelScores:
         weights = self._reconstruct(graph, X).weights
         return LabelScores.of(neighbor_shares(graph, self._labels, weights))
 
@@ -76,10 +75,10 @@ class MLCWkNN(NeighborClassifier):
         # (w + 1/n) / (1 + 2/n), so that 1/2 stays 1/2 exactly.
         return np.asarray((n * scores + 1) / (n + 2), np.float64)
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
-        found = self._reconstruct(graph, X)
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
+        solution = self._reconstruct(graph, X)
         carried = self._labels[graph.indices[0]][:, [label]].toarray().ravel() == 1
         return {
-            "weight": float(found.weights[0, carried].sum()),
-            "residual": float(found.residuals[0]),
+            "weight": float(solution.weights[0, carried].sum()),
+            "residual": float(solution.residuals[0]),
         }

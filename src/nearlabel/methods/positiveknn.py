@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, row_numbers
+from nearlabel.common.arrays import (
+    Array,
+    Csr,
+    Floats,
+    Matrix,
+    Seed,
+    canonical_csr,
+    entries_at,
+    row_numbers,
+)
 from nearlabel.common.validation import check_choice, check_real
-from nearlabel.formulas.noisy_or import FAINTEST, HIGHEST_RATE, LOWEST_RATE, log_sums
+from nearlabel.formulas.noisy_or import HIGHEST_RATE, LOWEST_RATE, by_frequency, log_sums
 from nearlabel.formulas.rates import RateTrial, median_distance, rate_by_gradient, rate_by_grid
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.calibration import calibration
@@ -25,7 +33,6 @@ from nearlabel.methods.fitted_model import Needs, Training
 from nearlabel.methods.learned_counts import Change
 from nearlabel.metrics import ranking_loss
 
-_FIT_BY = ("grid", "gradient")
 # Training rows that the rate and the cut are fitted to, and the total of their neighbors.
 _ROWS, _FEWEST_ROWS, _NEIGHBORS = 4000, 100, 2**21
 
@@ -97,7 +104,7 @@ class PositivekNN(CalibratedMethod):
     n_neighbors: int | None = 40
     rate: str | float = "fit"
     fit_by: str = "grid"
-    random_state: Any = None
+    random_state: Seed = None
 
     title = "PositivekNN"
     needs = Needs(all_rows=True)
@@ -114,10 +121,10 @@ class PositivekNN(CalibratedMethod):
             check_choice(self.rate, "rate (or a number)", ("fit",))
         else:
             check_real(self.rate, 'rate (or "fit")', low=LOWEST_RATE, high=HIGHEST_RATE)
-        check_choice(self.fit_by, "fit_by", _FIT_BY)
+        check_choice(self.fit_by, "fit_by", ("grid", "gradient"))
         check_random_state(self.random_state)
 
-    def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array | None:
+    def _rows_to_learn_from(self, Y: Csr, X: Matrix) -> Array | None:
         n = Y.shape[0]
         k = max(1, n - 1 if self.n_neighbors is None else min(int(self.n_neighbors), n - 1))
         most = max(_FEWEST_ROWS, min(_ROWS, _NEIGHBORS // k))
@@ -129,14 +136,14 @@ class PositivekNN(CalibratedMethod):
     def _learn(self, seen: Training) -> None:
         graph, Y, rows = seen.graph, seen.Y, seen.rows
         self.median_distance_ = median_distance(graph)
-        both = _with_opposite(Y) if Y.shape[1] == 1 else Y  # a ranking needs two labels
-        self.rate_ = self._fitted_rate(graph, both, both[rows])
+        ranked = _with_opposite(Y) if Y.shape[1] == 1 else Y  # a ranking needs two labels
+        self.rate_ = self._fitted_rate(graph, ranked, ranked[rows])
         scores = order = self._left_out_scores(graph, seen.X, rows)
         self.cut_ = hamming_cut(scores, Y[rows])
         self._calibration = calibration(scores, Y[rows])
-        if both is not Y:
-            order = LabelScores.of(log_sums(graph, both, self.rate_, self.n_neighbors_))
-        self.loss_ = ranking_loss(both[rows], order)
+        if ranked is not Y:
+            order = LabelScores.of(log_sums(graph, ranked, self.rate_, self.n_neighbors_))
+        self.loss_ = ranking_loss(ranked[rows], order)
 
     def _fitted_rate(self, graph: NeighborGraph, Y: Csr, truth: Csr) -> float:
         if not isinstance(self.rate, str):
@@ -160,22 +167,22 @@ class PositivekNN(CalibratedMethod):
 
     @cached_property
     def _defaults(self) -> DefaultScores:
-        return DefaultScores(_by_frequency(self._totals, len(self.items_))[None])
+        return DefaultScores(by_frequency(self._totals, len(self.items_))[None])
 
-    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+    def _scores(self, graph: NeighborGraph, X: Matrix) -> LabelScores:
         S = log_sums(graph, self._labels, self.rate_, self.n_neighbors_)
         return LabelScores.of(S, self._defaults)
 
-    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+    def _left_out_scores(self, graph: NeighborGraph, X: Matrix, rows: Array) -> LabelScores:
         S = log_sums(graph, self._labels, self.rate_, self.n_neighbors_)
         # A row's own labels that no neighbor has: by their frequency among the others.
         own, others = self._labels[rows], len(self.items_) - 1
         row, label = row_numbers(own), own.indices
         missing = ~entries_at(S, row, label)[0]
         row, label = row[missing], label[missing]
-        score = _by_frequency(self._totals[label] - 1, others)
+        score = by_frequency(self._totals[label] - 1, others)
         untouched = sparse.csr_array((score, (row, label)), shape=S.shape)
-        defaults = _by_frequency(self._totals, others)
+        defaults = by_frequency(self._totals, others)
         return LabelScores.of(canonical_csr(S + untouched), DefaultScores(defaults[None]))
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
@@ -188,7 +195,7 @@ class PositivekNN(CalibratedMethod):
     def _uncalibrated(self, scores: Floats, label: Array) -> Floats:
         return -np.expm1(-np.maximum(scores, 0))  # P = 1 - exp(-S)
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
         score = self._scores(graph, X).at(np.zeros(1, np.intp), np.array([label]))[0]
         S = max(0.0, float(score))  # without a positive neighbor the score is slightly negative
         return {
@@ -201,9 +208,3 @@ class PositivekNN(CalibratedMethod):
 def _with_opposite(Y: Csr) -> Csr:
     """A single label, and a second one of the rows without it."""
     return canonical_csr(np.hstack([Y.toarray(), 1 - Y.toarray()]).astype(np.int8))
-
-
-def _by_frequency(totals: Array, n: int) -> Floats:
-    """Scores of labels without a positive neighbor: 0 to -1e-300, the frequent ones first."""
-    # Departs from the paper, in which all S = 0 tie. Below every label with a positive neighbor.
-    return np.asarray(-FAINTEST * (1 - (totals + 1) / (n + 2)))

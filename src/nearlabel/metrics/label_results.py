@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 
 from nearlabel.common import notebook_tables as html
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats, LabelsLike
 from nearlabel.common.tag_lists import tag_array
 from nearlabel.common.validation import check_choice, label_matrix
 from nearlabel.labels.counts import label_totals
-from nearlabel.labels.scores import checked_names
-from nearlabel.metrics.label_curves import ratio_or_nan
+from nearlabel.labels.scores import ScoresLike, checked_names
 from nearlabel.metrics.ranking import checked_ranking
-from nearlabel.metrics.sets import Agreement
+from nearlabel.metrics.sets import Agreement, Names, ratio_or_nan
 
 _LABELS_IN_TEXT = 20
 
@@ -99,7 +97,7 @@ class LabelResults:
     def _texts(self, column: str, most: int) -> list[str]:
         """The first entries of an array, formatted."""
         values = getattr(self, column)[:most]
-        return [f"{one:.3f}" if isinstance(one, float) else str(one) for one in values.tolist()]
+        return [f"{v:.3f}" if isinstance(v, float) else str(v) for v in values.tolist()]
 
 
 def mean_results(parts: Sequence[LabelResults]) -> LabelResults:
@@ -118,7 +116,11 @@ def _aligned(texts: list[str], put: Callable[[str, int], str]) -> list[str]:
 
 
 def per_label(
-    Y: Any, scores: Any = None, predicted: Any = None, *, label_names: Any = None
+    Y: LabelsLike,
+    scores: ScoresLike | None = None,
+    predicted: LabelsLike | None = None,
+    *,
+    label_names: Names = None,
 ) -> LabelResults:
     """Compute results per label.
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.arrays import Array, Csr, LabelsLike
 from nearlabel.labels.scores import LabelScores
-from nearlabel.metrics.scorers import METRICS, per_row
+from nearlabel.metrics.scorers import METRICS, per_row, value_of
 from nearlabel.metrics.sets import Agreement
 
 
@@ -35,7 +34,9 @@ class MetricSums:
     convention: str
 
     @classmethod
-    def of(cls, Y: Csr, scores: LabelScores, decided: Any, convention: str, at: int) -> MetricSums:
+    def of(
+        cls, Y: Csr, scores: LabelScores, decided: LabelsLike, convention: str, at: int
+    ) -> MetricSums:
         """The sums of a block of rows; as in `evaluate`."""
         sums = {}
         for name, values in per_row(Y, scores, decided, convention, at=at).items():
@@ -60,13 +61,11 @@ class MetricSums:
     def values(self) -> dict[str, float]:
         """What `evaluate` gives for all rows, without the areas under the curves of labels."""
         sets = Agreement.of_counts(self.rows, self.labels)
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         for name in METRICS:
-            if name == "hamming_loss":
-                found[name] = sets.hamming_loss()
+            if name in ("hamming_loss", "micro_f1", "macro_f1"):
+                values[name] = value_of(sets, name, self.convention)
             elif name in self.sums:
                 total, rows = self.sums[name]
-                found[name] = total / rows if rows else math.nan
-            elif name in ("micro_f1", "macro_f1"):
-                found[name] = getattr(sets, name)(self.convention)
-        return found
+                values[name] = total / rows if rows else math.nan
+        return values

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats, LabelsLike
 from nearlabel.common.validation import ArgumentError, check_integer, label_matrix
-from nearlabel.labels.scores import LabelScores
-from nearlabel.metrics.label_curves import ratio_or_nan
+from nearlabel.labels.scores import LabelScores, ScoresLike
+from nearlabel.metrics.sets import ratio_or_nan
 
 
 class Reliability(NamedTuple):
@@ -30,7 +30,7 @@ class Reliability(NamedTuple):
     share: Floats
 
 
-def reliability(Y: Any, probabilities: Any, *, bins: int = 10) -> Reliability:
+def reliability(Y: LabelsLike, probabilities: ScoresLike, *, bins: int = 10) -> Reliability:
     """Mean probability and share of true labels, in bins of equal width [1]_.
 
     Parameters
@@ -52,8 +52,8 @@ def reliability(Y: Any, probabilities: Any, *, bins: int = 10) -> Reliability:
        learning", ICML 2005.
     """
     bins = check_integer(bins, "bins", low=1)
-    is_scores = isinstance(probabilities, LabelScores)
-    chances = np.asarray(probabilities.toarray() if is_scores else probabilities, np.float64)
+    dense = probabilities.toarray() if isinstance(probabilities, LabelScores) else probabilities
+    chances = np.asarray(dense, np.float64)
     truth = label_matrix(Y, "Y").toarray()
     if truth.shape != chances.shape:
         raise ValueError(
@@ -70,7 +70,7 @@ def reliability(Y: Any, probabilities: Any, *, bins: int = 10) -> Reliability:
     return Reliability(pairs, ratio_or_nan(total, pairs), ratio_or_nan(right, pairs))
 
 
-def calibration_error(Y: Any, probabilities: Any, *, bins: int = 10) -> float:
+def calibration_error(Y: LabelsLike, probabilities: ScoresLike, *, bins: int = 10) -> float:
     """Expected calibration error [1]_: how far probabilities are from the share of true labels.
 
     The mean, over all (row, label) pairs, of the distance between the mean probability in their bin
@@ -94,6 +94,6 @@ def calibration_error(Y: Any, probabilities: Any, *, bins: int = 10) -> float:
        using Bayesian binning", AAAI Conference on Artificial Intelligence, 2015.
     """
     pairs, probability, share = reliability(Y, probabilities, bins=bins)
-    some = pairs > 0
-    distance = np.abs(probability - share)[some]
-    return float(np.average(distance, weights=pairs[some])) if some.any() else np.nan
+    filled = pairs > 0
+    distance = np.abs(probability - share)[filled]
+    return float(np.average(distance, weights=pairs[filled])) if filled.any() else np.nan

@@ -9,12 +9,12 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Csr, Floats
+from nearlabel.common.arrays import Array, Csr, Floats, LabelsLike, MatrixLike
 from nearlabel.common.validation import check_choice, check_integer, label_matrix
-from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.scores import LabelScores, ScoresLike
 from nearlabel.metrics.conventions import has_metric, rule_of
 from nearlabel.metrics.ranking import Ranking, checked_ranking
-from nearlabel.metrics.sets import Agreement
+from nearlabel.metrics.sets import Agreement, mean_of_defined
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,12 @@ METRICS = {
 
 
 def evaluate(
-    Y: Any, scores: Any, predicted: Any = None, convention: str = "paper", *, at: int = 5
+    Y: LabelsLike,
+    scores: ScoresLike,
+    predicted: LabelsLike | None = None,
+    convention: str = "paper",
+    *,
+    at: int = 5,
 ) -> dict[str, float]:
     """Compute all metrics of a prediction.
 
@@ -80,7 +85,12 @@ def evaluate(
 
 
 def per_row(
-    Y: Any, scores: Any, predicted: Any = None, convention: str = "paper", *, at: int = 5
+    Y: LabelsLike,
+    scores: ScoresLike,
+    predicted: LabelsLike | None = None,
+    convention: str = "paper",
+    *,
+    at: int = 5,
 ) -> dict[str, Floats]:
     """Values per row, for all metrics that are means over rows.
 
@@ -107,35 +117,41 @@ def per_row(
 
 
 def evaluate_and_per_row(
-    Y: Any, scores: Any, predicted: Any = None, convention: str = "paper", *, at: int = 5
+    Y: LabelsLike,
+    scores: ScoresLike,
+    predicted: LabelsLike | None = None,
+    convention: str = "paper",
+    *,
+    at: int = 5,
 ) -> tuple[dict[str, float], dict[str, Floats]]:
     """The results of `evaluate` and `per_row`, ranked once."""
     given = _given(Y, scores, predicted)
     return _values(given, convention, at), _row_values(given, convention, at)
 
 
-def _values(given: Mapping[str, Ranking | Agreement], convention: str, at: int) -> dict[str, float]:
+Given = dict[str, Ranking | Agreement]  # by what a metric reads
+
+
+def _values(given: Given, convention: str, at: int) -> dict[str, float]:
     return {
-        name: _value(given[spec.reads], name, convention, at)
+        name: value_of(given[spec.reads], name, convention, at)
         for name, spec in METRICS.items()
         if spec.reads in given and has_metric(convention, name)
     }
 
 
-def _row_values(
-    given: Mapping[str, Ranking | Agreement], convention: str, at: int
-) -> dict[str, Floats]:
+def _row_values(given: Given, convention: str, at: int) -> dict[str, Floats]:
     return {
-        name: given[spec.reads].rows(name, **_option(name, convention, at))
+        name: _values_of(given[spec.reads], name, convention, at)
         for name, spec in METRICS.items()
         if spec.of_rows and spec.reads in given and has_metric(convention, name)
     }
 
 
-def _given(Y: Any, scores: Any, predicted: Any) -> dict[str, Ranking | Agreement]:
+def _given(Y: LabelsLike, scores: ScoresLike, predicted: LabelsLike | None) -> Given:
     names = getattr(scores, "label_names", None)
     Y = label_matrix(Y, "Y", names)
-    given: dict[str, Ranking | Agreement] = {"scores": checked_ranking(Y, scores)}
+    given: Given = {"scores": checked_ranking(Y, scores)}
     if predicted is not None:
         given["sets"] = Agreement(Y, predicted, names)
     return given
@@ -174,7 +190,7 @@ class Prediction(Protocol):
         """The scores by which labels are ranked."""
 
     @property
-    def decided(self) -> Any:
+    def decided(self) -> LabelsLike:
         """The label sets."""
 
 
@@ -183,15 +199,15 @@ def measure(Y: Csr, predicted: Prediction, scorers: Mapping[str, Scorer]) -> dic
 
     Y is a validated label matrix of the same shape as the scores.
     """
-    given: dict[str, Ranking | Agreement] = {}
+    given: Given = {}
     values = {}
-    for name, one in scorers.items():
-        spec = METRICS[one.metric]
+    for name, scorer in scorers.items():
+        spec = METRICS[scorer.metric]
         if spec.reads == "scores" and "scores" not in given:
             given["scores"] = Ranking(Y, predicted.scores)
         elif spec.reads not in given:
             given["sets"] = Agreement(Y, predicted.decided)
-        value = _value(given[spec.reads], one.metric, one.convention, one.at)
+        value = value_of(given[spec.reads], scorer.metric, scorer.convention, scorer.at)
         values[name] = -value if spec.loss else value
     return values
 
@@ -204,7 +220,7 @@ class Scorer:
     convention: str = "paper"
     at: int = 5
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+    def __call__(self, estimator: Any, X: MatrixLike, y: LabelsLike) -> float:
         """Score `estimator` on X and the true labels y; greater is better."""
         spec = METRICS[self.metric]
         truth = _as_matrix(estimator, y)
@@ -216,29 +232,34 @@ class Scorer:
             if truth is not y and isinstance(scores, np.ndarray):  # one column of two classes
                 scores = scores[:, -1:]  # that of the second
             given = checked_ranking(truth, scores)
-        value = _value(given, self.metric, self.convention, self.at)
+        value = value_of(given, self.metric, self.convention, self.at)
         return -value if spec.loss else value
 
 
-def _value(given: Ranking | Agreement, metric: str, convention: str, at: int) -> float:
-    value: float = getattr(given, metric)(**_option(metric, convention, at))
-    return value
+def value_of(given: Ranking | Agreement, metric: str, convention: str, at: int = 5) -> float:
+    """A metric: the mean of its values."""
+    if metric == "hamming_loss" and isinstance(given, Agreement):
+        return given.share_of_errors()
+    return mean_of_defined(_values_of(given, metric, convention, at))
 
 
-def _option(metric: str, convention: str, at: int) -> dict[str, Any]:
-    """The options that a metric is called with."""
-    options, option = {"convention": convention, "at": at}, METRICS[metric].option
-    return {option: options[option]} if option else {}
+def _values_of(given: Ranking | Agreement, metric: str, convention: str, at: int) -> Floats:
+    """The values whose mean is a metric, with the option that it takes."""
+    option = METRICS[metric].option
+    options = {option: {"convention": convention, "at": at}[option]} if option else {}
+    values: Floats = getattr(given, metric)(**options)
+    return values
 
 
-def estimator_scores(estimator: Any, X: Any) -> Any:
+def estimator_scores(estimator: Any, X: Any) -> LabelScores | Array:
     """Scores for ranking labels: nearlabel's, else probabilities or decision values."""
     if hasattr(estimator, "steps"):  # a pipeline: transform X, then score by the last step
         if len(estimator.steps) > 1:
             X = estimator[:-1].transform(X)
         estimator = estimator[-1]
     if hasattr(estimator, "label_scores"):
-        return estimator.label_scores(X)
+        scores: LabelScores = estimator.label_scores(X)
+        return scores
     if not hasattr(estimator, "predict_proba"):
         return np.reshape(estimator.decision_function(X), (X.shape[0], -1))
     probabilities = estimator.predict_proba(X)
@@ -248,7 +269,7 @@ def estimator_scores(estimator: Any, X: Any) -> Any:
     return np.asarray(probabilities)
 
 
-def _as_matrix(estimator: Any, y: Any) -> Any:
+def _as_matrix(estimator: Any, y: Any) -> LabelsLike:
     """Labels as a 0/1 matrix, if y contains tags or is one column of two classes."""
     if sparse.issparse(y) or (hasattr(y, "shape") and len(y.shape) == 2):
         return y
