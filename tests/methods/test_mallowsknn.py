@@ -13,7 +13,7 @@ from scipy import sparse
 from strategies import problems
 
 import nearlabel as nl
-from nearlabel.formulas.mallows import dispersion, reversed_pairs
+from nearlabel.formulas.mallows import dispersion_of_pairs, reversed_pairs
 
 pytestmark = pytest.mark.engines
 
@@ -140,7 +140,7 @@ def test_theta_has_the_greatest_likelihood(sets):
     counts = sparse.csr_array(Y.sum(axis=0, keepdims=True))
     sizes = Y.sum(axis=1)[None]
     pairs = reversed_pairs(counts, sizes)
-    theta = dispersion(pairs, sizes, 3)[0]
+    theta = dispersion_of_pairs(pairs, sizes, 3)[0]
     place = {**dict(enumerate(Y.sum(axis=0).tolist())), 3: len(sets) / 2}
     order = tuple(sorted(place, key=lambda label: (-place[label], label)))
 

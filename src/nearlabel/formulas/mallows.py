@@ -24,7 +24,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, row_numbers, runs
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import neighbor_counts
+from nearlabel.labels.counts import blocks_of_votes, neighbor_counts
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,14 @@ class RankingKeys:
         return np.asarray((n_l + 1) / (n + 2))
 
 
-def dispersion_of_neighbors(graph: NeighborGraph, Y: Csr) -> Floats:
+def dispersion(graph: NeighborGraph, Y: Csr) -> Floats:
     """Theta per query, from the label sets of its neighbors; Y has those of the base rows."""
-    sizes = np.diff(Y.indptr)[graph.indices].astype(np.int64)
-    return dispersion(reversed_pairs(neighbor_counts(graph, Y), sizes), sizes, Y.shape[1])
+    theta, labels = np.empty(len(graph)), np.diff(Y.indptr).astype(np.int64)
+    for rows, part in blocks_of_votes(graph, Y):
+        sizes = labels[part.indices]
+        pairs = reversed_pairs(neighbor_counts(part, Y), sizes)
+        theta[rows] = dispersion_of_pairs(pairs, sizes, Y.shape[1])
+    return theta
 
 
 def reversed_pairs(counts: Csr, sizes: Array) -> Array:
@@ -110,7 +114,7 @@ def reversed_pairs(counts: Csr, sizes: Array) -> Array:
     return np.asarray(np.rint(pairs) - (sizes * (sizes - 1) // 2).sum(axis=1), np.int64)
 
 
-def dispersion(pairs: Array, sizes: Array, q: int) -> Floats:
+def dispersion_of_pairs(pairs: Array, sizes: Array, q: int) -> Floats:
     """Theta per query: 0 if the sets look random, infinite if no pair is reversed.
 
     `pairs` (n,) is X from `reversed_pairs`; `sizes` is the same as there.

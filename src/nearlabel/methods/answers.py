@@ -384,7 +384,7 @@ class AnsweringModel(FittedModel):
         progress: Progress | None = None,
         sizes: Array | None = None,
     ) -> RankedLabels:
-        """The best labels of each query; notes how many are predicted in `sizes`, if it is given."""
+        """The best labels of each query; `sizes`, if given, gets how many are predicted."""
         r = min(check_integer(top, "top", low=1), self.items_.labels.shape[1])
         n = X.shape[0] if graph is None else len(graph)
         check_dense_size(f"the {r:,} best labels", (n, r), 12, "rank(top) of fewer")

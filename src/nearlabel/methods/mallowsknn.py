@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, Matrix, MatrixLike
-from nearlabel.formulas.mallows import RankingKeys, dispersion_of_neighbors
+from nearlabel.formulas.mallows import RankingKeys, dispersion
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.ranked_labels import CalibratedRanking
@@ -90,7 +90,7 @@ class MallowskNN(CountingMethod):
         return self._by_count.probabilities(scores, label)
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
-        theta = float(dispersion_of_neighbors(graph, self._labels)[0])
+        theta = float(dispersion(graph, self._labels)[0])
         return {"share": count / graph.k, "prior": float(self.prior_[label]), "theta": theta}
 
     @of_one_state
@@ -108,11 +108,9 @@ class MallowskNN(CountingMethod):
         CalibratedRanking
             The ranking pi that the model estimates. Tied labels are in column order.
         """
-        X = self._check_queries(X)
+        X, top = self._check_queries(X), self._labels.shape[1] if top is None else top
         neutral = np.empty(X.shape[0], np.int64)
-        ranking = self._ranked(
-            X, None, self._labels.shape[1] if top is None else top, sizes=neutral
-        )
+        ranking = self._ranked(X, None, top, sizes=neutral)
         return CalibratedRanking(ranking.labels, ranking.scores, ranking.label_names, neutral)
 
     @of_one_state
@@ -126,11 +124,8 @@ class MallowskNN(CountingMethod):
         Returns
         -------
         ndarray of float, shape (n,)
-            The maximum likelihood estimate of theta given the ranking: 0 if the neighbors agree no
-            better than by chance, infinite if all have the same labels. It never changes the
-            ranking.
+            Maximum likelihood given the ranking, which it never changes: 0 if the neighbors agree
+            no better than by chance, infinite if all have the same labels.
         """
         blocks = neighbor_blocks(self, self._check_queries(X))
-        return np.concatenate(
-            [dispersion_of_neighbors(near, self._labels) for _, near, _ in blocks]
-        )
+        return np.concatenate([dispersion(graph, self._labels) for _, graph, _ in blocks])
