@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.arrays import Array, Csr, Matrix
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.histograms import LabelHistograms, add_to_histograms
@@ -25,16 +24,16 @@ class BlockCounts(ABC):
         self.totals, self.n, self.k = totals, n, k
 
     @abstractmethod
-    def counted(self, graph: NeighborGraph, rows: Array, Y: Csr) -> Any:
+    def counted(self, graph: NeighborGraph, rows: Array, Y: Csr) -> Matrix:
         """Count the rows of a graph, which are those of `rows` in Y, as all neighbors are."""
 
     @staticmethod
     @abstractmethod
-    def joined(parts: Sequence[Any]) -> Any:
+    def joined(parts: Sequence[Matrix]) -> Matrix:
         """What was counted on several runs of rows, in their order, as if on one."""
 
     @abstractmethod
-    def learned(self, counted: Any) -> Any:
+    def learned(self, counted: Matrix) -> LabelHistograms | Csr:
         """What was counted on all rows, as a method learns it."""
 
 
@@ -48,11 +47,11 @@ class BlockHistograms(BlockCounts):
         return np.stack([tables.with_label, tables.without_label])
 
     @staticmethod
-    def joined(parts: Sequence[Array]) -> Array:
+    def joined(parts: Sequence[Matrix]) -> Matrix:
         """Add the cells."""
         return np.asarray(np.sum(parts, axis=0))
 
-    def learned(self, counted: Array) -> LabelHistograms:
+    def learned(self, counted: Matrix) -> LabelHistograms:
         """The tables of all rows."""
         return self._tables((counted[0], counted[1])).with_rows_at_0()
 
@@ -63,15 +62,15 @@ class BlockHistograms(BlockCounts):
 class BlockNeighborCounts(BlockCounts):
     """`neighbor_counts` of all rows: the parts stand one below the other."""
 
-    def counted(self, graph: NeighborGraph, rows: Array, Y: Csr) -> Any:  # noqa: ARG002
+    def counted(self, graph: NeighborGraph, rows: Array, Y: Csr) -> Matrix:  # noqa: ARG002
         """Count the labels of the neighbors."""
         return neighbor_counts(graph, Y)
 
     @staticmethod
-    def joined(parts: Sequence[Any]) -> Any:
+    def joined(parts: Sequence[Matrix]) -> Matrix:
         """The rows of all parts."""
         return sparse.vstack(parts, format="csr")
 
-    def learned(self, counted: Any) -> Csr:
+    def learned(self, counted: Matrix) -> Csr:
         """The counts of all rows."""
         return counted

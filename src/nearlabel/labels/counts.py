@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy import sparse
@@ -26,6 +25,7 @@ _VOTES_A_CALL = 2**23  # labels of neighbors per call of the core: a tenth of a 
 _VOTES_AT_ONCE = 2**21  # labels of neighbors counted at once: about 50 MiB of temporaries
 _ENTRIES_AT_ONCE = 2**18  # of a label matrix, so that temporaries stay small
 _DIGITS = 2.0**40
+Parts = tuple[Array, Array, Array]  # of a CSR matrix: data, indices and indptr
 
 
 def label_totals(Y: Csr) -> Array:
@@ -107,20 +107,15 @@ def rows_a_call(graph: NeighborGraph, Y: Csr) -> int:
     return max(1, min(_ROWS_AT_ONCE, _VOTES_A_CALL // max(1, votes_a_row)))
 
 
-def kernel_graph(graph: NeighborGraph) -> Array:
-    """The neighbors in the types of the compiled core: a slice stays one."""
-    return kernel_places(graph.indices)
-
-
 def kernel_places(places: Array) -> Array:
     """Places of rows in the types of the compiled core: 32 or 64 bits, and a slice stays one."""
     kind = places.dtype if places.dtype in (np.int32, np.int64) else np.int64
     return np.require(places, kind, "A")
 
 
-def _by_core(kernel: Any, graph: NeighborGraph, Y: Csr, *weights: Floats) -> Csr:
+def _by_core(kernel: Callable[..., Parts], graph: NeighborGraph, Y: Csr, *weights: Floats) -> Csr:
     """One matrix from a kernel's results for blocks of rows: data, columns and indptr."""
-    near, labels, q = kernel_graph(graph), kernel_rows(Y), Y.shape[1]
+    near, labels, q = kernel_places(graph.indices), kernel_rows(Y), Y.shape[1]
     n, step = near.shape[0], rows_a_call(graph, Y)
     runs_of_rows = [slice(start, start + step) for start in range(0, max(n, 1), step)]
     parts = [kernel(near[run], *(w[run] for w in weights), *labels, q) for run in runs_of_rows]

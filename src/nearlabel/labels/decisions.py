@@ -45,9 +45,9 @@ def best_labels(scores: LabelScores, how_many: Array, preferred: Array) -> Csr:
     by_preference = scores.with_columns(order)  # ties are broken by the lower column
     rows, labels = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for r in np.unique(how_many[how_many > 0]):
-        some = np.flatnonzero(how_many == r)
-        rows.append(np.repeat(some, r))
-        labels.append(order[by_preference.take(some).top(int(r))[0].ravel()])
+        alike = np.flatnonzero(how_many == r)
+        rows.append(np.repeat(alike, r))
+        labels.append(order[by_preference.take(alike).top(int(r))[0].ravel()])
     return _label_sets(np.concatenate(rows), np.concatenate(labels), scores.shape)
 
 
@@ -82,11 +82,9 @@ def hamming_cut(scores: LabelScores, Y: Csr) -> float:
     Halfway between two scores; the highest of several equally good cuts. Infinite if the loss is
     smallest without any label.
     """
-    label, *entries = scored_rows(scores, Y)
-    levels = _levels(np.zeros_like(label), *entries)
-    gain = 2 * levels.true - levels.given  # correct minus incorrect among the predicted labels
-    best = int(np.argmax(gain))
-    return float(levels.cut[best]) if gain[best] > 0 else np.inf
+    levels = _common_levels(scores, Y)
+    # Correct minus incorrect labels among those that are predicted.
+    return _best_cut(levels, 2 * levels.true - levels.given)
 
 
 def micro_f1_cut(scores: LabelScores, Y: Csr) -> float:
@@ -95,11 +93,14 @@ def micro_f1_cut(scores: LabelScores, Y: Csr) -> float:
     Halfway between two scores; the highest of several equally good cuts. Infinite if no cut
     predicts a correct label.
     """
-    label, *entries = scored_rows(scores, Y)
-    levels = _levels(np.zeros_like(label), *entries)
-    f1 = 2 * levels.true / (levels.given + Y.nnz)
-    best = int(np.argmax(f1))
-    return float(levels.cut[best]) if f1[best] > 0 else np.inf
+    levels = _common_levels(scores, Y)
+    return _best_cut(levels, 2 * levels.true / (levels.given + Y.nnz))
+
+
+def _best_cut(levels: _Levels, gain: Array) -> float:
+    """The cut of the first level with the largest gain; infinite if none is positive."""
+    best = int(np.argmax(gain))
+    return float(levels.cut[best]) if gain[best] > 0 else np.inf
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,12 @@ class _Levels:
     cut: Floats  # between this level's score and the next lower one
     given: Array  # labels predicted at this level and above
     true: Array  # those of them that are correct
+
+
+def _common_levels(scores: LabelScores, Y: Csr) -> _Levels:
+    """The levels of all labels together."""
+    label, *entries = scored_rows(scores, Y)
+    return _levels(np.zeros_like(label), *entries)
 
 
 def _levels(label: Array, score: Floats, rows: Array, carriers: Array) -> _Levels:
@@ -149,10 +156,10 @@ def scored_rows(scores: LabelScores, Y: Csr) -> tuple[Array, Floats, Array, Arra
     others -= np.bincount(touched_at, minlength=cells)
     carriers = np.bincount(own_at, minlength=cells)
     carriers -= np.bincount(touched_at[carried == 1], minlength=cells)
-    some = np.flatnonzero(others)
+    filled = np.flatnonzero(others)
     return (
-        np.concatenate([label, some % q]),
-        np.concatenate([score, defaults.ravel()[some]]),
-        np.concatenate([rows, others[some]]),
-        np.concatenate([carried, carriers[some]]),
+        np.concatenate([label, filled % q]),
+        np.concatenate([score, defaults.ravel()[filled]]),
+        np.concatenate([rows, others[filled]]),
+        np.concatenate([carried, carriers[filled]]),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ class DefaultScores:
         self.values = values.view()  # (n_groups, q)
         self.values.flags.writeable = False  # sorted once, and shared by all scores of a model
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, Floats]:
         return {"values": self.values}  # the order is cheaper to compute again than to store
 
     @cached_property

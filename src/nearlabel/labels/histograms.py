@@ -21,7 +21,7 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import (
     blocks_of_votes,
     counts_and_own,
-    kernel_graph,
+    kernel_places,
     label_totals,
     rows_a_call,
 )
@@ -267,11 +267,13 @@ def add_to_histograms(
     core = engine.core()
     if core is not None:
         labels = kernel_rows(Y)
-        core.add_to_histograms(kernel_graph(graph), rows, *labels, start, with_label, without)
+        core.add_to_histograms(
+            kernel_places(graph.indices), rows, *labels, start, with_label, without
+        )
         return
     for place, block in blocks_of_votes(graph, Y):
-        both = counts_and_own(block, Y, rows[place])
-        carried, count = np.divmod(both.data, graph.k + 1)
-        cell = start[both.indices] + count
+        codes = counts_and_own(block, Y, rows[place])
+        carried, count = np.divmod(codes.data, graph.k + 1)
+        cell = start[codes.indices] + count
         np.add.at(with_label, cell[carried == 1], 1)
         np.add.at(without, cell[carried == 0], 1)

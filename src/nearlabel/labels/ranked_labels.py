@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from operator import index
-from typing import Any, overload
+from typing import overload
 
 from nearlabel.common import notebook_tables as html
 from nearlabel.common.arrays import Array, Floats
@@ -15,7 +15,7 @@ from nearlabel.common.arrays import Array, Floats
 _ROWS_IN_TEXT = 6
 _LABELS_SHOWN = 20
 
-RankedRow = list[tuple[Any, float]]
+RankedRow = list[tuple[str | int, float]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,10 +68,10 @@ class RankedLabels:
     @overload
     def __getitem__(self, row: slice) -> list[RankedRow]: ...
 
-    def __getitem__(self, row: Any) -> Any:
+    def __getitem__(self, row: int | slice) -> RankedRow | list[RankedRow]:
         """The names and scores of a row, best first; a list of these for a slice of rows."""
         if isinstance(row, slice):
-            return [self[one] for one in range(len(self))[row]]
+            return [self[number] for number in range(len(self))[row]]
         labels = self.labels[index(row)]
         names = labels if self.label_names is None else self.label_names[labels]
         return list(zip(names.tolist(), self.scores[index(row)].tolist(), strict=True))

@@ -23,11 +23,11 @@ def rows_above(scores: LabelScores, carriers: Csr) -> tuple[Array, Array]:
         In the order of the p entries of `carriers`; `not_below` includes the row itself.
     """
     counts = np.empty((2, carriers.nnz), np.int64)
-    for some, part in scores.runs_of_labels():
-        inside = slice(carriers.indptr[some.start], carriers.indptr[some.stop])
+    for labels, part in scores.runs_of_labels():
+        inside = slice(carriers.indptr[labels.start], carriers.indptr[labels.stop])
         by_default, _ = part.untouched()
         count = _among_mixed if len(by_default) else _among_dense
-        counts[:, inside] = count(part, carriers[some])
+        counts[:, inside] = count(part, carriers[labels])
     return counts[0], counts[1]
 
 

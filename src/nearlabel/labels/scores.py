@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from nearlabel.common import engine
@@ -22,6 +23,7 @@ from nearlabel.common.arrays import (
     Array,
     Csr,
     Floats,
+    LabelsLike,
     MatrixLike,
     canonical_csr,
     entries_at,
@@ -72,13 +74,18 @@ class LabelScores:
     label_names: Array | None
 
     def __init__(
-        self, touched: Any, defaults: Any = 0.0, *, group: Any = None, label_names: Any = None
+        self,
+        touched: MatrixLike,
+        defaults: npt.ArrayLike = 0.0,
+        *,
+        group: npt.ArrayLike | None = None,
+        label_names: npt.ArrayLike | None = None,
     ) -> None:
-        touched = canonical_csr(sparse.csr_array(touched, dtype=np.float64))
-        n, q = touched.shape
+        known: Csr = canonical_csr(sparse.csr_array(touched, dtype=np.float64))
+        n, q = known.shape
         if q == 0:
             raise ValueError("touched must have at least one label")
-        if not np.isfinite(touched.data).all():
+        if not np.isfinite(known.data).all():
             raise ValueError("touched must contain finite scores")
         values = np.atleast_2d(np.asarray(defaults, dtype=np.float64))
         values = np.broadcast_to(values, (1, q)) if values.size == 1 else values
@@ -86,9 +93,14 @@ class LabelScores:
             raise ValueError(f"defaults must have {q} columns; got shape {values.shape}")
         if not np.isfinite(values).all():
             raise ValueError("defaults must contain finite scores")
-        self._touched, self._defaults = touched, DefaultScores(values)
-        self._group = _group(group, n, len(values))
-        self.shape, self.label_names = touched.shape, checked_names(label_names, q)
+        group = _group(group, n, len(values))
+        self._fill(known, DefaultScores(values), group, checked_names(label_names, q))
+
+    def _fill(
+        self, touched: Csr, defaults: DefaultScores, group: Array, label_names: Array | None
+    ) -> None:
+        self._touched, self._defaults, self._group = touched, defaults, group
+        self.shape, self.label_names = touched.shape, label_names
 
     @staticmethod
     def of(
@@ -99,14 +111,15 @@ class LabelScores:
     ) -> LabelScores:
         """Scores from a canonical ``csr_array`` of finite floats and defaults, 0 if None."""
         scores = LabelScores.__new__(LabelScores)
-        scores._touched, scores.shape = touched, touched.shape
-        scores._defaults = zero_defaults(touched.shape[1]) if defaults is None else defaults
-        scores._group = np.zeros(touched.shape[0], np.intp) if group is None else group
-        scores.label_names = label_names
+        n, q = touched.shape
+        defaults = zero_defaults(q) if defaults is None else defaults
+        scores._fill(
+            touched, defaults, np.zeros(n, np.intp) if group is None else group, label_names
+        )
         return scores
 
     @staticmethod
-    def from_dense(scores: Any, label_names: Any = None) -> LabelScores:
+    def from_dense(scores: MatrixLike, label_names: npt.ArrayLike | None = None) -> LabelScores:
         """Scores from a dense matrix, for methods without a default score."""
         from sklearn.utils import check_array
 
@@ -146,7 +159,7 @@ class LabelScores:
         self.fill_top(labels, scores)
         return labels, scores
 
-    def ranks_of(self, Y: Any, ties: Ties = "max") -> Csr:
+    def ranks_of(self, Y: LabelsLike, ties: Ties = "max") -> Csr:
         """The ranks, from 1, of the labels in Y.
 
         Parameters
@@ -161,8 +174,8 @@ class LabelScores:
         csr_array of int, shape (n, q)
             The rank wherever Y is 1.
         """
-        Y = label_matrix(Y, "Y")
-        return with_data(Y, self.places_of(Y).ranks(ties))
+        truth = label_matrix(Y, "Y")
+        return with_data(truth, self.places_of(truth).ranks(ties))
 
     def places_of(self, Y: Csr) -> Places:
         """The positions of the labels of Y, a validated ``csr_array`` of shape (n, q)."""
@@ -175,8 +188,9 @@ class LabelScores:
         else:
             for rows in self._blocks(0):
                 wanted = Y[rows]
-                some, inside = self.take(rows), slice(Y.indptr[rows.start], Y.indptr[rows.stop])
-                places[:, inside] = some._standing(row_numbers(wanted), wanted.indices)
+                inside = slice(Y.indptr[rows.start], Y.indptr[rows.stop])
+                block = self.take(rows)
+                places[:, inside] = block._standing(row_numbers(wanted), wanted.indices)
         return Places(*places)
 
     def touched(self) -> Csr:
@@ -205,8 +219,9 @@ class LabelScores:
 
     def at(self, row: Array, label: Array) -> Floats:
         """Scores of pairs of a row and a label, each an array of shape (p,)."""
-        found, score = entries_at(self._touched, row, label)
-        score[~found] = self._defaults.values[self._group[row[~found]], label[~found]]
+        is_touched, score = entries_at(self._touched, row, label)
+        row, label = row[~is_touched], label[~is_touched]
+        score[~is_touched] = self._defaults.values[self._group[row], label]
         return score
 
     def take(self, rows: Array | slice) -> LabelScores:
@@ -225,9 +240,9 @@ class LabelScores:
     def runs_of_labels(self) -> Iterator[tuple[slice, LabelScores]]:
         """Blocks of labels with the scores of all rows, bounded in number."""
         work = np.bincount(self._touched.indices, minlength=self.shape[1])
-        for some in runs(work + len(self._defaults.values), _ENTRIES_AT_ONCE):
-            defaults = DefaultScores(self._defaults.values[:, some])
-            yield some, self.of(self._touched[:, some], defaults, self._group)
+        for labels in runs(work + len(self._defaults.values), _ENTRIES_AT_ONCE):
+            defaults = DefaultScores(self._defaults.values[:, labels])
+            yield labels, self.of(self._touched[:, labels], defaults, self._group)
 
     def fill_top(self, labels: Array, scores: Floats) -> None:
         """Fill in the r best labels of each row and their scores, both of shape (n, r)."""
@@ -279,8 +294,8 @@ class LabelScores:
             yield rows, (ends, indices, data, group[rows], values, order)
 
     def _joined(self, parts: Sequence[LabelScores]) -> LabelScores:
-        touched = sparse.vstack([part._touched for part in parts], format="csr")
-        group = np.concatenate([part._group for part in parts])
+        touched = sparse.vstack([part.touched() for part in parts], format="csr")
+        group = np.concatenate([part.untouched()[1] for part in parts])
         return self.of(canonical_csr(touched), self._defaults, group, self.label_names)
 
     def _blocks(self, extra: int) -> Iterator[slice]:
@@ -327,8 +342,8 @@ class DenseScores(LabelScores):
 
     def runs_of_labels(self) -> Iterator[tuple[slice, LabelScores]]:
         n, q = self.shape
-        for some in runs(np.full(q, n), _ENTRIES_AT_ONCE):
-            yield some, DenseScores(self._dense[:, some])
+        for labels in runs(np.full(q, n), _ENTRIES_AT_ONCE):
+            yield labels, DenseScores(self._dense[:, labels])
 
     def fill_top(self, labels: Array, scores: Floats) -> None:
         core, r = engine.core(), labels.shape[1]
@@ -369,25 +384,25 @@ def as_label_scores(scores: ScoresLike) -> LabelScores:
     return LabelScores(scores) if sparse.issparse(scores) else LabelScores.from_dense(scores)
 
 
-def _group(group: Any, n: int, n_groups: int) -> Array:
+def _group(group: npt.ArrayLike | None, n: int, n_groups: int) -> Array:
     """The group of each row, validated; all zeros if there is only one."""
     if group is None and n_groups > 1:
         raise ValueError(
             f"group is required: which of the {n_groups} rows of defaults each row uses"
         )
-    found: Array = np.zeros(n, np.intp) if group is None else np.asarray(group)
-    if found.ndim != 1 or found.dtype.kind not in "iu":
-        raise ValueError(f"group must be a 1-d array of integers; got {found.dtype}")
-    check_same_length(touched=n, group=len(found))
-    if n and not 0 <= found.min() <= found.max() < n_groups:
+    rows: Array = np.zeros(n, np.intp) if group is None else np.asarray(group)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise ValueError(f"group must be a 1-d array of integers; got {rows.dtype}")
+    check_same_length(touched=n, group=len(rows))
+    if n and not 0 <= rows.min() <= rows.max() < n_groups:
         raise ValueError(
             f"group must contain rows of defaults, 0 to {n_groups - 1}; "
-            f"got {found.min()} to {found.max()}"
+            f"got {rows.min()} to {rows.max()}"
         )
-    return found
+    return rows
 
 
-def checked_names(label_names: Any, q: int) -> Array | None:
+def checked_names(label_names: npt.ArrayLike | None, q: int) -> Array | None:
     """The names of q labels as an array, or None."""
     if label_names is None:
         return None
