@@ -120,8 +120,11 @@ class TrainingRows:
         if self._graph is not None:
             graph = first_neighbors(self._graph, k)
             return Neighborhood(graph if rows is None else graph.take(rows))
-        graph = items.left_out_neighbors(rows, k, n_jobs=n_jobs, progress=searching)
-        return Neighborhood(graph, is_kept=rows is None and model.keeps_neighbors)
+        is_kept = rows is None and model.keeps_neighbors
+        graph = items.left_out_neighbors(
+            rows, k, and_spare=is_kept, n_jobs=n_jobs, progress=searching
+        )
+        return Neighborhood(graph, is_kept=is_kept)
 
 
 @dataclass(repr=False, eq=False)

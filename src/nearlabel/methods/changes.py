@@ -20,7 +20,7 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.count_changes import CountChanges, count_changes
 from nearlabel.methods.fitted_model import FittedModel, next_state
 from nearlabel.methods.further_labels import FurtherLabels
-from nearlabel.methods.items import Items
+from nearlabel.methods.items import Items, LivingParts
 from nearlabel.methods.learned_counts import Change, LearnedCounts
 from nearlabel.search import HeadChanges, KeptNeighbors, VectorStore, is_precomputed
 
@@ -45,12 +45,12 @@ class NextState(FittedModel):
         self.history_ = replace(self.history_, added=self.history_.added + m)
         if before.index is not None:
             after.index = before.living_index().added(store)
-        kept = self._neighbors_to_change(before)
-        if kept is None:
+        lists = self._neighbors_to_change(before)
+        if lists is None:
             self._learn_without_neighbors(before, progress)
             return
         arrivals = after.living_index().arrivals(
-            first, kept.width, kept.limits(), n_jobs=n_jobs, progress=progress
+            first, lists.width, lists.limits(), n_jobs=n_jobs, progress=progress
         )
         matrices: tuple[Csr, Csr] = (before.labels, after.labels)
         counts: list[CountChanges] = []
@@ -58,9 +58,9 @@ class NextState(FittedModel):
         def count(heads: HeadChanges) -> None:
             counts.extend(count_changes(*heads, *matrices, relabelled=_NOWHERE))
 
-        kept.add(arrivals, count, n_jobs=n_jobs)
-        after.version = kept.version
-        places, near = np.arange(first, first + m), arrivals.neighbors.indices[:, : kept.k]
+        lists.add(arrivals, count, n_jobs=n_jobs)
+        self._note_version(lists)
+        places, near = np.arange(first, first + m), arrivals.neighbors.indices[:, : lists.k]
         counts += count_changes(places, None, near, *matrices, n_jobs=n_jobs)
         self._follow_or_learn(Change(before, after, counts))
         self._measure_recall(m, n_jobs)
@@ -79,16 +79,16 @@ class NextState(FittedModel):
         self.history_ = replace(self.history_, forgotten=self.history_.forgotten + len(places))
         if before.index is not None:
             after.index = before.living_index().removed(places)
-        kept = self._neighbors_to_change(before)
-        if kept is None:
+        lists = self._neighbors_to_change(before)
+        if lists is None:
             self._learn_without_neighbors(before, progress)
             return
-        index, width, labels = after.living_index(), kept.width, before.labels
-        own = kept.head(places).indices.copy()
-        heads = kept.remove(
+        index, width, labels = after.living_index(), lists.width, before.labels
+        own = lists.head(places).indices.copy()
+        heads = lists.remove(
             places, lambda rows: index.left_out(rows, width, n_jobs=n_jobs), n_jobs=n_jobs
         )
-        after.version = kept.version
+        self._note_version(lists)
         counts = [
             *count_changes(*heads, labels, labels, n_jobs=n_jobs),
             *count_changes(places, own, None, labels, labels, n_jobs=n_jobs),
@@ -105,12 +105,12 @@ class NextState(FittedModel):
         self._change_totals(before, removed=before.labels[places], added=labels.matrix)
         history = self.history_
         self.history_ = replace(history, relabelled=history.relabelled + len(places))
-        kept = self._neighbors_to_change(before)
-        if kept is None:
+        lists = self._neighbors_to_change(before)
+        if lists is None:
             self._learn_without_neighbors(before, progress)
             return
-        rows = np.union1d(kept.pointing_at(places, n_jobs=n_jobs), places)
-        near = kept.head(rows).indices
+        rows = np.union1d(lists.pointing_at(places, n_jobs=n_jobs), places)
+        near = lists.head(rows).indices
         counts = count_changes(
             rows, near, near, before.labels, after.labels, relabelled=places, n_jobs=n_jobs
         )
@@ -132,7 +132,7 @@ class NextState(FittedModel):
         X = self.items_.vectors
         rows = self._rows_to_learn_from(self.items_.labels, X)
         keeps = rows is None and self.keeps_neighbors
-        graph, kept, version = items.graph, items.kept, items.version
+        graph, living = items.graph, items.living
         seen = None
         if keeps and k == known_k and not search:
             seen = items.known_neighbors(min(k, n - 1))
@@ -141,16 +141,18 @@ class NextState(FittedModel):
             seen = items.left_out_neighbors(where, min(k, n - 1), n_jobs=n_jobs, progress=progress)
             self.search_recall_ = seen.recall
             graph = seen if keeps and items.alive is None else None
-            kept, version = None, 0
+            lists = None
             if keeps and items.alive is not None:
-                kept = KeptNeighbors.of(seen, min(k, n - 1), items.alive)
+                lists = KeptNeighbors.of(seen, min(k, n - 1), items.alive)
+            if living is not None:
+                living = replace(living, neighbors=lists, version=0)
         if items.alive is not None:  # number rows as a fit would
             number = np.cumsum(items.alive) - 1
             near = number[seen.indices].astype(seen.indices.dtype)
             seen = NeighborGraph.unchecked(near, seen.distances, n, seen.recall)
         self._learn_from(seen, X, rows, n_jobs, None, on=not anew)
-        self._have(replace(items, rows=_rows(items), graph=graph, kept=kept))
-        self.items_.version, self.items_.totals = version, items.totals
+        self._have(replace(items, graph=graph, living=living))
+        self.items_.totals = items.totals
 
     def _compact(self) -> None:
         """Drop the places of forgotten rows, and the index, which is then built as after a fit."""
@@ -159,12 +161,8 @@ class NextState(FittedModel):
         if store is not None and items.alive is None:  # contiguous already
             store = VectorStore(store.vectors, store.ids, next_id=store.next_id)
         labels, graph = items.labels[items.places], items.renumbered_neighbors(self.n_neighbors_)
-        self._have(
-            replace(
-                items, labels=labels, rows=None, store=store, index=None, graph=graph, kept=None
-            )
-        )
-        self.items_.version, self.items_.totals = 0, items.totals
+        self._have(replace(items, labels=labels, store=store, index=None, graph=graph, living=None))
+        self.items_.totals = items.totals
         for field in self.stored:
             if isinstance(field, LearnedCounts):
                 field.compact(self)
@@ -190,8 +188,12 @@ class NextState(FittedModel):
         store: VectorStore | None = None,
     ) -> Items:
         """Have other items, and the names of all labels."""
-        store = self.items_.store if store is None else store
-        self._have(replace(self.items_, labels=rows.array, rows=rows, store=store))
+        items = self.items_
+        store = items.store if store is None else store
+        living = LivingParts(
+            rows, unmeasured=0 if items.living is None else items.living.unmeasured
+        )
+        self._have(replace(items, labels=rows.array, store=store, living=living))
         if labels is not None:
             self.label_names_, self.classes_ = labels.names, labels.classes
         return self.items_
@@ -212,15 +214,21 @@ class NextState(FittedModel):
         k, after = self.n_neighbors_, self.items_
         if not self.keeps_neighbors or after.neighbors_of_a_query != k:
             return None
-        kept = before.neighbors_to_change(min(k, len(before) - 1))
-        if kept is None or min(len(before), len(after)) <= kept.width + 1:
+        lists = before.neighbors_to_change(min(k, len(before) - 1))
+        if lists is None or min(len(before), len(after)) <= lists.width + 1:
             return None
-        after.graph, after.kept, after.version = None, kept, kept.version
-        return kept
+        after.graph = None
+        self._note_version(lists)
+        return lists
+
+    def _note_version(self, lists: KeptNeighbors) -> None:
+        """Have the stored neighbors as they are now."""
+        assert self.items_.living is not None
+        self.items_.living.neighbors, self.items_.living.version = lists, lists.version
 
     def _learn_without_neighbors(self, before: Items, progress: Progress | None) -> None:
         """Bring up to date a model whose counts need not or cannot be updated."""
-        self.items_.graph = self.items_.kept = None  # they do not match the changed rows
+        self.items_.graph = None  # it does not match the changed rows
         if self.needs.counts and self._follows():
             self._learn_again(progress=progress)
             return
@@ -237,21 +245,24 @@ class NextState(FittedModel):
 
     def _measure_recall(self, changed: int, n_jobs: int) -> None:
         """Measure recall again if a tenth of the rows has changed since it was measured."""
-        items = self.items_
-        items.unmeasured += changed
-        if self.search_recall_ is not None and items.unmeasured * _MEASURED_EVERY >= len(items):
+        items, living = self.items_, self.items_.living
+        assert living is not None
+        living.unmeasured += changed
+        if self.search_recall_ is not None and living.unmeasured * _MEASURED_EVERY >= len(items):
             index = items.living_index().measured(self.n_neighbors_, n_jobs=n_jobs)
-            items.index, items.unmeasured, self.search_recall_ = index, 0, index.recall
+            items.index, living.unmeasured, self.search_recall_ = index, 0, index.recall
 
 
 def _rows(items: Items) -> GrownCsr:
     """The labels of items in a form to which rows can be added."""
-    return GrownCsr(items.labels) if items.rows is None else items.rows
+    rows = None if items.living is None else items.living.rows
+    return GrownCsr(items.labels) if rows is None else rows
 
 
 def at_rest(model: _Model) -> _Model:
     """A snapshot of the model, unaffected by later changes from other threads."""
-    state = next_state(model)
-    if state.items_.kept is not None:
-        state._have(replace(state.items_, kept=state.items_.kept.copy()))
+    state, living = next_state(model), model.items_.living
+    if living is not None and living.neighbors is not None:
+        living = replace(living, neighbors=living.neighbors.copy())
+        state._have(replace(state.items_, living=living))
     return state

@@ -33,6 +33,28 @@ _BYTES_A_NEIGHBOR = 12  # a row and its distance
 
 
 @dataclass
+class LivingParts:
+    """What changes of the items need beyond a fit.
+
+    Attributes
+    ----------
+    rows : GrownCsr or None
+        The labels in a form to which rows can be added.
+    neighbors : KeptNeighbors or None
+        The neighbors of all items. They are changed in place: they belong to these items only if
+        their version is `version`.
+    version : int
+    unmeasured : int
+        Rows that have changed since the recall of an approximate search was measured.
+    """
+
+    rows: GrownCsr | None = None
+    neighbors: KeptNeighbors | None = None
+    version: int = 0
+    unmeasured: int = 0
+
+
+@dataclass
 class Items:
     """The training items of a fitted model, whatever a method learns from them.
 
@@ -54,14 +76,9 @@ class Items:
         `n_neighbors` as given.
     graph : NeighborGraph or None
         The neighbors of all rows as found in fit or stored in a file, from which the first change
-        makes `kept`; it may have more columns than are needed.
-    kept : KeptNeighbors or None
-        The neighbors of all rows since the first change; they belong to these items only if their
-        `version` is the same.
-    rows : GrownCsr or None
-        The labels in a form to which rows can be added, since the first change.
-    unmeasured : int
-        Rows that have changed since the recall of an approximate search was measured.
+        makes those of `living`; it may have more columns than are read.
+    living : LivingParts or None
+        What only changes need; made by the first one.
     columns : dict
         The column of each label by name, needed for changes; made on first use.
     lock : ForkSafeLock
@@ -75,10 +92,7 @@ class Items:
     index: Index | None = None
     asked: int | None = None
     graph: NeighborGraph | None = None
-    kept: KeptNeighbors | None = None
-    version: int = 0
-    rows: GrownCsr | None = None
-    unmeasured: int = 0
+    living: LivingParts | None = None
     columns: dict[int | str, int] = field(default_factory=dict)
     lock: ForkSafeLock = field(default_factory=ForkSafeLock)
 
@@ -147,7 +161,7 @@ class Items:
         places, store = self.places, self.store
         few = VectorStore(store.take(places), store.ids[places], next_id=store.next_id)
         labels = self.labels[places]
-        return replace(self, labels=labels, rows=None, store=few, index=None, graph=None, kept=None)
+        return replace(self, labels=labels, store=few, index=None, graph=None, living=None)
 
     def columns_of(self, names: Array) -> dict[int | str, int]:
         """The column of each label by its name."""
@@ -160,19 +174,22 @@ class Items:
 
         Valid until the next change.
         """
-        if self.kept is not None:
-            return self.kept.head() if self.kept.version == self.version else None
+        living = self.living
+        if living is not None and living.neighbors is not None:
+            return living.neighbors.head() if living.neighbors.version == living.version else None
         return None if self.graph is None else self.graph.head(k)
-
-    def prepare_changes(self, k: int) -> None:
-        """Do what the first change would do."""
-        self.kept = self.neighbors_to_change(min(k, len(self) - 1))
 
     def neighbors_to_change(self, k: int) -> KeptNeighbors | None:
         """The neighbors of each item in a form for changes; None if they are not known."""
-        if self.kept is None and self.graph is not None:
-            return KeptNeighbors.of(self.graph.head(k), k)
-        return self.kept if self.kept is not None and self.kept.version == self.version else None
+        living = self.living
+        if living is not None and living.neighbors is not None:
+            return living.neighbors if living.neighbors.version == living.version else None
+        return None if self.graph is None else KeptNeighbors.of(self.graph, k)
+
+    def prepare_changes(self, k: int) -> None:
+        """Do what the first change would do."""
+        if self.living is None:
+            self.living = LivingParts(neighbors=self.neighbors_to_change(min(k, len(self) - 1)))
 
     @property
     def neighbors_of_a_query(self) -> int:
@@ -242,14 +259,21 @@ class Items:
         rows: Array | None,
         k: int,
         *,
+        and_spare: bool = False,
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> NeighborGraph:
-        """The k nearest items of some items, all if None, each left out of its own neighbors."""
+        """The k nearest items of some items, all if None, each left out of its own neighbors.
+
+        And the next one, if `and_spare` and an exact search: it takes the place of an item that is
+        forgotten, so that few items have to be searched again.
+        """
         asked = len(self) if rows is None else len(rows)
         what = "the neighbors of the training rows"
         check_dense_size(what, (asked, k), _BYTES_A_NEIGHBOR, "a smaller n_neighbors")
         index = self._ready()
+        if and_spare and index.is_exact:
+            k = min(k + 1, len(self) - 1)
         if rows is None:
             return index.graph(k, n_jobs=n_jobs, progress=progress)
         if not len(rows):

@@ -70,7 +70,8 @@ def model_tree(model: NextState) -> Tree:
         raise custom_class(model)
     index = model.items_.index
     lists = None if index is None else index.stored()
-    if model.items_.rows is not None or model.items_.alive is not None:
+    living = model.items_.living
+    if (living is not None and living.rows is not None) or model.items_.alive is not None:
         model = next_state(model)
         model._compact()  # without forgotten rows, and with contiguous rows
     items, recall = model.items_, model.search_recall_
