@@ -16,7 +16,7 @@ from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Csr, Floats, kernel_rows, runs
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.threads import run_blocks
-from nearlabel.common.validation import check_dense_size, check_same_length
+from nearlabel.common.validation import check_dense_size
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import (
     blocks_of_votes,
@@ -186,6 +186,9 @@ class LabelHistograms(CountedRows):
         So computations over all cells need small temporaries only.
         """
         sizes = np.diff(self.start)
+        if self.start[-1] <= _CELLS_AT_ONCE:
+            yield slice(0, self.start[-1]), np.repeat(np.arange(len(sizes)), sizes)
+            return
         for labels in runs(sizes, _CELLS_AT_ONCE):
             label = np.repeat(np.arange(labels.start, labels.stop), sizes[labels])
             yield slice(self.start[labels.start], self.start[labels.stop]), label
@@ -215,16 +218,16 @@ def label_histograms(
     The graph has the k neighbors of each training row, excluding itself. `group` has the group of
     each row, if there are several. Each of `n_jobs` threads has its own tables.
     """
-    check_same_length(graph=len(graph), Y=Y.shape[0])
-    result = LabelHistograms.of_cells(Y, graph.k, group=group, groups=groups)
-    stages = Stages(progress, len(graph))
-    size = result.size // groups
+    n, k = graph.indices.shape
+    result = LabelHistograms.of_cells(Y, k, group=group, groups=groups)
+    stages = None if progress is None else Stages(progress, n)
+    size, starts = len(result.with_label) // groups, result.start[: len(result.n) // groups + 1]
     for g in range(groups):
         rows = None if group is None else np.flatnonzero(group == g)
         cells = slice(g * size, (g + 1) * size)
         tables = result.with_label[cells], result.without_label[cells]
-        many = len(graph) if rows is None else len(rows)
-        _fill(graph, Y, rows, result.start[: result.q + 1], tables, n_jobs, stages.next(many))
+        each = None if stages is None else stages.next(n if rows is None else len(rows))
+        _fill(graph, Y, rows, starts, tables, n_jobs, each)
     return result.with_rows_at_0()
 
 

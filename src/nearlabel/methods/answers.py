@@ -472,7 +472,8 @@ def _neighbors(model: FittedModel, X: Matrix, progress: Progress | None = None) 
     """The neighbors of queries, or a graph without any for a method that searches by itself."""
     items, k = model.items_, model.n_neighbors_
     if model.needs.graph:
-        return items.neighbors(X, k, n_jobs=check_n_jobs(model.n_jobs), progress=progress)
+        n_jobs = check_n_jobs(model.n_jobs)
+        return items.search_index().graph(k, X, n_jobs=n_jobs, progress=progress)
     return no_neighbors(X.shape[0], items.n_places)
 
 

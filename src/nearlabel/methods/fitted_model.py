@@ -217,7 +217,7 @@ class FittedModel(LabelForms, ABC):
         """
         return self.items_.voters(X, self.n_neighbors_, n_jobs=check_n_jobs(self.n_jobs))
 
-    def _have(self, items: Items) -> None:
+    def replace_items(self, items: Items) -> None:
         """Set other training items, from which nothing was learned yet."""
         self.items_ = items
 
@@ -249,7 +249,7 @@ class FittedModel(LabelForms, ABC):
         return cls._learn is not FittedModel._learn
 
     @classmethod
-    def _follows(cls) -> bool:
+    def follows(cls) -> bool:
         """Whether what it has learned, if anything, is updated after a change of the rows."""
         has_hook = cls._follow is not FittedModel._follow
         return has_hook or all(isinstance(field, LearnedCounts) for field in cls.stored)
@@ -260,7 +260,7 @@ class FittedModel(LabelForms, ABC):
 
         Not with an external search, which may not find spare neighbors.
         """
-        return self.needs.counts and self._follows() and not is_plugged(self.items_.search)
+        return self.needs.counts and self.follows() and not is_plugged(self.items_.search)
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range, as `fit` does, without any data."""

@@ -252,7 +252,9 @@ class Items:
         instead = "rank or predict, which search in blocks"
         check_dense_size("the neighbors of all rows", (asked, k), _BYTES_A_NEIGHBOR, instead)
         planned_for = None if planned_for is None else min(k, planned_for)
-        return self._ready().graph(k, X, planned_for=planned_for, n_jobs=n_jobs, progress=progress)
+        return self.search_index().graph(
+            k, X, planned_for=planned_for, n_jobs=n_jobs, progress=progress
+        )
 
     def left_out_neighbors(
         self,
@@ -271,7 +273,7 @@ class Items:
         asked = len(self) if rows is None else len(rows)
         what = "the neighbors of the training rows"
         check_dense_size(what, (asked, k), _BYTES_A_NEIGHBOR, "a smaller n_neighbors")
-        index = self._ready()
+        index = self.search_index()
         if and_spare and index.is_exact:
             k = min(k + 1, len(self) - 1)
         if rows is None:
@@ -303,7 +305,8 @@ class Items:
         further = self.left_out_neighbors(rows, min(k + 1, most), n_jobs=n_jobs)
         return further.head(k), further
 
-    def _ready(self) -> Index:
+    def search_index(self) -> Index:
+        """The search index, built now if there is none yet."""
         if self.store is None:
             raise ValueError(
                 "this model was fitted from a graph without X and cannot search; "
@@ -318,7 +321,7 @@ class Items:
 
     def prepare_search(self, k: int, n_jobs: int) -> None:
         """Prepare the first search for k neighbors."""
-        self._ready().probes(k, n_jobs=n_jobs)
+        self.search_index().probes(k, n_jobs=n_jobs)
 
     @property
     def least_recall(self) -> float:
@@ -328,7 +331,7 @@ class Items:
 
     def living_index(self) -> LivingIndex:
         """The index in a form to which rows can be added and from which they can be removed."""
-        return self._living(self._ready())
+        return self._living(self.search_index())
 
     def _living(self, index: Index) -> LivingIndex:
         assert self.store is not None

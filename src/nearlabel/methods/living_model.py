@@ -32,7 +32,7 @@ from nearlabel.common.validation import (
 )
 from nearlabel.methods import change_records
 from nearlabel.methods.changes import NextState
-from nearlabel.methods.fitted_model import next_state, state_of
+from nearlabel.methods.fitted_model import FittedModel, state_of
 from nearlabel.methods.further_labels import as_one_item, check_same_classes, further_labels
 from nearlabel.methods.model_trees import vectors_of
 from nearlabel.methods.verification import Verification, verified
@@ -41,7 +41,7 @@ from nearlabel.search import check_search
 Ids = npt.ArrayLike | Iterable[object]  # an id or several, which may also be a set or a generator
 
 
-class LivingModel(NextState):
+class LivingModel(FittedModel):
     """A model whose training rows can change; predictions are left to subclasses."""
 
     _journal: Journal | None = None
@@ -106,9 +106,9 @@ class LivingModel(NextState):
             check_same_classes(self, classes)
             further = further_labels(self, y, label_names, separator)
             check_same_length(X=X.shape[0], y=further.matrix.shape[0])
-            after = next_state(self)
-            after._add(X, further, ids, progress)
-            return self._become(after, lambda: change_records.added(self, after))
+            after = NextState(self)
+            after.add(X, further, ids, progress)
+            return self._become(after.model, lambda: change_records.added(self, after.model))
 
     def forget(self, ids: Ids, *, progress: Progress | None = None) -> Self:
         """Remove training rows from the model, and from everything that it has learned.
@@ -131,9 +131,9 @@ class LivingModel(NextState):
             places = self._places_of(ids)
             if not len(places):
                 return self
-            after = next_state(self)
-            after._remove(places, progress)
-            return self._become(after, lambda: change_records.forgotten(self, places))
+            after = NextState(self)
+            after.remove(places, progress)
+            return self._become(after.model, lambda: change_records.forgotten(self, places))
 
     def relabel(
         self,
@@ -168,9 +168,11 @@ class LivingModel(NextState):
                 y = as_one_item(y, self._separator_of(texts) or separator)
             labels = further_labels(self, y, label_names, separator)
             check_same_length(ids=len(places), y=labels.matrix.shape[0])
-            after = next_state(self)
-            after._replace_labels(places, labels, progress)
-            return self._become(after, lambda: change_records.relabelled(self, after, places))
+            after = NextState(self)
+            after.replace_labels(places, labels, progress)
+            return self._become(
+                after.model, lambda: change_records.relabelled(self, after.model, places)
+            )
 
     def refresh(self, *, progress: Progress | None = None) -> Self:
         """Learn everything again, including what changes do not update: centers, rates and cuts.
@@ -186,9 +188,9 @@ class LivingModel(NextState):
         """
         check_is_fitted(self)
         with self._changing():
-            after = next_state(self)
-            after._learn_again(anew=True, progress=progress)
-            self._become(after)
+            after = NextState(self)
+            after.learn_again(anew=True, progress=progress)
+            self._become(after.model)
             return self._fold_journal()
 
     def compact(self) -> Self:
@@ -203,11 +205,13 @@ class LivingModel(NextState):
         """
         check_is_fitted(self)
         with self._changing():
-            after = next_state(self)
-            after._compact()
-            if after.items_.store is not None and after.needs.graph:
-                after.items_.prepare_search(after.n_neighbors_, check_n_jobs(self.n_jobs))
-            self._become(after)
+            after = NextState(self)
+            after.compact()
+            if after.model.items_.store is not None and after.model.needs.graph:
+                after.model.items_.prepare_search(
+                    after.model.n_neighbors_, check_n_jobs(self.n_jobs)
+                )
+            self._become(after.model)
             return self._fold_journal()
 
     def verify(self, *, progress: Progress | None = None) -> Verification:
@@ -225,7 +229,7 @@ class LivingModel(NextState):
             in the meantime.
         """
         with self._settled() as state:
-            return verified(state, next_state(state), progress)
+            return verified(state, NextState(state), progress)
 
     def search_with(self, search: object) -> Self:
         """Change the search, without learning again.
@@ -242,9 +246,9 @@ class LivingModel(NextState):
         check_is_fitted(self)
         check_search(search)
         with self._changing(is_kept=False):
-            after = next_state(self)
-            after._have(replace(self.items_, search=search, index=None))
-            return self._become(after)
+            after = NextState(self)
+            after.model.replace_items(replace(self.items_, search=search, index=None))
+            return self._become(after.model)
 
     def close(self) -> None:
         """Release the file that this model was loaded from with ``journal=True``.
@@ -294,18 +298,18 @@ class LivingModel(NextState):
     def _replay(self, record: Mapping[str, Any]) -> None:
         """Replay a change from a journal; an error if the change is not valid."""
         change, ids = change_records.kind_and_ids(record)
-        after = next_state(self)
+        after = NextState(self)
         if change == "forget":
-            after._remove(self._places_of(ids))
+            after.remove(self._places_of(ids))
         elif change == "add":
             labels = change_records.labels_of(self, record)
             X = vectors_of(record["vectors"], labels.matrix.shape[0])
-            after._add(X, labels, ids)
+            after.add(X, labels, ids)
         else:
             places, labels = self._places_of(ids), change_records.labels_of(self, record)
             check_same_length(ids=len(places), labels=labels.matrix.shape[0])
-            after._replace_labels(places, labels)
-        self._become(after)
+            after.replace_labels(places, labels)
+        self._become(after.model)
 
     def _fold_journal(self) -> Self:
         """Rewrite the file of this model's journal, for changes that no record can express."""
@@ -317,9 +321,9 @@ class LivingModel(NextState):
         """A state that has learned from all rows; learns now if that was deferred."""
         with self.items_.lock.held():
             if self._is_outdated:
-                after = next_state(self)
-                after._learn_again()
-                self._become(after)
+                after = NextState(self)
+                after.learn_again()
+                self._become(after.model)
             return state_of(self)
 
     def _places_of(self, ids: Ids) -> Array:

@@ -18,7 +18,7 @@ from nearlabel.common.versions import package_versions
 from nearlabel.graph import NeighborGraph, stored_recall
 from nearlabel.methods.changes import NextState
 from nearlabel.methods.fields import stored_array, stored_names, stored_tags
-from nearlabel.methods.fitted_model import FittedModel, History, Needs, next_state
+from nearlabel.methods.fitted_model import FittedModel, History, Needs
 from nearlabel.methods.items import Items
 from nearlabel.methods.label_forms import LabelForm, LabelForms
 from nearlabel.methods.registry import METHODS, method
@@ -32,7 +32,7 @@ from nearlabel.search import (
     is_precomputed,
 )
 
-_Model = TypeVar("_Model", bound=NextState)
+_Model = TypeVar("_Model", bound=FittedModel)
 _SEARCHES = {kind.__name__: kind for kind in (ExactSearch, InvertedLists)}
 _MAPPED = ("vectors", "kept")  # parts of a file that may stay on disk, checked on access
 _CLASS_TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
@@ -64,7 +64,7 @@ def read_learned(model: FittedModel, learned: Mapping[str, Any]) -> None:
     model._prepare()
 
 
-def model_tree(model: NextState) -> Tree:
+def model_tree(model: FittedModel) -> Tree:
     """A fitted model as a tree."""
     if not type(model).__module__.startswith("nearlabel."):
         raise custom_class(model)
@@ -72,8 +72,9 @@ def model_tree(model: NextState) -> Tree:
     lists = None if index is None else index.stored()
     living = model.items_.living
     if (living is not None and living.rows is not None) or model.items_.alive is not None:
-        model = next_state(model)
-        model._compact()  # without forgotten rows, and with contiguous rows
+        compacted = NextState(model)
+        compacted.compact()  # without forgotten rows, and with contiguous rows
+        model = compacted.model
     items, recall = model.items_, model.search_recall_
     return {
         "class": type(model).__name__,

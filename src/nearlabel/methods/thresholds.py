@@ -165,11 +165,12 @@ class LabelThresholds(NeighborClassifier):
     def _prepare(self) -> None:
         """Nothing: the wrapped method is prepared by itself."""
 
-    def _have(self, items: Items) -> None:
-        super()._have(items)
+    def replace_items(self, items: Items) -> None:
+        """Set other training items, also for the wrapped method."""
+        super().replace_items(items)
         if "estimator_" in vars(self):
             self.estimator_ = copy(self.estimator_)
-            self.estimator_._have(items)
+            self.estimator_.replace_items(items)
 
     def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
         return self.estimator_._scores(graph, X)

@@ -49,10 +49,12 @@ class Verification:
         return f"{compared}: {'; '.join(self.differences)}"
 
 
-def verified(model: FittedModel, again: NextState, progress: Progress | None) -> Verification:
+def verified(
+    model: FittedModel, again: NextState[FittedModel], progress: Progress | None
+) -> Verification:
     """Search and learn again from the vectors and labels of a model, and compare.
 
-    `again` is a copy of the model, which learns again.
+    `again` is the next state of the model, which learns again.
     """
     items = model.items_
     compared, differences = ["labels"], [*_label_differences(items)]
@@ -68,7 +70,7 @@ def verified(model: FittedModel, again: NextState, progress: Progress | None) ->
     known = items.known_neighbors(k) if model.keeps_neighbors else None
     is_approximate = model.search_recall_ is not None
     # An approximate search need not find the same neighbors twice: compare its recall instead.
-    again._learn_again(progress=progress, search=known is None or not is_approximate)
+    again.learn_again(progress=progress, search=known is None or not is_approximate)
     if known is not None and is_approximate:
         recall, least = _recall_of(known, items), items.least_recall
         compared.append(f"neighbors (recall {recall})")
@@ -76,11 +78,11 @@ def verified(model: FittedModel, again: NextState, progress: Progress | None) ->
             differences.append(f"recall is below {least}")
     elif known is not None:
         compared.append("neighbors")
-        found_again = again.items_.known_neighbors(k)
+        found_again = again.model.items_.known_neighbors(k)
         assert found_again is not None
         differences += _neighbor_differences(items, known, found_again)
     compared.append("what was learned")
-    mine, theirs = learned_tree(model), learned_tree(again)
+    mine, theirs = learned_tree(model), learned_tree(again.model)
     differences += _tree_differences(mine, theirs, "")
     return Verification(len(items), tuple(compared), tuple(differences))
 
