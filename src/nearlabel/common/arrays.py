@@ -5,8 +5,8 @@ SciPy and scikit-learn ship no types: for mypy, their classes accept and are any
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias, TypeGuard
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,8 @@ LabelsLike = MatrixLike | Iterable[object]  # 0/1 rows, the tags of each row, or
 Seed = int | np.random.Generator | np.random.RandomState | None  # a `random_state`
 
 
-def is_sparse(matrix: Matrix) -> TypeGuard[Csr]:
-    """Whether rows are sparse: SciPy's own test says nothing to mypy."""
-    return bool(sparse.issparse(matrix))
+# Whether rows are sparse: SciPy's test says nothing to mypy.
+is_sparse = cast(Callable[[Matrix], TypeGuard[Csr]], sparse.issparse)
 
 
 def canonical_csr(matrix: MatrixLike) -> Csr:

@@ -201,10 +201,11 @@ def check_labels(
 
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
-    tags = read_tags(y, separator)
-    if tags is not None:
-        return _labels_of_tags(tags, names if classes is None else classes)
-    y = stacked_rows(y)
+    if separator is not None or not _holds_numbers(y):
+        tags = read_tags(y, separator)
+        if tags is not None:
+            return _labels_of_tags(tags, names if classes is None else classes)
+        y = stacked_rows(y)
     if not hasattr(y, "shape"):
         if isinstance(y, Iterator | str):
             raise TypeError(
@@ -279,28 +280,29 @@ def label_matrix(
     """
     from sklearn.utils import check_array
 
-    if separator is None and holds_texts(Y):
-        raise ValueError(
-            f"{name} contains strings: split them into lists, [row.split(';') for row in {name}], "
-            "or use a model's label_matrix(…)"
-        )
     names = None if label_names is None else tag_array(listed_names(label_names))
-    tags = known_tags(Y, name, names, separator)
-    if tags is not None:
-        if names is None:
+    if separator is not None or not _holds_numbers(Y):
+        if separator is None and holds_texts(Y):
             raise ValueError(
-                f"{name} contains tags, so label_names must list the labels, for example "
-                "label_names=model.label_names_"
+                f"{name} contains strings: split them into lists, [row.split(';') for row in "
+                f"{name}], or use a model's label_matrix(…)"
             )
-        matrix, unknown = tags.matrix_of(names)
-        if unknown:
-            warnings.warn(
-                f"{name} has tags that are not labels and are ignored: {some(unknown)}",
-                UserWarning,
-                stacklevel=4,
-            )
-        return matrix
-    Y = stacked_rows(Y)
+        tags = known_tags(Y, name, names, separator)
+        if tags is not None:
+            if names is None:
+                raise ValueError(
+                    f"{name} contains tags, so label_names must list the labels, for example "
+                    "label_names=model.label_names_"
+                )
+            matrix, unknown = tags.matrix_of(names)
+            if unknown:
+                warnings.warn(
+                    f"{name} has tags that are not labels and are ignored: {some(unknown)}",
+                    UserWarning,
+                    stacklevel=4,
+                )
+            return matrix
+        Y = stacked_rows(Y)
     if names is not None:
         Y = _with_columns(Y, name, names)
     if hasattr(Y, "dtypes") and hasattr(Y, "to_numpy"):  # a DataFrame, of pandas or polars
@@ -324,6 +326,13 @@ def label_matrix(
             f"got {csr.data[wrong[0]]} at row {row}, column {csr.indices[wrong[0]]}"
         )
     return with_data(csr, np.ones(csr.nnz, np.int8))
+
+
+def _holds_numbers(y: object) -> bool:
+    """Whether y is a matrix of numbers, sparse or an array, and so cannot hold tags."""
+    if isinstance(y, np.ndarray):
+        return y.ndim == 2 and y.dtype.kind in "biuf"
+    return bool(sparse.issparse(y))
 
 
 def _numbers(Y: Array, name: str) -> Array:

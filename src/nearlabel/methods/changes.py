@@ -177,7 +177,7 @@ class NextState(Generic[_Model]):
         self.model.items_.totals = items.totals
         for field in self.model.stored:
             if isinstance(field, LearnedCounts):
-                field.compact(self)
+                field.compact(self.model)
 
     def _changeable_items(self) -> Items:
         """The items, or an error if rows cannot be added to or removed from them."""
