@@ -143,8 +143,8 @@ def _differences(Y_before: Csr, Y_after: Csr, relabelled: Array | None) -> Calla
 
     def by_core(rows: Array, before: Array, after: Array) -> _Entries:
         places = kernel_array(rows, np.int64)
-        found = core.count_changes(places, before, after, *labels, is_other, Y_after.shape[1])
-        return cast(_Entries, found)
+        entries = core.count_changes(places, before, after, *labels, is_other, Y_after.shape[1])
+        return cast(_Entries, entries)
 
     return by_core
 
@@ -162,8 +162,8 @@ def _by_scipy(Y_before: Csr, Y_after: Csr, rows: Array, before: Array, after: Ar
     row, label = row_numbers(changed), changed.indices
     codes = np.zeros((len(label), 2), np.int32)
     for column, stored in enumerate((old, new)):
-        found, value = entries_at(stored, row, label)
-        codes[found, column] = value[found]
+        is_stored, value = entries_at(stored, row, label)
+        codes[is_stored, column] = value[is_stored]
     own, count = np.divmod(codes.ravel(), k + 1)
     entries = 2 * np.diff(changed.indptr).astype(np.int64)
     return np.repeat(label, 2).astype(np.int32), count, own.astype(np.int8), entries

@@ -437,7 +437,7 @@ def each_run(
     # A method that reads no graph searches by itself, in threads of its own.
     n_jobs = check_n_jobs(model.n_jobs) if needs.graph else 1
     blocks = neighbor_blocks(model, X, progress) if graph is None else [(0, graph, progress)]
-    for start, near, told in blocks:
+    for start, near, answered in blocks:
         if dense or needs.dense_scores:
             parts = near.blocks(max(1, _SCORES_AT_ONCE // Y.shape[1]))
         else:
@@ -449,7 +449,7 @@ def each_run(
             vectors = None if X is None else X[place]
             work(place, model._scores(part, vectors), part, vectors)
 
-        run_slices(score, [run for run, _ in parts], n_jobs, told)
+        run_slices(score, [run for run, _ in parts], n_jobs, answered)
 
 
 def neighbor_blocks(

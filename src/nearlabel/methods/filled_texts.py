@@ -27,7 +27,7 @@ class FilledTexts(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Array:
         """The strings as an object array of the same shape as X."""
         cells = np.asarray(X, dtype=object)
-        texts = [one if isinstance(one, str) else _filled(one) for one in cells.flat]
+        texts = [cell if isinstance(cell, str) else _filled(cell) for cell in cells.flat]
         return np.array(texts, dtype=object).reshape(cells.shape)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:

@@ -65,7 +65,7 @@ class Pipeline(SklearnPipeline, ForwardedAnswers, ForwardedChanges):
         """
         if not get_config()["enable_metadata_routing"] and hasattr(self._delegate(), "fit"):
             own = signature(self._delegate().fit).parameters.values()
-            keywords = {one.name for one in own if one.kind is one.KEYWORD_ONLY}
+            keywords = {option.name for option in own if option.kind is option.KEYWORD_ONLY}
             last = self.steps[-1][0]
             params = {f"{last}__{key}" if key in keywords else key: params[key] for key in params}
         super().fit(X, y, **params)

@@ -81,9 +81,9 @@ class KeptNeighbors:
         if len(rows) < len(graph):
             graph = graph.take(rows)
         nothing = np.empty((n, 0), np.int32), np.empty((n, 0), graph.distances.dtype)
-        kept = cls(k, *nothing, np.zeros(n))
-        kept._write(rows if len(rows) < n else slice(None), graph)
-        return kept
+        lists = cls(k, *nothing, np.zeros(n))
+        lists._write(rows if len(rows) < n else slice(None), graph)
+        return lists
 
     def __len__(self) -> int:
         return self._n
@@ -175,14 +175,14 @@ class KeptNeighbors:
         left, first = self._left_without(places, gone, self.width, n_jobs)
         changed = (left < self.lengths) & ~gone
         short = np.flatnonzero(changed & (left < self.k))
-        found = search(short) if len(short) else None
+        again = search(short) if len(short) else None
         rows = np.flatnonzero(changed & (first < self.k))
         before = _heads(self.places, rows, self.k)
         self.version += 1
         self._clear(np.flatnonzero(gone))
         self._drop(np.flatnonzero(changed & (left >= self.k)), gone, n_jobs)
-        if found is not None:
-            self._write(short, found)
+        if again is not None:
+            self._write(short, again)
         return HeadChanges(rows, before, _heads(self.places, rows, self.k))
 
     def _left_without(
