@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from nearlabel.collection.store_checks import CollectionCheck
     from nearlabel.common.arrays import Array, Csr, Tree
-    from nearlabel.methods.changes import History
+    from nearlabel.methods.fitted_model import History
     from nearlabel.methods.verification import Verification
 
 # What a method learns in fit and keeps when items are forgotten.

@@ -80,7 +80,7 @@ def _make_lists(
         return np.concatenate(run_calls(place.client, homes_of_block, calls))
 
     # Blocks are read like an array.
-    divided = divide(blocks, metric, lists.random_state, 1, homes)  # type: ignore[arg-type]
+    divided = divide(blocks, metric, lists.random_state, 1, homes)
     write_array(folder / "order.npy", divided.order)
     kind, n = np.dtype(float_kind(blocks)), len(blocks)
     make_file(folder / "rows.part", blocks.shape, kind)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -333,7 +333,7 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
             return model_tree(state)
 
     @classmethod
-    def _from_tree(cls, tree: Mapping[str, Any], version: int) -> Self:
+    def _from_tree(cls, tree: Tree, version: int) -> Self:
         model: Self = model_from(cls, tree, version)
         return model
 

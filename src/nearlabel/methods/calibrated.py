@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats, Tree
 from nearlabel.labels.calibration import Calibration
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Field, Reals
@@ -40,12 +39,12 @@ class StoredCalibration(Field):
     key: str = "scores"
     attribute: str = "_calibration"
 
-    def write(self, model: Any, learned: dict[str, Any]) -> None:
+    def write(self, model: Any, learned: Tree) -> None:
         known: Calibration | None = getattr(model, self.attribute)
         if known is not None:
             learned["scores"], learned["chances"] = known
 
-    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+    def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
         if "scores" not in learned:
             setattr(model, self.attribute, None)
             return

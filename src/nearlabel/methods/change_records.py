@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,7 @@ def relabelled(before: FittedModel, after: FittedModel, places: Array) -> Tree:
     return {"change": "relabel", "ids": ids, **_label_tree(before, after, places)}
 
 
-def kind_and_ids(record: Mapping[str, Any]) -> tuple[str, Any]:
+def kind_and_ids(record: Tree) -> tuple[str, Any]:
     """What a record of a journal says was done, "add", "forget" or "relabel", and to which rows."""
     ids = record["ids"]
     change: str = check_choice(record["change"], "change", ("add", "forget", "relabel"))
@@ -54,7 +53,7 @@ def _label_tree(before: FittedModel, after: FittedModel, places: Array) -> Tree:
     return {"labels": labels, "names": None if names is None else names[q:].tolist()}
 
 
-def labels_of(model: FittedModel, tree: Mapping[str, Any]) -> FurtherLabels:
+def labels_of(model: FittedModel, tree: Tree) -> FurtherLabels:
     """The labels of the rows of a record."""
     matrix, names = csr_from(tree["labels"], "labels"), model.label_names_
     known, q = model.items_.labels.shape[1], matrix.shape[1]

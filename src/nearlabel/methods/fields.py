@@ -8,13 +8,12 @@ checked as untrusted input: a wrong index would crash the interpreter later.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Tree
 from nearlabel.common.messages import text_array
 from nearlabel.common.tag_lists import tag_array
 from nearlabel.common.validation import check_choice, check_integer, check_real
@@ -30,11 +29,11 @@ class Field(ABC):
     attribute: str
 
     @abstractmethod
-    def write(self, model: Any, learned: dict[str, Any]) -> None:
+    def write(self, model: Any, learned: Tree) -> None:
         """Add the value to what the model has learned, a tree of plain values and arrays."""
 
     @abstractmethod
-    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+    def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
         """Set the attribute from a tree; a ValueError or the like if it is not valid.
 
         `sizes` has the numbers of rows, labels and features as n, q and d.
@@ -49,10 +48,10 @@ class Value(Field):
     def check(self, value: Any, sizes: dict[str, int] | None = None) -> Any:
         """The validated value; an error that names the key if it is not valid."""
 
-    def write(self, model: Any, learned: dict[str, Any]) -> None:
+    def write(self, model: Any, learned: Tree) -> None:
         learned[self.key] = getattr(model, self.attribute)
 
-    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+    def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
         setattr(model, self.attribute, self.check(learned[self.key], sizes))
 
 
@@ -64,7 +63,7 @@ class Real(Value):
     high: float = _LARGEST
     absent: float | None = None
 
-    def write(self, model: Any, learned: dict[str, Any]) -> None:
+    def write(self, model: Any, learned: Tree) -> None:
         value = float(getattr(model, self.attribute))
         learned[self.key] = value if np.isfinite(value) else None
 
@@ -96,7 +95,7 @@ class Choice(Value):
     choices: tuple[str | None, ...] = ()
     absent: str | None = None
 
-    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+    def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
         if self.absent is not None and self.key not in learned:
             learned = {self.key: self.absent}
         super().read(model, learned, sizes)
@@ -124,12 +123,12 @@ class Reals(Value):
     optional: str = ""
     transposed: bool = False
 
-    def write(self, model: Any, learned: dict[str, Any]) -> None:
+    def write(self, model: Any, learned: Tree) -> None:
         array = getattr(model, self.attribute)
         if array is not None:
             learned[self.key] = array.T if self.transposed else array
 
-    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+    def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
         if self.optional and self.optional not in learned:
             setattr(model, self.attribute, None)
             return

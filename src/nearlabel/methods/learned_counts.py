@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, canonical_csr
+from nearlabel.common.arrays import Array, Tree, canonical_csr
 from nearlabel.common.files import csr_from, csr_tree
 from nearlabel.common.validation import check_n_jobs
 from nearlabel.labels.count_changes import CountChanges
@@ -66,12 +65,12 @@ class Histograms(LearnedCounts):
     attribute: str = "_counted"
     clusters: str | None = None
 
-    def write(self, model: Any, learned: dict[str, Any]) -> None:
+    def write(self, model: Any, learned: Tree) -> None:
         counted = getattr(model, self.attribute).compacted()
         learned["with_label"] = counted.with_label
         learned["without_label"] = counted.without_label
 
-    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+    def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
         cells = [stored_array(learned[key], key, "i", 1) for key in ("with_label", "without_label")]
         if any(part.size and part.min() < 0 for part in cells):
             raise ValueError("its counts must not be negative")
@@ -103,10 +102,10 @@ class NeighborCounts(LearnedCounts):
     key: str = "counts"
     attribute: str = "_counts"
 
-    def write(self, model: Any, learned: dict[str, Any]) -> None:
+    def write(self, model: Any, learned: Tree) -> None:
         learned[self.key] = csr_tree(getattr(model, self.attribute))
 
-    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+    def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
         counts = csr_from(learned[self.key], self.key)
         if counts.shape != (sizes["n"], sizes["q"]):
             raise ValueError("its counts do not match its labels")

@@ -8,7 +8,7 @@ the next state replaces the previous one atomically. Predictions are in `base.py
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearlabel.common.arrays import Array, LabelsLike, MatrixLike
+from nearlabel.common.arrays import Array, LabelsLike, MatrixLike, Tree
 from nearlabel.common.journal import Journal
 from nearlabel.common.messages import first_twice
 from nearlabel.common.progress import Progress
@@ -286,7 +286,7 @@ class LivingModel(FittedModel):
         with self.items_.lock.held():
             yield self._caught_up()
 
-    def _become(self, state: Self, record: Callable[[], dict[str, Any]] | None = None) -> Self:
+    def _become(self, state: Self, record: Callable[[], Tree] | None = None) -> Self:
         """Adopt the result of a change atomically, after it is written to the journal."""
         if self._journal is None or record is None:
             self.__dict__ = state.__dict__
@@ -295,7 +295,7 @@ class LivingModel(FittedModel):
             self.__dict__ = state.__dict__
         return self
 
-    def _replay(self, record: Mapping[str, Any]) -> None:
+    def _replay(self, record: Tree) -> None:
         """Replay a change from a journal; an error if the change is not valid."""
         change, ids = change_records.kind_and_ids(record)
         after = NextState(self)

@@ -48,7 +48,7 @@ def learned_tree(model: FittedModel) -> Tree:
     return learned
 
 
-def read_learned(model: FittedModel, learned: Mapping[str, Any]) -> None:
+def read_learned(model: FittedModel, learned: Tree) -> None:
     """Restore the result of `learned_tree`, and prepare the model."""
     store = model.items_.store
     if model.uses_vectors and (store is None or is_precomputed(model.items_.metric)):
@@ -97,7 +97,7 @@ def model_tree(model: FittedModel) -> Tree:
     }
 
 
-def model_from(kind: type[_Model], tree: Mapping[str, Any], version: int) -> _Model:
+def model_from(kind: type[_Model], tree: Tree, version: int) -> _Model:
     """The model of a tree; a ValueError or the like if the tree is not valid."""
     tree = {key: part if key in _MAPPED else checked_tree(part) for key, part in tree.items()}
     if version < 2:  # it stored the ids of all rows, which were always their numbers
@@ -258,7 +258,7 @@ def vector_tree(vectors: Matrix) -> Tree:
     return csr_tree(vectors) if sparse.issparse(vectors) else {"dense": vectors}
 
 
-def vectors_of(tree: Mapping[str, Any], n: int) -> Matrix:
+def vectors_of(tree: Tree, n: int) -> Matrix:
     """The vectors of a tree, of n rows."""
     is_dense = "dense" in tree
     vectors = (
@@ -281,7 +281,7 @@ def _neighbor_tree(items: Items, k: int) -> Tree | None:
     return None if known is None else {"places": known.indices, "distances": known.distances}
 
 
-def _neighbors_from(tree: Mapping[str, Any], k: int, n: int) -> NeighborGraph:
+def _neighbors_from(tree: Tree, k: int, n: int) -> NeighborGraph:
     """The neighbors of a tree; those of a mapped file are checked when a change needs them.
 
     Files of version 1.0 have spare neighbors behind the first k.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from copy import copy
 from operator import attrgetter
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.common.arrays import Array, Csr, Floats, Tree
 from nearlabel.common.validation import check_choice, check_dense_size, check_integer, check_real
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
@@ -30,10 +30,10 @@ _BYTES_A_SCORE = 64  # while all scores of a label are sorted
 class _Inner(Field):
     """The wrapped method, which shares the items."""
 
-    def write(self, model: Any, learned: dict[str, Any]) -> None:
+    def write(self, model: Any, learned: Tree) -> None:
         learned[self.key] = learned_tree(model.estimator_)
 
-    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+    def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
         inner = unlearned(model.estimator, model, model.items_, model.n_neighbors_)
         read_learned(inner, learned[self.key])
         model.estimator_ = inner
@@ -42,11 +42,11 @@ class _Inner(Field):
 class _Moved(Field):
     """Whether the cuts shift the probabilities, as in older files."""
 
-    def write(self, model: Any, learned: dict[str, Any]) -> None:
+    def write(self, model: Any, learned: Tree) -> None:
         if not getattr(model, self.attribute):
             learned[self.key] = "own"
 
-    def read(self, model: Any, learned: Mapping[str, Any], sizes: dict[str, int]) -> None:
+    def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
         told = check_choice(learned.get(self.key, "moved"), self.key, ("own", "moved"))
         setattr(model, self.attribute, told == "moved")
 
