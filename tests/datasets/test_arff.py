@@ -12,7 +12,7 @@ from scipy import sparse
 
 import nearlabel as nl
 from nearlabel.datasets import DataError
-from nearlabel.datasets.mulan_xml import read_labels
+from nearlabel.datasets.arff import read_labels
 from nearlabel.datasets.text_lines import TextFile
 
 FILE = "toy.arff"

@@ -93,7 +93,7 @@ def test_the_original_files_give_the_same(load, original, name):
 
 
 def test_labels_in_another_order_in_the_xml_file(load, original):
-    from nearlabel.datasets.mulan_xml import read_labels
+    from nearlabel.datasets.arff import read_labels
     from nearlabel.datasets.text_lines import TextFile
 
     listed = read_labels(TextFile(original / "yeast.xml.gz"))

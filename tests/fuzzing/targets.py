@@ -55,7 +55,7 @@ from nearlabel.collection.exchange.tag_tables import (
 from nearlabel.collection.exchange.xmp_sidecars import read_sidecar
 from nearlabel.common.files import FileError
 from nearlabel.datasets import DataError, Dataset, load
-from nearlabel.datasets.mulan_xml import read_labels
+from nearlabel.datasets.arff import read_labels
 from nearlabel.datasets.text_lines import TextFile
 
 LABELS = ("one", "l two")

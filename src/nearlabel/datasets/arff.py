@@ -11,13 +11,14 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from xml.parsers import expat
 
 import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, row_entries
 from nearlabel.common.files import replacing
-from nearlabel.common.messages import shown, some
+from nearlabel.common.messages import first_twice, shown, some
 from nearlabel.datasets.arff_rows import QUOTED, quoted, read_rows, unquoted, values_between_commas
 from nearlabel.datasets.column_values import (
     Column,
@@ -30,8 +31,13 @@ from nearlabel.datasets.column_values import (
 )
 from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset, dense_row, unlabeled
-from nearlabel.datasets.mulan_xml import labels_xml, read_labels
-from nearlabel.datasets.text_lines import LABEL_MARK, TextFile, column_names, names_or_numbers
+from nearlabel.datasets.text_lines import (
+    LABEL_MARK,
+    DataError,
+    TextFile,
+    column_names,
+    names_or_numbers,
+)
 
 _SPLIT = "% split: "  # our own mark: runs of rows, e.g. "% split: train 1500, test 917"
 _Runs = list[tuple[str, int]]
@@ -184,6 +190,44 @@ def _train_mask(runs: _Runs, train_size: int | None, n: int) -> Array | None:
     return None
 
 
+def read_labels(file: TextFile) -> list[str]:
+    """Names of the labels in a Mulan XML file, of all levels if they form a hierarchy.
+
+    Only elements and attributes are read: a document type, and with it every entity and every
+    reference to another file, raises an error.
+    """
+    names: list[str] = []
+    parser = expat.ParserCreate("utf-8", " ")  # lines are decoded already
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        tag = tag.rpartition(" ")[2]
+        if tag == "label":
+            if "name" not in attributes:
+                raise file.error("a <label> without a name", parser.CurrentLineNumber)
+            names.append(attributes["name"])
+        elif tag != "labels":
+            raise file.error(f"expected <labels> or <label>; got <{tag[:40]}>")
+
+    def refuse(*_: object) -> None:
+        raise file.error("a document type is not allowed in a label file")
+
+    parser.StartElementHandler = start
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        for line in file.lines():
+            parser.Parse(line.encode())
+        parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        raise file.error(
+            f"this is not an XML list of labels: {expat.ErrorString(error.code)}",
+            error.lineno,
+        ) from None
+    twice = first_twice(names)
+    if twice is not None:
+        raise DataError(file.name, None, f"the label {shown(twice)} is listed twice")
+    return names
+
+
 def write_arff(data: Dataset, path: Path) -> None:
     """Write a data set as ARFF, with the labels in an XML file beside it."""
     (n, d), q = data.X.shape, data.Y.shape[1]
@@ -209,3 +253,16 @@ def write_arff(data: Dataset, path: Path) -> None:
             else:
                 line = ",".join(map(repr, dense_row(data, row)))
             file.write(f"{line}\n".encode())
+
+
+def labels_xml(labels: list[str]) -> str:
+    """The file that lists labels."""
+    from xml.sax.saxutils import quoteattr
+
+    for name in labels:
+        if any((mark < " " and mark not in "\t\n\r") or mark in "\ufffe\uffff" for mark in name):
+            raise ValueError(f"the label {shown(name)} cannot be written: XML does not allow it")
+    start = '<?xml version="1.0" encoding="utf-8"?>\n'
+    start += '<labels xmlns="http://mulan.sourceforge.net/labels">\n'
+    lines = (f"<label name={quoteattr(name)}></label>\n" for name in labels)
+    return start + "".join(lines) + "</labels>\n"

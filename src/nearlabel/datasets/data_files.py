@@ -6,7 +6,7 @@ import codecs
 import os
 import re
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
@@ -80,52 +80,27 @@ class ReadOptions:
                 raise ArgumentError(f"{option.name}= {message}", option.name)
 
 
-class Folder:
-    """A folder that contains the files."""
+@dataclass(frozen=True)
+class Place:
+    """Files by their names: of a folder, or of a zip archive, which is never unpacked to disk."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    path: Path
+    members: Mapping[str, zipfile.ZipInfo] | None = None  # of an archive
 
     def __contains__(self, name: str) -> bool:
-        return (self.path / name).is_file()
+        return (self.path / name).is_file() if self.members is None else name in self.members
 
     def __iter__(self) -> Iterator[str]:
+        if self.members is not None:
+            return iter(sorted(self.members))
         paths = self.path.iterdir() if self.path.is_dir() else ()
         return iter(sorted(path.name for path in paths if path.is_file()))
 
     def text(self, name: str, encoding: str, progress: Progress | None = None) -> TextFile:
-        """One of its files, to be read."""
-        return TextFile(self.path / name, encoding, progress)
-
-
-class Archive:
-    """A zip archive that contains the files: read member by member, never unpacked to disk."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._members: dict[str, zipfile.ZipInfo] = {}
-        try:
-            with zipfile.ZipFile(path) as archive:
-                members = archive.infolist()
-        except zipfile.BadZipFile as error:
-            raise DataError(str(path), None, f"this is not a zip archive: {error}") from None
-        for member in members:
-            place = PurePosixPath(member.filename)
-            if member.is_dir() or place.name.startswith(".") or place.parts[0] == "__MACOSX":
-                continue
-            if place.name in self._members:
-                raise DataError(str(path), None, f"it has two files named {shown(place.name)}")
-            self._members[place.name] = member
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._members
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._members))
-
-    def text(self, name: str, encoding: str, progress: Progress | None = None) -> TextFile:
-        """One of its files, to be read."""
-        member = self._members[name]
+        """One of the files, to be read."""
+        if self.members is None:
+            return TextFile(self.path / name, encoding, progress)
+        member = self.members[name]
 
         @contextmanager
         def opened() -> Iterator[IO[bytes]]:
@@ -134,6 +109,24 @@ class Archive:
                 yield file
 
         return TextFile(f"{self.path}/{member.filename}", encoding, progress, opened)
+
+
+def archive_at(path: Path) -> Place:
+    """The files of a zip archive, in whichever of its folders they are, but for hidden ones."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = [info for info in archive.infolist() if not info.is_dir()]
+    except zipfile.BadZipFile as error:
+        raise DataError(str(path), None, f"this is not a zip archive: {error}") from None
+    members: dict[str, zipfile.ZipInfo] = {}
+    for info in infos:
+        place = PurePosixPath(info.filename)
+        if place.name.startswith(".") or place.parts[0] == "__MACOSX":
+            continue
+        if place.name in members:
+            raise DataError(str(path), None, f"it has two files named {shown(place.name)}")
+        members[place.name] = info
+    return Place(path, members)
 
 
 def check_compression(member: zipfile.ZipInfo) -> None:
@@ -146,7 +139,7 @@ def check_compression(member: zipfile.ZipInfo) -> None:
 class DataFile:
     """A file of a data set, the files beside it, and how to read them."""
 
-    place: Folder | Archive
+    place: Place
     name: str  # "-" for standard input
     options: ReadOptions = field(default_factory=ReadOptions)
     progress: Progress | None = None

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from nearlabel.common.messages import did_you_mean, shown
 from nearlabel.common.user_cache import cache_folder
-from nearlabel.datasets.data_files import Archive, DataFile, Folder
+from nearlabel.datasets.data_files import DataFile, Place, archive_at
 from nearlabel.datasets.formats import FORMATS, SUFFIXES
 from nearlabel.datasets.public_sets import HOMES
 from nearlabel.datasets.text_lines import DataError
@@ -29,7 +29,7 @@ def available() -> dict[str, Path]:
     """
     sets: dict[str, Path] = {}
     for folder in data_folders():
-        place = Folder(folder)
+        place = Place(folder)
         for stem in _stems(place):
             source = _files_of(place, stem)
             if source is not None:
@@ -40,7 +40,7 @@ def available() -> dict[str, Path]:
 class SourceFiles(NamedTuple):
     """The files of a data set: where they are, their names, and the name of their format."""
 
-    place: Folder | Archive
+    place: Place
     names: tuple[str, ...]  # one file, or those of the training part and the test part
     format: str
 
@@ -50,18 +50,18 @@ def find(source: str | os.PathLike[str], format: str | None) -> SourceFiles:
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"source must be a name or a path; got {source!r}")
     if source == "-":
-        return SourceFiles(Folder(Path()), ("-",), _format_of_input(format))
+        return SourceFiles(Place(Path()), ("-",), _format_of_input(format))
     path = Path(source)
     if isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) and not path.is_file():
         for folder in data_folders():
-            named = _files_of(Folder(folder), source, format)
+            named = _files_of(Place(folder), source, format)
             if named is not None:
                 return named
     if path.is_file() and path.suffix == ".zip":
-        return _only_set(Archive(path), format)
+        return _only_set(archive_at(path), format)
     if path.is_file():
-        return SourceFiles(Folder(path.parent), (path.name,), format or format_of(path))
-    named = _files_of(Folder(path.parent), path.name, format)
+        return SourceFiles(Place(path.parent), (path.name,), format or format_of(path))
+    named = _files_of(Place(path.parent), path.name, format)
     if named is not None:
         return named
     if path.is_dir():
@@ -81,7 +81,7 @@ def _hint(path: Path) -> str:
     if (name := str(path)) in HOMES:
         return f"; 'nearlabel datasets fetch {name}' or nl.datasets.fetch({name!r}) downloads it"
     public = "; 'nearlabel datasets list --public' shows the sets that can be downloaded"
-    meant = did_you_mean(path.name, [*HOMES, *available(), *Folder(path.parent)])
+    meant = did_you_mean(path.name, [*HOMES, *available(), *Place(path.parent)])
     return meant or ("" if path.suffix else public)
 
 
@@ -107,7 +107,7 @@ def _format_of_input(format: str | None) -> str:
     return format
 
 
-def _stems(place: Folder | Archive) -> list[str]:
+def _stems(place: Place) -> list[str]:
     """The possible names of the data sets in a folder or archive."""
     stems = set()
     for name in place:
@@ -118,11 +118,11 @@ def _stems(place: Folder | Archive) -> list[str]:
     return sorted(stems)
 
 
-def _files_of(place: Folder | Archive, stem: str, format: str | None = None) -> SourceFiles | None:
+def _files_of(place: Place, stem: str, format: str | None = None) -> SourceFiles | None:
     """The files of a data set in a folder or archive: preferably both parts of a split."""
     for suffix, name in SUFFIXES.items():
         is_binary = FORMATS[name].is_binary
-        if format not in (name, None) or (is_binary and isinstance(place, Archive)):
+        if format not in (name, None) or (is_binary and place.members is not None):
             continue
         for ending in (suffix,) if is_binary else (suffix, f"{suffix}.gz"):
             parts = [(f"{stem}{mark}train{ending}", f"{stem}{mark}test{ending}") for mark in "-_"]
@@ -132,7 +132,7 @@ def _files_of(place: Folder | Archive, stem: str, format: str | None = None) -> 
     return None
 
 
-def _only_set(archive: Archive, format: str | None) -> SourceFiles:
+def _only_set(archive: Place, format: str | None) -> SourceFiles:
     candidates = (_files_of(archive, stem, format) for stem in _stems(archive))
     sets = [source for source in candidates if source is not None]
     if len(sets) != 1:
