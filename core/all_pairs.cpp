@@ -1,5 +1,5 @@
 // Nearest neighbors by brute force: every canonical distance is computed. For small base sets; see
-// src/nearlabel/search/exact/core_rows.py.
+// src/nearlabel/search/exact/row_arithmetic.py.
 #include "bindings.h"
 #include "distances.h"
 

@@ -48,7 +48,6 @@ void bind_distances(nb::module_& module);
 void bind_living_histograms(nb::module_& module);
 void bind_merged_lists(nb::module_& module);
 void bind_neighbor_lists(nb::module_& module);
-void bind_neighbors_of_neighbors(nb::module_& module);
 void bind_packed_bounds(nb::module_& module);
 void bind_ranks(nb::module_& module);
 void bind_reaching(nb::module_& module);

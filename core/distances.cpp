@@ -150,8 +150,6 @@ void check_csr(const Vector<const std::int64_t>& starts, const Vector<const std:
                 "columns must be from 0 to width - 1");
 }
 
-void Rows::drop_far(std::int64_t, double, std::vector<std::int32_t>&) const {}
-
 Rows::Rows(Metric metric, std::int64_t size, std::int64_t width)
     : metric_(metric),
       size_(size),
@@ -269,24 +267,6 @@ public:
         return false;
     }
 
-    void drop_far(std::int64_t row, double limit, std::vector<std::int32_t>& rows) const override {
-        const bool squared = metric_ == Metric::sqeuclidean;
-        if constexpr (std::is_same_v<T, float>) {
-            if (!squared && metric_ != Metric::euclidean) return;
-            const double slack = 2 * static_cast<double>(width_ + 4) / (1 << 24);
-            // Subnormal terms are rounded to a multiple of the smallest float.
-            const double tiny = static_cast<double>(width_) * std::numeric_limits<float>::min();
-            const double far = (squared ? limit : limit * limit) * (1 + slack) + tiny;
-            const auto count = static_cast<std::int64_t>(rows.size());
-            std::size_t kept = 0;
-            rough_squares(at(row), rows.data(), count, count, [&](std::int64_t i, float sum) {
-                rows[kept] = rows[static_cast<std::size_t>(i)];
-                kept += !(std::isfinite(sum) && static_cast<double>(sum) > far);
-            });
-            rows.resize(kept);
-        }
-    }
-
 private:
     static constexpr int AHEAD = 8;    // rows that are prefetched
     static constexpr int AT_ONCE = 8;  // rows whose distances are computed together
@@ -303,7 +283,7 @@ private:
             if (metric_ != Metric::cosine) {
                 for (const auto [query, stop] : runs) {
                     rough_squares(queries.at(query), rows + first, stop - first, end - first,
-                                  [&](std::int64_t i, float sum) { result[first + i] = sum; });
+                                  result + first);
                     first = stop;
                 }
                 return;
@@ -323,11 +303,10 @@ private:
         }
     }
 
-    // Calls use(i, sum) for the squared distance of a query and each of the first rows. Rows up to
-    // `end` are prefetched: they come next.
-    template <class Use>
+    // Writes the squared distances of a query and the first rows. Rows up to `end` are prefetched:
+    // they come next.
     void rough_squares(const float* query, const std::int32_t* rows, std::int64_t count,
-                       std::int64_t end, Use use) const {
+                       std::int64_t end, double* result) const {
         const RoughSquares squares = rough_squares_variant();
         for (std::int64_t done = 0; done < count; done += ROUGH_ROWS) {
             const float* some[ROUGH_ROWS];
@@ -338,7 +317,7 @@ private:
             const auto these = static_cast<int>(std::min<std::int64_t>(ROUGH_ROWS, count - done));
             float sums[ROUGH_ROWS];
             squares(query, some, these, width_, sums);
-            for (int i = 0; i < these; ++i) use(done + i, sums[i]);
+            std::copy(sums, sums + these, result + done);
         }
     }
 

@@ -56,10 +56,6 @@ public:
     // Whether a row and a query have a feature in common: for cosine, by their unit rows.
     virtual bool shares(const Query& query, std::int64_t row) const = 0;
 
-    // Drops what is certainly farther from a row than `limit`, if that is cheaper than computing
-    // the distances.
-    virtual void drop_far(std::int64_t row, double limit, std::vector<std::int32_t>& rows) const;
-
 protected:
     Rows(Metric metric, std::int64_t size, std::int64_t width);
 

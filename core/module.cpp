@@ -17,7 +17,6 @@ NB_MODULE(_core, module) {
     bind_living_histograms(module);
     bind_merged_lists(module);
     bind_neighbor_lists(module);
-    bind_neighbors_of_neighbors(module);
     bind_packed_bounds(module);
     bind_ranks(module);
     bind_reaching(module);

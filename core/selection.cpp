@@ -80,22 +80,6 @@ NL_TARGET_VNNI float close_in_avx512(const float* values, std::int64_t size, std
 }
 #endif
 
-NL_INLINE float find_smallest(const float* values, std::int64_t size) {
-    constexpr int LANES = 16;
-    float lows[LANES];
-    std::fill(lows, lows + LANES, std::numeric_limits<float>::infinity());
-    std::int64_t i = 0;
-    for (; i + LANES <= size; i += LANES)
-        for (int lane = 0; lane < LANES; ++lane)
-            lows[lane] = values[i + lane] < lows[lane] ? values[i + lane] : lows[lane];
-    for (; i < size; ++i) lows[0] = std::min(lows[0], values[i]);
-    return *std::min_element(lows, lows + LANES);
-}
-
-NL_TARGET_AVX2 float smallest_avx2(const float* values, std::int64_t size) {
-    return find_smallest(values, size);
-}
-
 NL_INLINE void count_smaller(const double* values, std::int64_t size, std::int32_t* ranks) {
     for (std::int64_t i = 0; i < size; ++i) {
         const double value = values[i];
@@ -126,10 +110,6 @@ float limit_of(const float* values, std::int64_t size, std::int64_t k) {
     if (has_vnni()) return close_in_avx512(values, size, k);
 #endif
     return has_avx2() ? close_in_avx2(values, size, k) : close_in_baseline(values, size, k);
-}
-
-float smallest_of(const float* values, std::int64_t size) {
-    return has_avx2() ? smallest_avx2(values, size) : find_smallest(values, size);
 }
 
 void ranks_of(const double* values, std::int64_t size, std::int32_t* ranks) {

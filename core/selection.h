@@ -9,9 +9,6 @@ namespace nearlabel {
 // A limit with at least k of the values within it and, usually, at most k + k / 16.
 float limit_of(const float* values, std::int64_t size, std::int64_t k);
 
-// The smallest of the values; infinity if there are none.
-float smallest_of(const float* values, std::int64_t size);
-
 // Writes how many of the values are smaller than each.
 void ranks_of(const double* values, std::int64_t size, std::int32_t* ranks);
 

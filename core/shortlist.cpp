@@ -80,13 +80,12 @@ public:
     // query and a base row share no feature, and so are at distance 1 exactly: they are never
     // listed, and `finish` adds those that are needed. With `limits`, upper bounds on the distances
     // that each query asks for, it may find fewer than k; a limit of -infinity asks for nothing.
-    // With `margin`, it may leave out rows that are farther than the nearest by more than that.
     // `refined`: see above.
     Shortlist(const Rows& queries, const Rows& base, std::int64_t k, std::int64_t room,
               Vector<const float> query_errors, Vector<const float> base_errors, double scale,
               std::int64_t itself, std::vector<std::int64_t> starts,
               Vector<const std::int32_t> names, float relative, bool apart,
-              std::optional<Vector<const float>> limits, bool refined, double margin)
+              std::optional<Vector<const float>> limits, bool refined)
         : queries_(queries),
           base_(base),
           n_(queries.size()),
@@ -100,16 +99,13 @@ public:
           names_(std::move(names)),
           relative_(relative),
           apart_(apart),
-          margin_(margin),
-          limited_(limits.has_value() || margin < infinite),
+          limited_(limits.has_value()),
           refined_(refined && base.rough_share() <= MOST_SHARE),
           most_in_vain_((refined_ ? 4 : 1) * (4 * room + base.size() / 32)),
           refinement_(base, scale) {
         require(!limits || limits->shape(0) == static_cast<std::size_t>(n_),
                 "limits must have one entry per query");
-        require(!limited_ || !apart, "limits and margin need apart = false");
-        require(margin >= 0 && (margin == infinite || itself < 0),
-                "margin must not be negative, and needs itself = -1");
+        require(!limited_ || !apart, "limits need apart = false");
         require(!apart || (base.sparse() && base.metric() == Metric::cosine),
                 "apart must be false unless rows are sparse and the metric is cosine");
         require(relative >= 0 && relative <= 1, "relative must be from 0 to 1");
@@ -328,9 +324,7 @@ private:
             if (limits_[query] == most()) {
                 const float* bounds = block + i * width;
                 const float error = query_errors_.data()[query] + largest;
-                const float first = margin_ < infinite
-                                        ? beyond(upper(smallest_of(bounds, width), error))
-                                        : upper(limit_of(bounds, width, needed()), error);
+                const float first = upper(limit_of(bounds, width, needed()), error);
                 limits_[query] = std::min(first, most());  // in this order, so that a NaN is kept
             }
         }
@@ -645,14 +639,6 @@ private:
 
     std::int32_t name(std::int32_t row) const { return names_.shape(0) ? names_.data()[row] : row; }
 
-    // The limit of rows that are farther by at most the margin than one at a distance, all on the
-    // scale of the bounds.
-    float beyond(float near) const {
-        const double distance = std::max(0.0, near / scale_);
-        const bool is_root = base_.metric() == Metric::euclidean;
-        return rounded_up(scaled((is_root ? std::sqrt(distance) : distance) + margin_));
-    }
-
     // Equal distances stay within.
     static float rounded_up(double limit) {
         return static_cast<float>(limit * (1 + 1e-6)) + std::numeric_limits<float>::min();
@@ -673,8 +659,7 @@ private:
     Vector<const std::int32_t> names_;
     float relative_;
     bool apart_;
-    double margin_;
-    bool limited_;  // whether limits or a margin were given
+    bool limited_;  // whether limits were given
     bool refined_;
     std::int64_t most_in_vain_;
     Refinement refinement_;
@@ -698,12 +683,11 @@ void bind_shortlist(nb::module_& module) {
         .def(nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
                       Vector<const float>, double, std::int64_t, std::vector<std::int64_t>,
                       Vector<const std::int32_t>, float, bool, std::optional<Vector<const float>>,
-                      bool, double>(),
+                      bool>(),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
              "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a, "itself"_a,
              "starts"_a, "names"_a.noconvert(), "relative"_a = 0.0f, "apart"_a = false,
-             "limits"_a.noconvert() = nb::none(), "refined"_a = false,
-             "margin"_a = std::numeric_limits<double>::infinity())
+             "limits"_a.noconvert() = nb::none(), "refined"_a = false)
         .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a, "row"_a,
              "both"_a)
         .def("offer_to", &Shortlist::offer_to, Released(), "block"_a.noconvert(),

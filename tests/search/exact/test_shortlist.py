@@ -1,4 +1,4 @@
-"""Shortlists and neighbors of neighbors: compared with literal versions, and invalid input."""
+"""Shortlists: compared with literal versions, and invalid input."""
 
 from __future__ import annotations
 
@@ -26,102 +26,6 @@ def dense(X, metric="euclidean"):
     return CORE.dense_rows(X, metric, NO_INTS, NO_FLOATS)
 
 
-# Neighbors of neighbors
-
-
-def found_among(X, k, metric, rng):
-    """Some k other rows of each row, sorted by distances in float32, as a search leaves them."""
-    n = len(X)
-    rows = np.empty((n, k), np.int32)
-    distances = np.empty((n, k), np.float32)
-    for row in range(n):
-        others = rng.permutation(np.delete(np.arange(n), row))[:k]
-        measured = [(oracles.distance(X[row], X[other], metric), other) for other in others]
-        rows[row] = [other for _, other in sorted(measured)]
-        distances[row] = [distance for distance, _ in sorted(measured)]
-    return rows, distances
-
-
-def looked_at(X, rows, distances, names, through, metric):
-    """The literal version: the k nearest of all that a row sees, by (distance, name)."""
-    n, k = rows.shape
-    new_rows, new_distances = np.full((n, k), -1), np.full((n, k), np.nan, np.float32)
-    for row in range(n):
-        seen = {other: distances[row, i] for i, other in enumerate(rows[row])}
-        for between in rows[row, :through]:
-            for other in rows[between]:
-                if other != row and other not in seen:
-                    seen[other] = np.float32(oracles.distance(X[row], X[other], metric))
-        best = sorted((distance, names[other]) for other, distance in seen.items())[:k]
-        new_rows[names[row]] = [name for _, name in best]
-        new_distances[names[row]] = [distance for distance, _ in best]
-    return new_rows, new_distances
-
-
-SCALES = [1.0, 1e-22, 1e-19, 1e18, 1e-30, 1e15]  # squares in, at the edge of and out of float32
-
-
-@examples(60)
-@given(
-    data=st.data(),
-    metric=st.sampled_from(METRICS),
-    dtype=st.sampled_from([np.float32, np.float64]),
-    width=st.sampled_from([1, 3, 35]),
-    scale=st.sampled_from(SCALES),
-)
-def test_neighbors_of_neighbors_against_the_literal_version(data, metric, dtype, width, scale):
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    n = data.draw(st.integers(2, 16))
-    k = data.draw(st.integers(1, n - 1))
-    through = data.draw(st.integers(0, k))
-    X = (scale * rng.integers(-3, 4, (n, width)) * rng.choice([1, 0.7])).astype(dtype)
-    names = rng.permutation(n).astype(np.int32)
-    rows, distances = found_among(X, k, metric, rng)
-    new = np.full((n, k), -1, np.int32), np.full((n, k), np.nan, np.float32)
-    base = core_rows(X, metric)
-    middle = data.draw(st.integers(0, n))
-    for first, last in ((0, middle), (middle, n)):
-        part = ints(last - first, k), np.empty((last - first, k), np.float32)
-        CORE.look_at_neighbors(base, rows, distances, names, first, last, through, *part)
-        new[0][names[first:last]], new[1][names[first:last]] = part
-    expected = looked_at(X, rows, distances, names, through, metric)
-    np.testing.assert_array_equal(new[0], expected[0])
-    np.testing.assert_array_equal(new[1], expected[1])
-
-
-def test_distances_below_the_normal_floats_are_not_dropped():
-    """For subnormal float32 numbers, rough sums may exceed the distances."""
-    rng = np.random.default_rng(0)
-    n, k = 30, 2
-    names = np.arange(n, dtype=np.int32)
-    for width in (3, 9, 35):
-        for _ in range(20):  # requires a tie at the limit
-            X = (3e-23 * rng.normal(size=(n, width))).astype(np.float32)
-            rows, distances = found_among(X, k, "sqeuclidean", rng)
-            new = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
-            base = core_rows(X, "sqeuclidean")
-            CORE.look_at_neighbors(base, rows, distances, names, 0, n, 1, *new)
-            expected = looked_at(X, rows, distances, names, 1, "sqeuclidean")
-            np.testing.assert_array_equal(new[0], expected[0])
-            np.testing.assert_array_equal(new[1], expected[1])
-
-
-def look(**changes):
-    n, k = 6, 2
-    options = {
-        "base": dense(np.arange(12.0).reshape(6, 2)),
-        "rows": (np.arange(n)[:, None] + [1, 2]).astype(np.int32) % n,
-        "distances": np.ones((n, k), np.float32),
-        "names": np.arange(n, dtype=np.int32)[::-1].copy(),
-        "first": 0,
-        "last": n,
-        "through": k,
-        "new_rows": np.zeros((n, k), np.int32),
-        "new_distances": np.zeros((n, k), np.float32),
-    }
-    CORE.look_at_neighbors(**{**options, **changes})
-
-
 def ints(*shape):
     return np.zeros(shape, np.int32)
 
@@ -133,84 +37,6 @@ def floats(*shape):
 def read_only(array):
     array.flags.writeable = False
     return array
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"base": dense(np.zeros((5, 2)))},
-        {"base": dense(np.zeros((7, 2)))},
-        {"rows": ints(5, 2)},
-        {"rows": ints(6, 3)},
-        {"rows": ints(0, 2)},
-        {"distances": floats(6, 1)},
-        {"distances": floats(5, 2)},
-        {"names": ints(5)},
-        {"names": ints(7)},
-        {"names": ints(0)},
-        {"new_rows": ints(5, 2)},
-        {"new_rows": ints(6, 1)},
-        {"new_distances": floats(7, 2)},
-        {"new_distances": floats(6, 3)},
-        {"first": -1},
-        {"first": 5, "last": 4},
-        {"last": 7},
-        {"last": 2**62},
-        {"first": -(2**62)},
-        {"through": 3},
-        {"through": -1},
-        {"through": 2**62},
-        {
-            "rows": ints(6, 0),
-            "distances": floats(6, 0),
-            "new_rows": ints(6, 0),
-            "new_distances": floats(6, 0),
-            "through": 0,
-        },
-    ],
-)
-def test_inconsistent_parts_are_refused(changes):
-    with pytest.raises(ValueError, match=rf"\b({'|'.join(changes)})\b"):
-        look(**changes)
-
-
-@pytest.mark.parametrize("bad", [-1, 6, 2**31 - 1, -(2**31)])
-def test_places_and_names_outside_the_rows_are_refused(bad):
-    for row, place in ((0, 0), (3, 1), (5, 1)):
-        rows = (np.arange(6)[:, None] + [1, 2]).astype(np.int32) % 6
-        rows[row, place] = bad
-        with pytest.raises(ValueError, match="rows and names"):
-            look(rows=rows)
-        names = np.arange(6, dtype=np.int32)
-        names[row] = bad
-        with pytest.raises(ValueError, match="rows and names"):
-            look(names=names)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"rows": np.zeros((6, 2), np.int64)},
-        {"rows": np.zeros((2, 6), np.int32).T},
-        {"rows": ints(12)},
-        {"distances": np.zeros((6, 2))},
-        {"names": np.zeros(6, np.int64)},
-        {"names": ints(12)[::2]},
-        {"new_rows": np.zeros((6, 2), np.int64)},
-        {"new_rows": read_only(ints(6, 2))},
-        {"new_distances": read_only(floats(6, 2))},
-        {"new_distances": np.zeros((6, 2))},
-        {"base": np.zeros((6, 2))},
-        {"base": None},
-        {"rows": None},
-        {"names": None},
-        {"first": 0.5},
-        {"last": 2**70},
-    ],
-)
-def test_arrays_of_another_kind_are_refused(changes):
-    with pytest.raises(TypeError):
-        look(**changes)
 
 
 class Guarded:
@@ -228,32 +54,6 @@ class Guarded:
             assert (array[:2] == -7).all()
             assert (array[-2:] == -7).all()
         assert np.isin(self.rows, [*names, -7]).all()
-
-
-def test_invalid_input_is_safe():
-    """Repeated rows, a row as its own neighbor, equal names, distances that are not numbers.
-
-    The result is meaningless then, but nothing else is read or written.
-    """
-    rng = np.random.default_rng(0)
-
-    def look_guarded(**changes):
-        written = Guarded((6, 2), np.float32)
-        look(**{"new_rows": written.rows, "new_distances": written.distances, **changes})
-        written.check(range(6))
-
-    for value in (np.nan, np.inf, -np.inf, -1.0, 0.0):
-        look_guarded(distances=np.full((6, 2), value, np.float32))
-        look_guarded(base=dense(np.full((6, 2), value)))
-        look_guarded(base=dense(np.full((6, 2), value, np.float32)))
-    look_guarded(rows=ints(6, 2), names=ints(6))
-    for _ in range(20):
-        written = Guarded((6, 2), np.float32)
-        written.rows[:] = rng.integers(0, 6, (6, 2))
-        look(rows=written.rows, new_rows=written.rows)  # output aliases input
-        written.check(range(6))
-    some = rng.integers(0, 6, (6, 2)).astype(np.int32)
-    look_guarded(rows=some, distances=floats(6, 2)[::-1].copy())
 
 
 # Blocks of chosen queries
