@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.datasets import DataError, csv_tables
+from nearlabel.datasets import DataError, column_values, csv_tables
 from nearlabel.datasets.column_values import source_columns
 
 FILE = "toy.csv"
@@ -172,6 +172,19 @@ def test_of_several_errors_the_first_is_raised(put):
         nl.datasets.load(path)
     with pytest.raises(DataError, match="line 4: column 'x'"):
         nl.datasets.load(path, ignore=["y"])
+
+
+def test_errors_in_later_blocks_of_rows(put, monkeypatch):
+    monkeypatch.setattr(column_values, "_CELLS_AT_ONCE", 12)
+    text = "x,w,tags\n" + "".join(f'{row},"w\n{row % 3}",a\n' for row in range(40))
+    assert nl.datasets.load(put(text)).X[:, 0].tolist() == list(range(40))
+    for old, new, message in (
+        ("30,", "thirty,", "line 63: column 'x'"),
+        ('30,"w\n0",', '30,"w\n0"b,', "line 62: not a row"),
+        ("30,", "30,31,", "line 63: expected 3 cells; got 4"),
+    ):
+        with pytest.raises(DataError, match=message):
+            nl.datasets.load(put(text.replace(old, new)))
 
 
 def test_errors_about_columns(put):

@@ -158,6 +158,14 @@ class DataFile:
         """Its lines, to be read and closed."""
         return self.place.text(self.name, self.options.encoding, self.progress)
 
+    def first_line(self) -> str:
+        """Its first line that is not blank; "" if it is not text."""
+        try:
+            with self.text() as file:
+                return next(filter(str.strip, file.lines()), "")
+        except ValueError:
+            return ""
+
     def beside(self, *names: str) -> TextFile | None:
         """The first of some files that exists beside it; standard input has none."""
         for name in names if self.name != "-" else ():

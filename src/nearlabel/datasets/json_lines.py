@@ -55,12 +55,7 @@ def read_json_array(source: DataFile) -> Dataset:
 
 def is_json_array(source: DataFile) -> bool:
     """Whether a file begins with an array; JSON files may contain anything."""
-    try:
-        with source.text() as file:
-            first = next((line for line in file.lines() if line.strip()), "")
-    except ValueError:
-        return False
-    return first.lstrip().startswith("[")
+    return source.first_line().lstrip().startswith("[")
 
 
 def _elements(file: TextFile) -> Iterator[Tree]:

@@ -50,11 +50,7 @@ def is_sparse_text(source: DataFile) -> bool:
     """Whether a file begins with three numbers: others contain names, splits or anything."""
     if re.search(r"(?i)[._](labels|features|split|trsplit|tstsplit)\.txt", source.name):
         return False
-    try:
-        with source.text() as file:
-            sizes = next(file.lines(), "").split()
-    except ValueError:
-        return False
+    sizes = source.first_line().split()
     return len(sizes) == 3 and all(map(str.isdigit, sizes))
 
 
