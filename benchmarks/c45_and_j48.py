@@ -18,7 +18,7 @@ import numpy as np
 from measuring import report
 
 from nearlabel.baselines.c45.c45_columns import Columns
-from nearlabel.baselines.c45.c45_growing import Training
+from nearlabel.baselines.c45.c45_growing import GrowingData
 from nearlabel.baselines.c45.c45_trees import C45Nodes, c45_tree
 from nearlabel.common.arrays import Array, Floats
 
@@ -70,7 +70,7 @@ def made_problem(seed: int) -> Problem:
 def our_tree(problem: Problem) -> C45Nodes:
     columns = Columns(problem.X, problem.n_values)
     entries = columns.sorted_entries()
-    training = Training(
+    training = GrowingData(
         columns, entries, problem.classes, problem.n_classes, problem.min_leaf, actual_cuts=True
     )
     return c45_tree(training, problem.confidence)

@@ -16,10 +16,9 @@ from measuring import report
 from scipy.optimize import linprog
 
 import nearlabel as nl
-from nearlabel.baselines.ranking_svm.balanced_alphas import balanced_alphas
-from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs
+from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs, balanced_alphas
+from nearlabel.baselines.ranking_svm.ranksvm import gamma_of, support_kernel
 from nearlabel.baselines.ranking_svm.set_size import threshold_function
-from nearlabel.baselines.ranking_svm.support_kernels import SupportKernel, gamma_of
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.experiments import evaluate_splits
 from nearlabel.experiments.papers.experiment_runs import METRICS, experiment
@@ -124,8 +123,8 @@ def by_steps(setup: TableSetup, name: str, steps: tuple[int, ...]) -> dict[int, 
     for part in parts:
         X, new = data.X[part.train], data.X[part.test]
         carried = data.Y[part.train].toarray() > 0
-        function = SupportKernel("poly", 8, gamma_of("scale", X), 1.0)
-        kernel, of_new = function(X, X), function(new, X)
+        parameters = ("poly", 8, gamma_of("scale", X), 1.0)
+        kernel, of_new = support_kernel(X, X, *parameters), support_kernel(new, X, *parameters)
         walk = frank_wolfe(kernel, pairs_of(carried), max(steps))
         for done, (beta, biases) in enumerate(walk, 1):
             if done in found:

@@ -12,8 +12,7 @@ from tree_paths import read_tree, replaced
 
 import nearlabel as nl
 from nearlabel.baselines.boosting.boosting_weights import equal_weights, exact_weights
-from nearlabel.baselines.boosting.sorted_columns import SortedColumns
-from nearlabel.baselines.boosting.stumps import best_cuts
+from nearlabel.baselines.boosting.stumps import SortedColumns, best_cuts
 from nearlabel.common.files import FileError, write_tree
 
 pytestmark = pytest.mark.engines

@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearlabel.baselines.ranking_svm.balanced_alphas import balanced_alphas
-from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs
+from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs, balanced_alphas
 
 
 @st.composite

@@ -18,10 +18,15 @@ from tree_paths import read_tree, replaced
 
 import nearlabel as nl
 from nearlabel.baselines.c45.c45_columns import Columns
-from nearlabel.baselines.c45.c45_criteria import clearly_best, estimated_errors
-from nearlabel.baselines.c45.c45_growing import Node, Sample, Training, grown_tree
-from nearlabel.baselines.c45.c45_pruning import collapse, largest_branch
-from nearlabel.baselines.c45.c45_splits import Split, best_split
+from nearlabel.baselines.c45.c45_growing import (
+    GrowingData,
+    Node,
+    WeightedRows,
+    collapse,
+    grown_tree,
+    largest_branch,
+)
+from nearlabel.baselines.c45.c45_splits import Split, best_split, clearly_best, estimated_errors
 from nearlabel.baselines.c45.c45_trees import C45Nodes, c45_tree
 from nearlabel.common.files import FileError, write_tree
 
@@ -40,7 +45,7 @@ def training_of(X, classes, n_classes, n_values=None, min_leaf=2, actual_cuts=Tr
     n_values = np.zeros(X.shape[1], int) if n_values is None else np.asarray(n_values)
     columns = Columns(X, n_values)
     entries = columns.sorted_entries()
-    return Training(columns, entries, np.asarray(classes), n_classes, min_leaf, actual_cuts)
+    return GrowingData(columns, entries, np.asarray(classes), n_classes, min_leaf, actual_cuts)
 
 
 def recorded(name):
@@ -185,7 +190,7 @@ def test_parts_of_an_error_are_interpolated():
 
 def test_rows_that_are_all_missing_go_down_every_branch_alike():
     training = training_of(np.array([[0.0], [1], [2], [np.nan]]), [0, 0, 1, 1], 2, [3])
-    parts = training.parts(Split(0, np.nan), Sample(np.array([3]), np.array([0.9])))
+    parts = training.parts(Split(0, np.nan), WeightedRows(np.array([3]), np.array([0.9])))
     assert [part.rows.tolist() for part in parts] == [[3]] * 3
     assert [part.weights.tolist() for part in parts] == [[pytest.approx(0.3)]] * 3
 
@@ -233,7 +238,7 @@ def test_gaps_count_as_a_branch_of_the_split_information():
 
 
 def test_of_branches_of_equal_weight_the_last_one_is_raised():
-    sample = Sample(np.arange(2), np.ones(2))
+    sample = WeightedRows(np.arange(2), np.ones(2))
     first, last = Node(sample, np.array([2.0, 0])), Node(sample, np.array([1.0, 1]))
     assert largest_branch([first, last]) is last
     assert largest_branch([first, Node(sample, np.array([1.0, 0.5]))]) is first

@@ -13,7 +13,7 @@ from strategies import boosting_problems
 
 from nearlabel.baselines.boosting import stumps
 from nearlabel.baselines.boosting.boosting_weights import exact_weights
-from nearlabel.baselines.boosting.sorted_columns import SortedColumns
+from nearlabel.baselines.boosting.stumps import SortedColumns
 from nearlabel.common import engine
 
 pytestmark = pytest.mark.kernels

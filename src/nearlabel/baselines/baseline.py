@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -17,13 +17,25 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr
+from nearlabel.common.arrays import (
+    Booleans,
+    Csr,
+    Floats,
+    LabelsLike,
+    Matrix,
+    MatrixLike,
+    Tree,
+    canonical_csr,
+)
 from nearlabel.common.files import write_tree
 from nearlabel.common.mapped_arrays import checked_tree
+from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import (
+    ArgumentError,
     check_dense_size,
     check_integer,
     check_labels,
@@ -45,8 +57,6 @@ from nearlabel.methods.model_trees import (
     read_form,
     unfitted_from,
 )
-
-_SCORES_AT_ONCE = 2**22
 
 
 @dataclass(repr=False, eq=False)
@@ -72,17 +82,17 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         """Refuse parameters that `settings` does not check."""
 
     @abstractmethod
-    def _learn(self, X: Any, Y: Csr, progress: Progress | None) -> None:
+    def _learn(self, X: Matrix, Y: Csr, progress: Progress | None) -> None:
         """Learn from vectors, an array or ``csr_array``, and labels: set what `stored` declares."""
 
     def _prepare(self) -> None:
         """Compute what follows from what was learned: after `_learn`, and when a file was read."""
 
     @abstractmethod
-    def _scores(self, X: Any) -> Floats:
+    def _scores(self, X: Matrix) -> Floats:
         """What labels are ranked by, shape (m, q), finite, for m rows of vectors."""
 
-    def _decide(self, scores: Floats) -> Array:
+    def _decide(self, scores: Floats) -> Booleans:
         """The labels of rows by their scores, an array of bool; by default those above 1/2."""
         return scores > 0.5
 
@@ -96,19 +106,19 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         """Refuse parameters that are out of range, as `fit` does, without any data."""
         self._checked_settings()
 
-    def _checked_settings(self) -> dict[str, Any]:
+    def _checked_settings(self) -> Tree:
         self._check_parameters()
-        return {one.attribute: one.check(getattr(self, one.key)) for one in self.settings}
+        return {field.attribute: field.check(getattr(self, field.key)) for field in self.settings}
 
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: LabelsLike,
         *,
-        label_names: Any = None,
+        label_names: Sequence[object] | None = None,
         separator: str | None = None,
         progress: Progress | None = None,
-        **unknown: Any,
+        **unknown: object,
     ) -> Self:
         """Learn from training rows.
 
@@ -142,7 +152,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
 
     # Answers.
 
-    def label_scores(self, X: Any, *, progress: Progress | None = None) -> LabelScores:
+    def label_scores(self, X: MatrixLike, *, progress: Progress | None = None) -> LabelScores:
         """Score every label for each row: what the method ranks by.
 
         Parameters
@@ -158,7 +168,9 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         """
         return DenseScores(self._all_scores(X, progress), self.label_names_)
 
-    def rank(self, X: Any, top: int = 10, *, progress: Progress | None = None) -> RankedLabels:
+    def rank(
+        self, X: MatrixLike, top: int = 10, *, progress: Progress | None = None
+    ) -> RankedLabels:
         """Rank the labels of each row.
 
         Parameters
@@ -181,7 +193,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         scores.fill_top(labels, best)
         return RankedLabels(labels, best, self.label_names_)
 
-    def predict(self, X: Any, *, progress: Progress | None = None) -> Any:
+    def predict(self, X: MatrixLike, *, progress: Progress | None = None) -> Any:
         """Decide the labels of each row.
 
         Parameters
@@ -212,7 +224,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         """Label sets by scores of shape (n, q), as a 0/1 matrix."""
         return canonical_csr(sparse.csr_array(self._decide(scores).astype(np.int64)))
 
-    def predict_proba(self, X: Any, *, progress: Progress | None = None) -> Floats:
+    def predict_proba(self, X: MatrixLike, *, progress: Progress | None = None) -> Floats:
         """Probability of each label for each row.
 
         Parameters
@@ -227,29 +239,46 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
             Strictly between 0 and 1, and above 1/2 for just the labels that `predict` gives.
         """
         scores = self._all_scores(X, progress)
-        found = beside_half(self._probabilities(scores), self._decide(scores))
-        return self._in_columns_of_classes(found)
+        chances = beside_half(self._probabilities(scores), self._decide(scores))
+        return self._in_columns_of_classes(chances)
 
-    def _all_scores(self, X: Any, progress: Progress | None) -> Floats:
+    def _all_scores(self, X: MatrixLike, progress: Progress | None) -> Floats:
         """Scores of all rows, computed in runs of rows."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         n, q = X.shape[0], self._n_labels
         check_dense_size("the scores of all labels", (n, q), 8, "fewer rows")
-        scores, step = np.empty((n, q)), max(1, _SCORES_AT_ONCE // q)
+        scores, step = np.empty((n, q)), max(1, 2**22 // q)
         for start in range(0, n, step):
             scores[start : start + step] = self._scores(X[start : start + step])
             if progress is not None:
                 progress(min(start + step, n), n)
         return scores
 
-    def _checked(self, X: Any, *, reset: bool) -> Any:
+    def _checked(self, X: MatrixLike, *, reset: bool) -> Matrix:
         """Vectors as an array or a ``csr_array`` of floats."""
         finite = "allow-nan" if self.takes_missing else True
         check = partial(
             validate_data, self, reset=reset, ensure_all_finite=finite, dtype=np.float64
         )
         return checked_vectors(check, X, "X")
+
+    def _label_number(self, label: int | str) -> int:
+        """The column of a label that is given by its name or by its column."""
+        names = [] if self.label_names_ is None else self.label_names_.tolist()
+        if label in names:
+            return names.index(label)
+        if names and isinstance(label, str):
+            message = f"label must be a name or a column of a label; got {label!r}"
+            raise ArgumentError(message, "label")
+        return check_integer(label, "label", low=0, high=self._n_labels - 1)
+
+    def _shown_features(self) -> list[str]:
+        """Names of all features for a line of text, x0 and so on where they have none."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            return [f"x{column}" for column in range(self.n_features_in_)]
+        return [one_line(str(name)) for name in names]
 
     # Files, and scikit-learn.
 
@@ -262,11 +291,11 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         """
         write_tree(path, self._tree())
 
-    def _tree(self) -> dict[str, Any]:
+    def _tree(self) -> Tree:
         check_is_fitted(self)
         if not type(self).__module__.startswith("nearlabel."):
             raise custom_class(self)
-        learned: dict[str, Any] = {}
+        learned: Tree = {}
         for field in (*self.settings, *self.stored):
             field.write(self, learned)
         return {
@@ -280,7 +309,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         }
 
     @classmethod
-    def _from_tree(cls, tree: Mapping[str, Any], _: int) -> Self:
+    def _from_tree(cls, tree: Tree, _: int) -> Self:
         tree = checked_tree(tree)
         model: Self = unfitted_from(cls, tree["parameters"])
         learned = tree["learned"]
@@ -299,7 +328,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_form")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.takes_missing
         return tags

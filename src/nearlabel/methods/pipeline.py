@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from copy import copy
 from inspect import signature
 from typing import Any, Self
 
+import numpy as np
 from sklearn import get_config
 from sklearn.pipeline import Pipeline as SklearnPipeline
 from sklearn.pipeline import make_pipeline as sklearn_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.methods.answers import as_one_row
-from nearlabel.methods.data_units import DataUnits
 from nearlabel.methods.forwarding import ForwardedAnswers, ForwardedChanges, if_delegate_has
 
 
@@ -78,18 +80,22 @@ class Pipeline(SklearnPipeline, ForwardedAnswers, ForwardedChanges):
 
     @if_delegate_has("tree_text")
     def tree_text(self, label: Any = None) -> str:
-        """Print the tree of a label as the method does, with names and cuts of the data.
+        """Print the tree of a label as the method does.
 
-        Features have the names that scikit-learn gives to what the transformers return. Cuts are in
-        the units before `MinMaxScaler`, `StandardScaler`, `MaxAbsScaler` and `RobustScaler`.
+        Features have the names that scikit-learn gives to what the transformers return, and cuts
+        are in their units: a tree needs no scaling.
         """
         method = self._delegate()
         check_is_fitted(method)
-        units = DataUnits.before([step for _, step in self.steps[:-1]], method.n_features_in_)
-        if hasattr(method, "feature_names_in_"):  # if transformers return DataFrames
-            names = method.feature_names_in_.tolist()
-            units = DataUnits(names, units.slopes, units.offsets)
-        return str(method._in_units(units).tree_text(label))
+        if len(self) > 1 and not hasattr(method, "feature_names_in_"):
+            method = copy(method)
+            with suppress(AttributeError, ValueError):  # from transformers without names
+                names = self[:-1].get_feature_names_out()
+                short = [str(name).partition("__")[2] for name in names]
+                # Without the name of a part of a ColumnTransformer: "tempo" for "numbers__tempo".
+                is_unique = all(short) and len(set(short)) == len(short)
+                method.feature_names_in_ = np.array(short) if is_unique else names
+        return str(method.tree_text(label))
 
     def _delegate(self) -> Any:
         return self.steps[-1][1]

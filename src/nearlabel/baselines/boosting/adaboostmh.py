@@ -4,34 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from nearlabel.baselines.baseline import Baseline
 from nearlabel.baselines.boosting.boosting_weights import (
     LARGEST_OUTPUT,
+    Boosting,
     block_outputs,
     check_rounds,
     equal_weights,
     exact_weights,
     multiply,
 )
-from nearlabel.baselines.boosting.sorted_columns import SortedColumns
-from nearlabel.baselines.boosting.stumps import best_stump, stump_sides
-from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.baselines.boosting.stumps import SortedColumns, best_stump, stump_sides
+from nearlabel.common.arrays import Csr, Floats, Matrix
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_dense_size
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.methods.fields import Choice, Integer, Numbers, Reals
 
-_SMOOTHINGS = {"program": 0.5, "article": 1.0}  # e, in parts of one initial weight
-
 
 @dataclass(repr=False, eq=False)
-class AdaBoostMH(Baseline):
+class AdaBoostMH(Boosting):
     """Real AdaBoost.MH on decision stumps [1]_, the learner of BoosTexter [2]_.
 
     Each round adds a stump: a feature, a cut, and for both sides of the cut one real number per
@@ -97,7 +92,7 @@ class AdaBoostMH(Baseline):
     title = "AdaBoost.MH"
     settings = (
         Integer("n_rounds", "_n_rounds", low=1),
-        Choice("smoothing", "_smoothing", choices=tuple(_SMOOTHINGS)),
+        Choice("smoothing", "_smoothing", choices=("program", "article")),
     )
     stored = (
         Numbers("features", "features_", "t", below="d"),
@@ -105,13 +100,12 @@ class AdaBoostMH(Baseline):
         Reals("outputs", "outputs_", "tsq", low=-LARGEST_OUTPUT, high=LARGEST_OUTPUT),
         Reals("normalizers", "normalizers_", "t", low=0),
     )
-    takes_missing = True
 
-    def _learn(self, X: Any, Y: Csr, progress: Progress | None) -> None:
+    def _learn(self, X: Matrix, Y: Csr, progress: Progress | None) -> None:
         (n, q), rounds = Y.shape, self._n_rounds
         check_rounds(rounds, q)
         weights = equal_weights(Y, 1 / (n * q), self.title)
-        smoothing = _SMOOTHINGS[self._smoothing] / (n * q)
+        smoothing = (0.5 if self._smoothing == "program" else 1.0) / (n * q)
         columns = SortedColumns.of(X)
         self.features_, self.cuts_ = np.empty(rounds, np.int64), np.empty(rounds)
         self.outputs_, self.normalizers_ = np.empty((rounds, 2, q)), np.empty(rounds)
@@ -127,16 +121,12 @@ class AdaBoostMH(Baseline):
             if progress is not None:
                 progress(t + 1, rounds)
 
-    def _prepare(self) -> None:
-        if self.outputs_.shape[:2] != (self._n_rounds, 2):
-            raise ValueError("its outputs are not those of two sides in each round")
-
-    def _scores(self, X: Any) -> Floats:
+    def _scores(self, X: Matrix) -> Floats:
         for scores in self._after_rounds(X):  # noqa: B007
             pass
         return scores
 
-    def _after_rounds(self, X: Any) -> Iterator[Floats]:
+    def _after_rounds(self, X: Matrix) -> Iterator[Floats]:
         """Scores after each round: one array, which the next round adds to."""
         scores = np.zeros((X.shape[0], self.outputs_.shape[2]))
         nothing = np.zeros((1, scores.shape[1]))  # what a stump says of rows without a value
@@ -145,13 +135,7 @@ class AdaBoostMH(Baseline):
             scores += np.vstack([outputs, nothing])[side]
             yield scores
 
-    def _decide(self, scores: Floats) -> Array:
-        return scores > 0
-
-    def _probabilities(self, scores: Floats) -> Floats:
-        return np.asarray(expit(2 * scores))
-
-    def staged_label_scores(self, X: Any) -> Iterator[LabelScores]:
+    def staged_label_scores(self, X: Matrix) -> Iterator[LabelScores]:
         """Score every label for each row after each round, as fewer rounds would.
 
         Parameters

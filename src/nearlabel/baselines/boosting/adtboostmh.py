@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from copy import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from nearlabel.baselines.baseline import Baseline
-from nearlabel.baselines.boosting.alternating_tree import AlternatingTree, Parents
 from nearlabel.baselines.boosting.boosting_weights import (
     LARGEST_OUTPUT,
+    Boosting,
     block_outputs,
     check_rounds,
     equal_weights,
@@ -21,20 +18,35 @@ from nearlabel.baselines.boosting.boosting_weights import (
     log_ratios,
     multiply,
 )
-from nearlabel.baselines.boosting.node_search import NodeSearch
-from nearlabel.baselines.boosting.sorted_columns import SortedColumns
-from nearlabel.baselines.named_columns import feature_names, label_number
-from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.baselines.boosting.stumps import (
+    LEFT,
+    MISSING,
+    RIGHT,
+    SortedColumns,
+    Stump,
+    best_stump,
+    stump_sides,
+)
+from nearlabel.common.arrays import Booleans, Csr, Floats, Integers, Matrix
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Progress
-from nearlabel.methods.data_units import DataUnits
-from nearlabel.methods.fields import Integer, Numbers, Reals
+from nearlabel.methods.fields import Integer, Numbers, Reals, Value, stored_array
 
 _SMOOTHING = 1.0  # added to W+ and W-, whose weights begin at 1
 
 
+class _Parents(Value):
+    """The node that each condition stands below, one that is older than the condition."""
+
+    def check(self, value: object, _: dict[str, int] | None = None) -> Integers:
+        parents = stored_array(value, self.key, "i", 1)
+        if np.any((parents < 0) | (parents > 2 * np.arange(len(parents)))):
+            raise ValueError(f"its {self.key} are not nodes of a tree")
+        return parents
+
+
 @dataclass(repr=False, eq=False)
-class ADTBoostMH(Baseline):
+class ADTBoostMH(Boosting):
     """ADTBoost.MH, boosting of an alternating decision tree with several labels [1]_.
 
     A prediction node holds one real number per label, and below it any number of conditions, each
@@ -103,13 +115,12 @@ class ADTBoostMH(Baseline):
         Reals("root", "root_", "q", low=-LARGEST_OUTPUT, high=LARGEST_OUTPUT),
         Numbers("features", "features_", "t", below="d"),
         Reals("cuts", "cuts_", "t", high=np.inf),
-        Parents("parents", "parents_"),
+        _Parents("parents", "parents_"),
         Reals("outputs", "outputs_", "tsq", low=-LARGEST_OUTPUT, high=LARGEST_OUTPUT),
         Reals("losses", "losses_", "t", low=0),
     )
-    takes_missing = True
 
-    def _learn(self, X: Any, Y: Csr, progress: Progress | None) -> None:
+    def _learn(self, X: Matrix, Y: Csr, progress: Progress | None) -> None:
         (n, q), rounds = Y.shape, self._n_rounds
         check_rounds(rounds, q)
         weights = equal_weights(Y, 1.0, self.title)
@@ -132,20 +143,21 @@ class ADTBoostMH(Baseline):
                 progress(t + 1, rounds)
 
     def _prepare(self) -> None:
-        if self.outputs_.shape[:2] != (self._n_rounds, 2) or len(self.parents_) != self._n_rounds:
+        super()._prepare()
+        if len(self.parents_) != self._n_rounds:
             raise ValueError("its nodes are not two for each round")
-        self._tree_of_nodes = AlternatingTree(
-            self.root_, self.parents_, self.features_, self.cuts_, self.outputs_
-        )
 
-    def _scores(self, X: Any) -> Floats:
-        return self._tree_of_nodes.scores(X)
-
-    def _decide(self, scores: Floats) -> Array:
-        return scores > 0
-
-    def _probabilities(self, scores: Floats) -> Floats:
-        return np.asarray(expit(2 * scores))
+    def _scores(self, X: Matrix) -> Floats:
+        sides = stump_sides(X, self.features_, self.cuts_)
+        scores = np.tile(self.root_, (X.shape[0], 1))
+        reached = np.zeros((2 * len(self.parents_) + 1, X.shape[0]), bool)
+        reached[0] = True
+        for t, parent in enumerate(self.parents_):
+            for side in (LEFT, RIGHT):
+                node = 2 * t + 1 + side
+                reached[node] = reached[parent] & (sides[t] == side)
+                scores[reached[node]] += self.outputs_[t, side]
+        return scores
 
     def tree_text(self, label: int | str | None = None) -> str:
         """Print the tree, a line for each prediction node.
@@ -164,15 +176,74 @@ class ADTBoostMH(Baseline):
         """
         check_is_fitted(self)
         if label is not None:
-            labels = [("", label_number(self, label))]
+            labels = [("", self._label_number(label))]
         else:
             columns = range(len(self.root_))
             labels = [(one_line(str(self.name_of(column))), column) for column in columns]
-        return "\n".join(self._tree_of_nodes.lines(feature_names(self), labels))
+        return "\n".join(self._lines(labels))
 
-    def _in_units(self, units: DataUnits) -> Self:
-        """A copy whose tree shows names and cuts of the data before scaling."""
-        model, tree = copy(self), self._tree_of_nodes
-        model.feature_names_in_ = units.names
-        model._tree_of_nodes = tree._replace(cuts=units.cuts(tree.features, tree.cuts))
-        return model
+    def _lines(self, labels: list[tuple[str, int]]) -> Iterator[str]:
+        """A line for each node, with its values for labels: pairs of a name and a column.
+
+        Nodes below a condition follow the node that it belongs to, the oldest first.
+        """
+        names, waiting = self._shown_features(), [(0, 0)]
+        while waiting:
+            node, depth = waiting.pop()
+            values, condition = self.root_, ""
+            if node:
+                t, side = divmod(node - 1, 2)
+                values, sign = self.outputs_[t, side], ("<=", ">")[side]
+                condition = f"{t + 1}: {names[self.features_[t]]} {sign} {self._shown_cut(t)}: "
+            shown = [f"{name} {values[column]:+.3f}".lstrip() for name, column in labels]
+            yield "| " * depth + condition + ", ".join(shown)
+            for below in np.flatnonzero(self.parents_ == node)[::-1].tolist():
+                waiting += [(2 * below + 2, depth + 1), (2 * below + 1, depth + 1)]
+
+    def _shown_cut(self, t: int) -> str:
+        """A cut with as many digits as it takes to tell the cuts of its feature apart."""
+        cuts = np.unique(self.cuts_[self.features_ == self.features_[t]]).tolist()
+        for digits in range(4, 17):
+            if len({f"{cut:.{digits}g}" for cut in cuts}) == len(cuts):
+                return f"{self.cuts_[t]:.{digits}g}"
+        return f"{self.cuts_[t]:.17g}"
+
+
+class NodeSearch:
+    """The rows that reach each prediction node, and the best stump of each for its weights.
+
+    A node is searched again only where a round changed the weights of rows that reach it.
+    """
+
+    def __init__(self, columns: SortedColumns) -> None:
+        self._columns = columns
+        self._reached: list[Booleans] = [np.ones(columns.n, bool)]
+        self._best: dict[int, tuple[Stump, float]] = {}  # of nodes, with the weight W of their rows
+
+    def best(self, weights: Floats) -> tuple[int, Stump, float]:
+        """The node, the stump below it and its loss; of equal ones the oldest node.
+
+        Z = W(rows that do not reach the node) + the loss of the stump on those that do.
+        """
+        total = float(weights.sum())
+        losses = []
+        for node, reached in enumerate(self._reached):
+            if node not in self._best:
+                inside = np.where(reached[:, None], weights, 0.0)
+                stump = best_stump(self._columns, inside, reached)
+                self._best[node] = stump, float(inside.sum())
+            stump, weight = self._best[node]
+            losses.append((total - weight) + stump.loss)
+        node = int(np.argmin(losses))
+        return node, self._best[node][0], losses[node]
+
+    def split(self, node: int, stump: Stump) -> Integers:
+        """Add the nodes of both sides; the side of each row, MISSING where it reaches neither."""
+        sides = self._columns.sides(stump.feature, stump.place)
+        sides[~self._reached[node]] = MISSING
+        changed = sides != MISSING
+        for place, reached in enumerate(self._reached):
+            if np.any(reached & changed):
+                self._best.pop(place, None)
+        self._reached += [sides == LEFT, sides == RIGHT]
+        return sides

@@ -1,4 +1,4 @@
-"""Weights of pairs of a row and a label in boosting, and what a block of rows answers.
+"""What both methods of boosting share: weights of pairs of a row and a label, and decisions.
 
 Weights have the shape (n, 2q): a row that carries label l has its weight in column l, one that does
 not in column q + l, and 0 in the other. The sums of a block of rows are thus W+ of all labels,
@@ -10,13 +10,33 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import expit
 
-from nearlabel.baselines.boosting.sorted_columns import LEFT, MISSING, RIGHT
-from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.baselines.baseline import Baseline
+from nearlabel.baselines.boosting.stumps import LEFT, MISSING, RIGHT
+from nearlabel.common.arrays import Array, Booleans, Csr, Floats
 from nearlabel.common.validation import check_dense_size
 
 LARGEST_OUTPUT = 50.0
 """No stump can say more of a label: half the logarithm of the number of pairs that memory holds."""
+
+
+class Boosting(Baseline):
+    """A sum of the outputs of conditions on features, which is above 0 for labels of a row."""
+
+    takes_missing = True
+    n_rounds: int
+    outputs_: Floats
+
+    def _prepare(self) -> None:
+        if self.outputs_.shape[:2] != (self._n_rounds, 2):
+            raise ValueError("its outputs are not those of two sides in each round")
+
+    def _decide(self, scores: Floats) -> Booleans:
+        return scores > 0
+
+    def _probabilities(self, scores: Floats) -> Floats:
+        return np.asarray(expit(2 * scores))
 
 
 def equal_weights(Y: Csr, weight: float, title: str) -> Floats:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats, Matrix
 
 
 class Columns:
@@ -16,14 +16,14 @@ class Columns:
     `n_values` (d,) has how many values a nominal feature has, and 0 for a numeric one.
     """
 
-    def __init__(self, X: Any, n_values: Array) -> None:
+    def __init__(self, X: Matrix, n_values: Array) -> None:
         self.n, self.d = X.shape
         self.n_values = n_values
         self._X = sparse.csc_array(X) if sparse.issparse(X) else X
 
     def __getitem__(self, feature: int) -> Floats:
-        if not sparse.issparse(self._X):
-            return np.asarray(self._X[:, feature])
+        if isinstance(self._X, np.ndarray):
+            return self._X[:, feature]
         start, end = self._X.indptr[feature : feature + 2]
         column = np.zeros(self.n)
         column[self._X.indices[start:end]] = self._X.data[start:end]
@@ -43,14 +43,7 @@ class Columns:
 
     def sorted_entries(self) -> Entries:
         """All entries, sorted for every tree that is grown on these rows."""
-        if sparse.issparse(self._X):
-            column = np.repeat(np.arange(self.d), np.diff(self._X.indptr))
-            row, value = self._X.indices, self._X.data
-            is_stored = value != 0
-            row, column, value = row[is_stored], column[is_stored], value[is_stored]
-        else:
-            column, row = np.nonzero(self._X.T)
-            value = self._X[row, column]
+        row, column, value = sparse.find(self._X)
         with_zeros = np.flatnonzero(np.bincount(column, minlength=self.d) < self.n)
         is_gap = np.isnan(value)
         gap_row, gap_column = row[is_gap], column[is_gap]
@@ -76,20 +69,20 @@ class Entries(NamedTuple):
 
     def of_rows(self, is_inside: Array) -> Entries:
         """The entries of some rows; `is_inside` (n + 1,) is true of row n, too."""
-        return self._kept(is_inside[self.row], is_inside[self.gap_row])
+        return self._where(is_inside[self.row], is_inside[self.gap_row])
 
     def of_columns(self, is_wanted: Array) -> Entries:
         """The entries of some columns, by a mask of shape (d,)."""
-        return self._kept(is_wanted[self.column], is_wanted[self.gap_column])
+        return self._where(is_wanted[self.column], is_wanted[self.gap_column])
 
-    def _kept(self, keep: Array, keep_gap: Array) -> Entries:
+    def _where(self, keep: Array, keep_gap: Array) -> Entries:
         known = self.row[keep], self.column[keep], self.value[keep]
         return Entries(*known, self.gap_row[keep_gap], self.gap_column[keep_gap])
 
     def without(self, places: Array) -> Entries:
         """All but the known values at some places."""
         row, column, value = (np.delete(part, places) for part in self[:3])
-        return self._replace(row=row, column=column, value=value)
+        return Entries(row, column, value, self.gap_row, self.gap_column)
 
     def largest_value(self, column: int, cut: float) -> float:
         """The largest value of a column that is at most `cut`."""

@@ -1,18 +1,82 @@
-"""The split of a node: the best gain ratio among the splits that gain at least the average."""
+"""Quinlan's criteria in bits, and the best split of a node by them.
+
+A split is the one with the best gain ratio among those that gain at least the average.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
 
 from nearlabel.baselines.c45.c45_columns import Entries
-from nearlabel.baselines.c45.c45_criteria import TOLERANCE, clearly_best, total_entropy, x_log_x
 from nearlabel.common.arrays import Array, Floats
 
-_CLOSEST = 1e-5  # J48 does not cut between values that are nearer to each other
-_GAIN_MARGIN = 1e-3  # by which a gain may be below the average
-_FULL_SHARE = 0.3  # features with a value for so many of the rows say little
+TOLERANCE = 1e-6
+"""J48 takes numbers for equal that are no further apart."""
+
+
+def x_log_x(x: npt.ArrayLike) -> Floats:
+    """Return x log2 x, and 0 for what is no weight at all."""
+    x = np.asarray(x, np.float64)
+    safe = np.where(x < TOLERANCE, 1.0, x)
+    return np.asarray(safe * np.log2(safe))
+
+
+def total_entropy(counts: Floats) -> Floats:
+    """Weight times entropy of class weights, shape (classes, ...): N log N - sum of n log n."""
+    return np.asarray(x_log_x(counts.sum(axis=0)) - x_log_x(counts).sum(axis=0))
+
+
+def clearly_best(values: npt.ArrayLike, start: float = 0.0) -> int:
+    """The place of the value that is left when each must clearly exceed the best before it.
+
+    -1 if none exceeds `start` clearly. Among values that are equal but for rounding, the first one
+    wins. Only a new maximum can exceed the best before it, so that few values are looked at.
+    """
+    values = np.asarray(values, np.float64)
+    if not len(values):
+        return -1
+    highest = np.maximum.accumulate(values)
+    place = -1
+    for at in (0, *(np.flatnonzero(values[1:] > highest[:-1]) + 1)):
+        if values[at] - start > TOLERANCE:
+            start, place = float(values[at]), int(at)
+    return place
+
+
+def majority(counts: Floats) -> int:
+    """The class of most weight; of several the first one."""
+    return max(clearly_best(counts), 0)
+
+
+def errors(counts: Floats) -> float:
+    """Weight of the rows that a leaf with these class weights gets wrong."""
+    return float(counts.sum() - counts[majority(counts)])
+
+
+def estimated_errors(counts: Floats, confidence: float) -> float:
+    """Errors of a leaf on new rows: the upper limit of their binomial proportion, times its weight.
+
+    Wilson's limit with a continuity correction; below one error, and within half an error of the
+    weight, it is interpolated.
+    """
+    n, e = float(counts.sum()), errors(counts)
+    return 0.0 if n < TOLERANCE else e + _added_errors(n, e, confidence)
+
+
+def _added_errors(n: float, e: float, confidence: float) -> float:
+    if e < 1:
+        none: float = n * (1 - confidence ** (1 / n))
+        return none if e == 0 else none + e * (_added_errors(n, 1.0, confidence) - none)
+    if e + 0.5 >= n:
+        return max(n - e, 0.0)
+    z, f = float(ndtri(1 - confidence)), (e + 0.5) / n
+    spread = z * math.sqrt(f / n - f * f / n + z * z / (4 * n * n))
+    return n * (f + z * z / (2 * n) + spread) / (1 + z * z / n) - e
 
 
 class Split(NamedTuple):
@@ -33,7 +97,7 @@ class _Weighed(NamedTuple):
     total: float  # of all rows
 
 
-class _Found(NamedTuple):
+class _Splits(NamedTuple):
     """Splits of features, with all that they are compared by."""
 
     feature: Array
@@ -64,29 +128,20 @@ def best_split(
     if not len(entries.row):
         return None
     weighed = _weighed(entries, of_class, counts, n_rows)
-    found = _Found(
-        *map(
-            np.concatenate,
-            zip(
-                _numeric_splits(weighed, n_values, min_leaf),
-                _nominal_splits(weighed, n_values, min_leaf),
-                strict=True,
-            ),
-        )
-    )
-    return _chosen(found, n_values, of_class.shape[1] - 1)
-
-
-def _chosen(found: _Found, n_values: Array, n: int) -> Split | None:
-    """The best gain ratio among splits whose gain is average, in the order of the features."""
-    found = _Found(*(part[np.argsort(found.feature)] for part in found))
-    is_small = n_values < _FULL_SHARE * n - TOLERANCE  # numeric ones, too: they have 0 values
-    counts = is_small[found.feature] if is_small.any() else np.ones(len(found.feature), bool)
-    if not counts.any():
+    numeric = _numeric_splits(weighed, n_values, min_leaf)
+    nominal = _nominal_splits(weighed, n_values, min_leaf)
+    parts = [np.concatenate(pair) for pair in zip(numeric, nominal, strict=True)]
+    order = np.argsort(parts[0])
+    splits = _Splits(*(part[order] for part in parts))
+    n = of_class.shape[1] - 1
+    # Features with a value for so many of the rows say little.
+    is_small = n_values < 0.3 * n - TOLERANCE  # numeric ones, too: they have 0 values
+    says = is_small[splits.feature] if is_small.any() else np.ones(len(splits.feature), bool)
+    if not says.any():
         return None
-    is_average = found.gain >= found.gain[counts].mean() - _GAIN_MARGIN
-    place = clearly_best(np.where(is_average, found.ratio, 0.0))
-    return None if place < 0 else Split(int(found.feature[place]), float(found.cut[place]))
+    is_average = splits.gain >= splits.gain[says].mean() - 1e-3
+    place = clearly_best(np.where(is_average, splits.ratio, 0.0))
+    return None if place < 0 else Split(int(splits.feature[place]), float(splits.cut[place]))
 
 
 def _weighed(entries: Entries, of_class: Floats, counts: Floats, n_rows: int) -> _Weighed:
@@ -113,7 +168,7 @@ def _runs(column: Array) -> Array:
     return np.flatnonzero(np.concatenate([[True], column[1:] != column[:-1]]))
 
 
-def _numeric_splits(node: _Weighed, n_values: Array, min_leaf: int) -> _Found:
+def _numeric_splits(node: _Weighed, n_values: Array, min_leaf: int) -> _Splits:
     """The best cut of each numeric feature that has one."""
     value, starts = node.entries.value, node.starts
     column = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(value))))
@@ -122,7 +177,7 @@ def _numeric_splits(node: _Weighed, n_values: Array, min_leaf: int) -> _Found:
     least = np.where(least < min_leaf + TOLERANCE, min_leaf, np.minimum(least, 25))
     is_numeric = n_values[node.columns] == 0
     cuts = np.flatnonzero(
-        (column[1:] == column[:-1]) & (value[:-1] + _CLOSEST < value[1:]) & is_numeric[column[:-1]]
+        (column[1:] == column[:-1]) & (value[:-1] + 1e-5 < value[1:]) & is_numeric[column[:-1]]
     )
     below = node.weights.cumsum(axis=1)
     before = np.where(starts > 0, below.take(starts - 1, axis=1), 0.0)
@@ -132,7 +187,7 @@ def _numeric_splits(node: _Weighed, n_values: Array, min_leaf: int) -> _Found:
     is_allowed = (weight >= enough) & (known[column[cuts]] - weight >= enough)
     cuts, left = cuts[is_allowed], left.compress(is_allowed, axis=1)
     if not len(cuts):
-        return _none_found()
+        return _no_splits()
     column = column[cuts]
     right = np.maximum(node.known.take(column, axis=1) - left, 0.0)
     less = total_entropy(node.known)[column] - total_entropy(left) - total_entropy(right)
@@ -148,14 +203,14 @@ def _numeric_splits(node: _Weighed, n_values: Array, min_leaf: int) -> _Found:
     low, high = value[cuts[best]], value[cuts[best] + 1]
     middle = 0.5 * low + 0.5 * high
     cut = np.where(middle == high, low, middle)
-    return _Found(node.columns[column[best]], gained, ratio, cut)
+    return _Splits(node.columns[column[best]], gained, ratio, cut)
 
 
-def _nominal_splits(node: _Weighed, n_values: Array, min_leaf: int) -> _Found:
+def _nominal_splits(node: _Weighed, n_values: Array, min_leaf: int) -> _Splits:
     """The splits of nominal features with enough rows in two branches at least."""
     is_nominal = n_values[node.entries.column] > 0
     if not is_nominal.any():
-        return _none_found()
+        return _no_splits()
     column, value = node.entries.column[is_nominal], node.entries.value[is_nominal]
     is_first = (column[1:] != column[:-1]) | (value[1:] != value[:-1])
     groups = np.flatnonzero(np.concatenate([[True], is_first]))
@@ -168,7 +223,7 @@ def _nominal_splits(node: _Weighed, n_values: Array, min_leaf: int) -> _Found:
     less = total_entropy(known) - np.add.reduceat(total_entropy(branches), starts)
     gain = _gain(less, known.sum(axis=0), node.total)
     ratio = _ratio(gain, np.add.reduceat(x_log_x(size), starts), known.sum(axis=0), node.total)
-    return _Found(feature[enough], gain[enough], ratio[enough], np.full(enough.sum(), np.nan))
+    return _Splits(feature[enough], gain[enough], ratio[enough], np.full(enough.sum(), np.nan))
 
 
 def _gain(less: Floats, known: Floats, total: float) -> Floats:
@@ -199,5 +254,5 @@ def _best_of_runs(gain: Floats, column: Array) -> tuple[Array, Array]:
     return best, sizes
 
 
-def _none_found() -> _Found:
-    return _Found(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
+def _no_splits() -> _Splits:
+    return _Splits(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0))

@@ -1,18 +1,23 @@
-"""Trees of C4.5 as flat arrays: learned, read by rows, and printed as J48 prints them."""
+"""Trees of C4.5 as flat arrays: learned, read by rows, printed as J48 prints them, and in files."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from nearlabel.baselines.baseline import Baseline
 from nearlabel.baselines.c45.c45_columns import Columns
-from nearlabel.baselines.c45.c45_criteria import TOLERANCE, errors, majority
-from nearlabel.baselines.c45.c45_growing import Node, Training, grown_tree
-from nearlabel.baselines.c45.c45_pruning import collapse, prune
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.baselines.c45.c45_growing import GrowingData, collapse, grown_tree, prune
+from nearlabel.baselines.c45.c45_splits import TOLERANCE, errors, majority
+from nearlabel.common.arrays import Array, Floats, Tree
+from nearlabel.methods.fields import Field, stored_array
+
+MOST_VALUES = 2**16
+"""How many values a nominal feature may have: every split on it has so many branches."""
 
 
 class C45Nodes(NamedTuple):
@@ -53,12 +58,12 @@ class C45Nodes(NamedTuple):
 
     def scores(self, columns: Columns, shares: Floats) -> Floats:
         """Shares (m, ...) of the leaves that rows reach, weighted where they reach several."""
-        found = np.zeros((columns.n, *shares.shape[1:]))
+        scores = np.zeros((columns.n, *shares.shape[1:]))
         waiting = [(0, np.arange(columns.n), np.ones(columns.n))]
         while waiting:
             node, rows, weights = waiting.pop()
             if not self.n_children[node]:
-                found[rows] += np.multiply.outer(weights, shares[node])
+                scores[rows] += np.multiply.outer(weights, shares[node])
                 continue
             taken = columns.branches(int(self.feature[node]), float(self.cut[node]), rows)
             children = self.children(node)
@@ -72,9 +77,9 @@ class C45Nodes(NamedTuple):
                     waiting.append((child, rows[at], part[at]))
                 elif at.any():
                     waiting.append((child, rows[at], weights[at]))
-        return found
+        return scores
 
-    def text(self, feature_names: Sequence[str], class_names: Sequence[Any]) -> str:
+    def text(self, feature_names: Sequence[str], class_names: Sequence[object]) -> str:
         """The tree as J48 prints it, with the weight of each leaf and what of it is wrong."""
         if not self.n_children[0]:
             lines = [f": {self._leaf(0, 0, class_names)}"]
@@ -84,7 +89,7 @@ class C45Nodes(NamedTuple):
         sizes = f"Number of Leaves  : \t{n_leaves}\n\nSize of the tree : \t{len(self.feature)}"
         return "\n".join(lines) + f"\n\n{sizes}"
 
-    def _lines(self, feature_names: Sequence[str], class_names: Sequence[Any]) -> Iterator[str]:
+    def _lines(self, feature_names: Sequence[str], class_names: Sequence[object]) -> Iterator[str]:
         waiting = [(0, branch, child, 0) for branch, child in enumerate(self.children(0))][::-1]
         while waiting:
             node, branch, child, depth = waiting.pop()
@@ -96,10 +101,10 @@ class C45Nodes(NamedTuple):
                 yield f"{line}: {self._leaf(child, node, class_names)}"
                 continue
             yield line
-            below = enumerate(self.children(child))
-            waiting.extend([(child, number, one, depth + 1) for number, one in below][::-1])
+            below = [(child, *numbered, depth + 1) for numbered in enumerate(self.children(child))]
+            waiting.extend(below[::-1])
 
-    def _leaf(self, node: int, parent: int, class_names: Sequence[Any]) -> str:
+    def _leaf(self, node: int, parent: int, class_names: Sequence[object]) -> str:
         counts = self.counts[node]
         is_empty = counts.sum() < TOLERANCE
         name = class_names[majority(self.counts[parent] if is_empty else counts)]
@@ -108,22 +113,18 @@ class C45Nodes(NamedTuple):
         return f"{name} ({_rounded(float(counts.sum()))}{of_them})"
 
 
-def c45_tree(training: Training, confidence: float) -> C45Nodes:
+def c45_tree(data: GrowingData, confidence: float) -> C45Nodes:
     """The tree that C4.5 learns: grown, collapsed and pruned."""
-    root = grown_tree(training)
+    root = grown_tree(data)
     collapse(root)
-    prune(root, training, confidence)
-    return _flat(root, training.columns.n_values)
-
-
-def _flat(root: Node, n_values: Array) -> C45Nodes:
+    prune(root, data, confidence)
     nodes = [root]
     for node in nodes:
         nodes.extend(node.children)
     feature = np.array([-1 if node.split is None else node.split.feature for node in nodes])
     cut = np.array([math.nan if node.split is None else node.split.cut for node in nodes])
     counts = np.array([node.counts for node in nodes])
-    return C45Nodes.of(feature, cut, counts, n_values)
+    return C45Nodes.of(feature, cut, counts, data.columns.n_values)
 
 
 def _short(number: float) -> str:
@@ -134,3 +135,48 @@ def _short(number: float) -> str:
 def _rounded(weight: float) -> float:
     """A weight with two decimals; halves are rounded up, in whatever order it was added up."""
     return math.floor(weight * 100 + 0.5 + 1e-9) / 100
+
+
+@dataclass(frozen=True)
+class C45Forest(Field):
+    """A tree of classes 0 and 1 for each label, and the numbers of values of nominal features."""
+
+    key: str = "trees"
+    attribute: str = "_trees"
+
+    def write(self, model: Baseline, learned: Tree) -> None:
+        """Add the nodes of all trees, and where these end."""
+        trees: list[C45Nodes] = getattr(model, self.attribute)
+        learned["n_values"] = model._n_values
+        learned["tree_sizes"] = np.array([len(tree.feature) for tree in trees])
+        for name in ("feature", "cut", "counts"):
+            learned[name] = np.concatenate([getattr(tree, name) for tree in trees])
+
+    def read(self, model: Baseline, learned: Mapping[str, Array], sizes: dict[str, int]) -> None:
+        """Set the trees; a ValueError or the like where they are none of these features."""
+        n_values = stored_array(learned["n_values"], "n_values", "i", 1)
+        if len(n_values) != sizes["d"] or n_values.min() < 0 or n_values.max() > MOST_VALUES:
+            raise ValueError("its numbers of values are not those of its features")
+        tree_sizes = stored_array(learned["tree_sizes"], "tree_sizes", "i", 1)
+        feature = stored_array(learned["feature"], "feature", "i", 1)
+        cut = stored_array(learned["cut"], "cut", "f", 1)
+        counts = stored_array(learned["counts"], "counts", "f", 2)
+        n_nodes = len(feature)
+        if len(tree_sizes) != sizes["q"] or np.any((tree_sizes < 1) | (tree_sizes > n_nodes)):
+            raise ValueError("its trees are not those of its labels")
+        ends = np.cumsum(tree_sizes)
+        starts = ends - tree_sizes
+        if not ends[-1] == n_nodes == len(cut) or counts.shape != (n_nodes, 2):
+            raise ValueError("its trees have other numbers of nodes")
+        if not -1 <= feature.min() <= feature.max() < sizes["d"]:
+            raise ValueError("its splits are of other features")
+        if np.isinf(cut).any() or not np.all((counts >= 0) & (counts < 2**53)):
+            raise ValueError("its trees hold a number that cannot be")
+        if counts[starts].sum(axis=1).min() < TOLERANCE:
+            raise ValueError("its trees are of no rows")
+        model._n_values = n_values
+        trees = [
+            C45Nodes.of(feature[at], cut[at], counts[at], n_values)
+            for at in map(slice, starts, ends)
+        ]
+        setattr(model, self.attribute, trees)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.baselines.baseline import Baseline
 from nearlabel.baselines.c45.c45_columns import Columns
-from nearlabel.baselines.c45.c45_growing import Training
-from nearlabel.baselines.c45.c45_stored import MOST_VALUES, C45Forest
-from nearlabel.baselines.c45.c45_trees import c45_tree
-from nearlabel.baselines.named_columns import feature_names, label_number
-from nearlabel.common.arrays import Array, Csr, Floats
+from nearlabel.baselines.c45.c45_growing import GrowingData
+from nearlabel.baselines.c45.c45_trees import MOST_VALUES, C45Forest, c45_tree
+from nearlabel.common.arrays import Array, Csr, Floats, Integers, Matrix
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import ArgumentError, check_flag
-from nearlabel.methods.data_units import DataUnits
 from nearlabel.methods.fields import Integer, Real
 
 
@@ -78,7 +74,7 @@ class C45Tree(Baseline):
 
     confidence: float = 0.25
     min_leaf: int = 2
-    nominal_features: Any = None
+    nominal_features: npt.ArrayLike | None = None
     actual_cuts: bool = True
 
     title = "C4.5"
@@ -93,7 +89,7 @@ class C45Tree(Baseline):
         check_flag(self.actual_cuts, "actual_cuts")
         _column_numbers(self.nominal_features)
 
-    def _learn(self, X: Any, Y: Csr, progress: Progress | None) -> None:
+    def _learn(self, X: Matrix, Y: Csr, progress: Progress | None) -> None:
         self._n_values = _numbers_of_values(X, self.nominal_features)
         columns = Columns(X, self._n_values)
         entries, by_label = columns.sorted_entries(), sparse.csc_array(Y)
@@ -101,24 +97,23 @@ class C45Tree(Baseline):
         for label in range(Y.shape[1]):
             carries = np.zeros(columns.n, np.int64)
             carries[by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]] = 1
-            training = Training(
-                columns, entries, carries, 2, self._min_leaf, bool(self.actual_cuts)
-            )
-            self._trees.append(c45_tree(training, self._confidence))
+            is_actual = bool(self.actual_cuts)
+            data = GrowingData(columns, entries, carries, 2, self._min_leaf, is_actual)
+            self._trees.append(c45_tree(data, self._confidence))
             if progress is not None:
                 progress(label + 1, Y.shape[1])
 
     def _prepare(self) -> None:
         self._shares = [tree.shares()[:, 1] for tree in self._trees]
 
-    def _scores(self, X: Any) -> Floats:
+    def _scores(self, X: Matrix) -> Floats:
         columns = Columns(X, self._n_values)
         for feature in np.flatnonzero(self._n_values).tolist():
             _check_codes(columns[feature], feature)
         trees = zip(self._trees, self._shares, strict=True)
         return np.stack([tree.scores(columns, shares) for tree, shares in trees], axis=1)
 
-    def tree_text(self, label: Any) -> str:
+    def tree_text(self, label: int | str) -> str:
         """Print the tree of a label as J48 does.
 
         Parameters
@@ -134,19 +129,10 @@ class C45Tree(Baseline):
         """
         check_is_fitted(self)
         classes = self.classes_.tolist() if self._is_one_column else [0, 1]
-        return self._trees[label_number(self, label)].text(feature_names(self), classes)
-
-    def _in_units(self, units: DataUnits) -> Self:
-        """A copy whose trees show names and cuts of the data before scaling."""
-        model = copy(self)
-        model.feature_names_in_ = units.names
-        model._trees = [
-            tree._replace(cut=units.cuts(tree.feature, tree.cut)) for tree in self._trees
-        ]
-        return model
+        return self._trees[self._label_number(label)].text(self._shown_features(), classes)
 
 
-def _column_numbers(features: Any) -> Array:
+def _column_numbers(features: npt.ArrayLike | None) -> Array:
     """Numbers or a mask of columns, as an array; whether they are columns is not known yet."""
     if features is None:
         return np.zeros(0, np.int64)
@@ -163,7 +149,7 @@ def _column_numbers(features: Any) -> Array:
     return given if given.dtype == bool else given.astype(np.int64)
 
 
-def _numbers_of_values(X: Any, features: Any) -> Array:
+def _numbers_of_values(X: Matrix, features: npt.ArrayLike | None) -> Integers:
     """How many values each feature has: 0 for a numeric one."""
     given, d = _column_numbers(features), X.shape[1]
     if given.dtype == bool:

@@ -7,8 +7,6 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, Floats, row_numbers
 
-_NO_GAIN = 1e-12  # of the log-likelihood per word: rounding errors of equal likelihoods
-
 
 def set_scores(X: Csr, theta: Floats, alpha: Floats | None, totals: Floats) -> Floats:
     """Scores of all labels, shape (m, q): above 1/2 for the labels of the set that is found.
@@ -33,28 +31,29 @@ def set_scores(X: Csr, theta: Floats, alpha: Floats | None, totals: Floats) -> F
     if not known.any():
         return np.zeros((m, q))
     search = _Search(_shares_of_words(X), theta, alpha)
-    found, has_words = search.likelihoods(), search.has_words()
+    without, has_words = search.likelihoods(), search.has_words()
     with np.errstate(divide="ignore"):
-        found[~has_words] = np.log(totals / totals.max())
-    found[:, ~known] = -np.inf
-    rows, labels = np.arange(m), found.argmax(axis=1)
-    reached = found[rows, labels]
+        without[~has_words] = np.log(totals / totals.max())
+    without[:, ~known] = -np.inf
+    rows, labels = np.arange(m), without.argmax(axis=1)
+    reached = without[rows, labels]
     is_added = np.arange(q) == labels[:, None]
-    found[rows, labels] = np.where(is_added, -np.inf, found).max(axis=1)
+    without[rows, labels] = np.where(is_added, -np.inf, without).max(axis=1)
     added = [(rows, labels)]
     search.add(labels, has_words)
     while len(search.rows):
         likelihood = search.likelihoods()
         likelihood[is_added[search.rows] | ~known] = -np.inf
         best = likelihood.argmax(axis=1)
-        gained = likelihood.max(axis=1) > reached[search.rows] + _NO_GAIN
+        # More than rounding errors of equal likelihoods.
+        gained = likelihood.max(axis=1) > reached[search.rows] + 1e-12
         rows, labels = search.rows[gained], best[gained]
-        found[rows, labels] = reached[rows]
+        without[rows, labels] = reached[rows]
         reached[rows] = likelihood[gained, labels]
         is_added[rows, labels] = True
         added.append((rows, labels))
         search.add(best, gained)
-    scores = np.exp(found - reached[:, None]) / 2
+    scores = np.exp(without - reached[:, None]) / 2
     scores[is_added] = 1 - scores[is_added]
     return _in_order(scores, added)
 
@@ -91,12 +90,12 @@ class _Search:
     def add(self, labels: Array, gained: Array) -> None:
         """Take the rows that have gained, and add their labels."""
         if not gained.all():
-            kept = gained[row_numbers(self._words)]
+            has_gained = gained[row_numbers(self._words)]
             self.rows, self._words, self._own = (
                 part[gained] for part in (self.rows, self._words, self._own)
             )
             self._theta, self._phi, self._joined = (
-                part[kept] for part in (self._theta, self._phi, self._joined)
+                part[has_gained] for part in (self._theta, self._phi, self._joined)
             )
         self._size += 1
         self._take(labels[gained])

@@ -4,45 +4,21 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 
 from nearlabel.baselines.baseline import Baseline
 from nearlabel.baselines.mixtures.greedy_sets import set_scores
 from nearlabel.baselines.mixtures.word_mixtures import word_mixtures
-from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, runs
+from nearlabel.common.arrays import Csr, Floats, MatrixLike, canonical_csr, runs
 from nearlabel.common.messages import shown
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import UnsuitableDataError, check_dense_size, check_integer
 from nearlabel.methods.fields import Integer, Real, Reals
 
 _WORDS_AT_ONCE = 2**19  # times labels, whose likelihoods are computed together
-_ROUNDING = 1e-9
-_LEAST = float(np.nextafter(0, 1))
-
-
-@dataclass(frozen=True)
-class _Distributions(Reals):
-    """Rows of positive numbers whose sum is 1."""
-
-    def check(self, value: Any, sizes: dict[str, int] | None = None) -> Array:
-        array = super().check(value, sizes)
-        if np.abs(array.sum(axis=1) - 1).max() > _ROUNDING:
-            raise ValueError(f"its {self.key} do not sum to 1")
-        return array
-
-
-@dataclass(frozen=True)
-class _PairShares(Reals):
-    """A square matrix in which two entries across the diagonal sum to 1."""
-
-    def check(self, value: Any, sizes: dict[str, int] | None = None) -> Array:
-        array = super().check(value, sizes)
-        if np.abs(array + array.T - 1).max() > _ROUNDING:
-            raise ValueError(f"its {self.key} are not shares of pairs")
-        return array
 
 
 @dataclass(repr=False, eq=False)
@@ -127,10 +103,13 @@ class PMM(Baseline):
         Integer("max_iter", "_max_iter", low=1),
     )
     stored = (
-        _Distributions(
-            "word_probabilities", "word_probabilities_", "qd", low=_LEAST, high=1.0, transposed=True
+        Reals(
+            *("word_probabilities", "word_probabilities_", "qd"),
+            low=float(np.nextafter(0, 1)),
+            high=1.0,
+            transposed=True,
         ),
-        _PairShares("pair_shares", "pair_shares_", "qq", low=0.0, high=1.0, optional="pair_shares"),
+        Reals("pair_shares", "pair_shares_", "qq", low=0.0, high=1.0, optional="pair_shares"),
         Reals("label_rows", "_label_rows", "q", low=0.0),
         Real("log_posterior", "log_posterior_"),
         Integer("n_iter", "n_iter_"),
@@ -155,7 +134,7 @@ class PMM(Baseline):
         )
         # Words are looked up: all labels of a word stand together.
         self.word_probabilities_ = np.asfortranarray(learned.theta)
-        self.pair_shares_: Any = learned.alpha
+        self.pair_shares_: Floats | None = learned.alpha
         self.log_posterior_, self.n_iter_ = learned.log_posterior, learned.n_iter
         self._label_rows = np.asarray(Y.sum(axis=0), np.float64)
         if not learned.converged:
@@ -166,6 +145,13 @@ class PMM(Baseline):
                 stacklevel=3,
             )
 
+    def _prepare(self) -> None:
+        theta, alpha = self.word_probabilities_, self.pair_shares_
+        if np.abs(theta.sum(axis=1) - 1).max() > 1e-9:
+            raise ValueError("its word_probabilities do not sum to 1")
+        if alpha is not None and np.abs(alpha + alpha.T - 1).max() > 1e-9:
+            raise ValueError("its pair_shares are not shares of pairs")
+
     def _scores(self, X: Csr) -> Floats:
         theta, alpha, totals = self.word_probabilities_, self.pair_shares_, self._label_rows
         scores = np.empty((X.shape[0], len(totals)))
@@ -173,7 +159,7 @@ class PMM(Baseline):
             scores[run] = set_scores(X[run], theta, alpha, totals)
         return scores
 
-    def _checked(self, X: Any, *, reset: bool) -> Csr:
+    def _checked(self, X: MatrixLike, *, reset: bool) -> Csr:
         """Word counts as a ``csr_array``."""
         X = canonical_csr(super()._checked(X, reset=reset))
         if X.nnz and X.data.min() < 0:
@@ -187,7 +173,7 @@ class PMM(Baseline):
             )
         return X
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.classifier_tags.poor_score = True  # where y is 1-d: a single label is always given

@@ -78,9 +78,9 @@ class _Documents:
 
     def __init__(self, X: Csr, Y: Csr, *, has_pairs: bool) -> None:
         sizes = np.diff(Y.indptr)
-        kept = np.flatnonzero((sizes > 0) & (X.sum(axis=1) > 0))
-        kept = kept[np.argsort(-sizes[kept], kind="stable")]
-        self.words, self.labels = X[kept], Y[kept].astype(np.float64)
+        rows = np.flatnonzero((sizes > 0) & (X.sum(axis=1) > 0))
+        rows = rows[np.argsort(-sizes[rows], kind="stable")]
+        self.words, self.labels = X[rows], Y[rows].astype(np.float64)
         self.sizes = np.diff(self.labels.indptr)  # |Y_n|
         self._label = self.labels.indices.astype(np.int64)
         if has_pairs:

@@ -7,20 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from nearlabel.baselines.ranking_svm.anderson import Anderson
-from nearlabel.baselines.ranking_svm.balanced_alphas import balanced_alphas
-from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs
+from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs, balanced_alphas
 from nearlabel.common.arrays import Floats
 from nearlabel.common.progress import Progress
-
-_RELAXATION = 1.6  # of each step, between 1 and 2
-_DEPTH = 10  # of the acceleration
-_ITERATIONS_A_CHECK = 10
-_FIRST_CHANGE, _CHANGES_APART = 20, 1.6  # of the step size: ever rarer, so that it settles
-_LARGEST_CHANGE, _SMALLEST_CHANGE = 10.0, 2.0
-_INFEASIBLE = 1e-10  # sums of beta, of the sum of the alphas, from which on they prove nothing
-_TRUSTED = 3.0  # extrapolations, until residuals have to fall like 1 / their number
-_GROWN = 2.0  # residuals after which an extrapolation is taken back
 
 
 @dataclass(frozen=True)
@@ -52,26 +41,27 @@ def solve_ranking(
     splitting = _Splitting(centered, pairs)
     beta, bias = np.zeros((pairs.n, pairs.q)), np.zeros(pairs.q)
     primal, dual = pairs.hinge_loss(beta), 0.0
-    change_at = _FIRST_CHANGE
+    change_at = 20
     for done in range(1, max_iter + 1):
         splitting.step()
-        if done % _ITERATIONS_A_CHECK == 0 or done == max_iter:
+        if done % 10 == 0 or done == max_iter:
             alpha = balanced_alphas(pairs, splitting.alpha)
-            found, total = pairs.beta(alpha), float(alpha.sum())
-            if np.abs(found.sum(axis=0)).max() <= _INFEASIBLE * total:
-                scores = centered @ found
-                norm = 0.5 * float(np.vdot(found, scores))
+            feasible, total = pairs.beta(alpha), float(alpha.sum())
+            # Sums of beta beyond rounding prove nothing.
+            if np.abs(feasible.sum(axis=0)).max() <= 1e-10 * total:
+                scores = centered @ feasible
+                norm = 0.5 * float(np.vdot(feasible, scores))
                 dual = max(dual, total - norm)
                 reached = norm + pairs.hinge_loss(scores + splitting.bias)
                 if reached < primal:
-                    primal, beta, bias = reached, found, splitting.bias
+                    primal, beta, bias = reached, feasible, splitting.bias
             if progress is not None:
                 progress(done, max_iter)
             if primal - dual <= tol * primal:
                 break
         if done >= change_at:
             splitting.balance_steps()
-            change_at = int(change_at * _CHANGES_APART)
+            change_at = int(change_at * 1.6)  # ever rarer, so that the step size settles
     return RankingSolution(beta, bias - means @ beta, primal, dual, done)
 
 
@@ -85,7 +75,7 @@ class _Splitting:
     def __init__(self, kernel: Floats, pairs: RankingPairs) -> None:
         self._kernel, self._pairs = kernel, pairs
         self._size = len(pairs.row)
-        self._anderson = Anderson(self._size + pairs.n * pairs.q, _DEPTH)
+        self._anderson = Anderson(self._size + pairs.n * pairs.q, depth=10)
         self._set_rates(_first_rates(kernel, pairs))
         self._point = np.zeros(self._size + pairs.n * pairs.q)
         self._plain_point: Floats | None = None
@@ -114,7 +104,7 @@ class _Splitting:
         image = self._iterated(self._point)
         residual = (image - self._point) * self._scale
         grown = float(np.linalg.norm(residual))
-        if self._plain_point is not None and grown > _GROWN * self._residual:
+        if self._plain_point is not None and grown > 2.0 * self._residual:
             self._point, self._plain_point, self._residual = self._plain_point, None, np.inf
             self._anderson.forget()
             return
@@ -123,11 +113,11 @@ class _Splitting:
             float(np.linalg.norm(residual[: self._size])),
             float(np.linalg.norm(residual[self._size :])),
         )
-        plain = self._point + _RELAXATION * (image - self._point)
+        plain = self._point + 1.6 * (image - self._point)  # between 1 and 2 times the step
         extrapolated = self._anderson.next(residual, plain)
         # Plain steps converge, and extrapolated ones may not: residuals have to fall for these.
         self._first_residual = self._first_residual or grown
-        if grown <= _TRUSTED * self._first_residual / (1 + self._extrapolated / _TRUSTED):
+        if grown <= 3.0 * self._first_residual / (1 + self._extrapolated / 3.0):
             self._point, self._plain_point = extrapolated, plain
             self._extrapolated += 1
         else:
@@ -151,8 +141,8 @@ class _Splitting:
         of_alpha, of_scores = self._moves
         if not (of_alpha > 0 and of_scores > 0):
             return
-        factor = float(np.clip(of_alpha / of_scores, 1 / _LARGEST_CHANGE, _LARGEST_CHANGE))
-        if 1 / _SMALLEST_CHANGE < factor < _SMALLEST_CHANGE:
+        factor = float(np.clip(of_alpha / of_scores, 0.1, 10.0))
+        if 0.5 < factor < 2.0:
             return
         self._set_rates(self._rates * factor)
         self._plain_point = None
@@ -185,3 +175,53 @@ def _first_rates(kernel: Floats, pairs: RankingPairs) -> Floats:
     bound = np.zeros(pairs.n)
     bound[pairs.row] = pairs.bound
     return np.asarray(1.0 / (pairs.q * np.maximum(np.diag(kernel), 1.0 / (pairs.q * bound))))
+
+
+class Anderson:
+    """Extrapolates the steps of an iteration z -> g(z) to its fixed point [1]_.
+
+    The next point is the combination of the latest images g(z) whose residuals g(z) - z, combined
+    alike, are smallest.
+
+    Parameters
+    ----------
+    size : int
+        Numbers of a point.
+    depth : int
+        Earlier steps that are combined.
+
+    References
+    ----------
+    .. [1] H. F. Walker and P. Ni, "Anderson acceleration for fixed-point iterations", SIAM Journal
+       on Numerical Analysis 49(4), 2011.
+    """
+
+    def __init__(self, size: int, depth: int) -> None:
+        # Differences of consecutive residuals and images; the oldest is overwritten.
+        self._residuals, self._images = np.zeros((depth, size)), np.zeros((depth, size))
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew, as when the iteration has become another one."""
+        self._steps = -1
+        self._latest: tuple[Floats, Floats] | None = None
+
+    def next(self, residual: Floats, image: Floats) -> Floats:
+        """The point to go on from, after an iteration that led to `image`."""
+        depth = len(self._residuals)
+        if self._latest is not None:
+            place = self._steps % depth
+            np.subtract(residual, self._latest[0], out=self._residuals[place])
+            np.subtract(image, self._latest[1], out=self._images[place])
+        self._latest = residual, image
+        self._steps += 1
+        known = min(self._steps, depth)
+        if known < 2:
+            return image
+        differences = self._residuals[:known]
+        gram = differences @ differences.T
+        gram[np.diag_indices(known)] += max(1e-10 * np.trace(gram), np.finfo(float).tiny)
+        weights = np.linalg.solve(gram, differences @ residual)
+        # Residuals that hardly differ say little of what is far ahead.
+        weights /= max(1.0, float(np.abs(weights).sum()) / 10.0)
+        return np.asarray(image - weights @ self._images[:known])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -12,22 +12,34 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nearlabel.baselines.baseline import Baseline
 from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs
-from nearlabel.baselines.ranking_svm.ranking_solver import RankingSolution, solve_ranking
+from nearlabel.baselines.ranking_svm.ranking_solver import solve_ranking
 from nearlabel.baselines.ranking_svm.set_size import threshold_function
-from nearlabel.baselines.ranking_svm.support_kernels import (
-    KERNELS,
-    SupportKernel,
-    SupportVectors,
-    check_gamma,
-    gamma_of,
-)
-from nearlabel.common.arrays import Array, Csr, Floats, runs
+from nearlabel.common.arrays import Array, Booleans, Csr, Floats, Matrix, Tree, runs
 from nearlabel.common.progress import Progress
-from nearlabel.common.validation import UnsuitableDataError, check_dense_size
-from nearlabel.methods.fields import Choice, Integer, Real, Reals
+from nearlabel.common.validation import (
+    UnsuitableDataError,
+    check_choice,
+    check_dense_size,
+    check_real,
+)
+from nearlabel.methods.fields import Choice, Field, Integer, Real, Reals
+from nearlabel.methods.model_trees import vector_tree, vectors_of
 
 _KERNEL_AT_ONCE = 2**24  # values of the kernel that are held together for queries
-_MATRICES = 4  # of the size of the kernel that learning holds
+_SMALLEST_GAMMA = float(np.finfo(np.float64).tiny)
+
+
+class _SupportVectors(Field):
+    """Training rows with the features that the model has, dense or sparse."""
+
+    def write(self, model: Baseline, learned: Tree) -> None:
+        learned[self.key] = vector_tree(getattr(model, self.attribute))
+
+    def read(self, model: Baseline, learned: Mapping[str, Tree], sizes: dict[str, int]) -> None:
+        vectors = vectors_of(learned[self.key], sizes["s"])  # as many as there are betas
+        if vectors.shape[1] != sizes["d"] or vectors.dtype.kind != "f":
+            raise ValueError(f"its {self.key} do not fit its features")
+        setattr(model, self.attribute, vectors)
 
 
 @dataclass(repr=False, eq=False)
@@ -117,7 +129,7 @@ class RankSVM(Baseline):
 
     title = "Rank-SVM"
     settings = (
-        Choice("kernel", "_kernel", KERNELS),
+        Choice("kernel", "_kernel", ("linear", "poly", "rbf")),
         Integer("degree", "_degree", low=1),
         Real("C", "_C", low=1e-10, high=1e10),
         Real("coef0", "_coef0", low=0),
@@ -127,7 +139,7 @@ class RankSVM(Baseline):
     stored = (
         Real("gamma_in_use", "gamma_", low=0),
         Reals("dual_coef", "dual_coef_", "sq"),
-        SupportVectors("support_vectors", "support_vectors_"),
+        _SupportVectors("support_vectors", "support_vectors_"),
         Reals("intercept", "intercept_", "q"),
         Reals("threshold_coef", "threshold_coef_", "q"),
         Real("threshold_intercept", "threshold_intercept_"),
@@ -136,12 +148,15 @@ class RankSVM(Baseline):
     )
 
     def _check_parameters(self) -> None:
-        check_gamma(self.gamma)
+        if isinstance(self.gamma, str):
+            check_choice(self.gamma, "gamma (or a positive number)", ("scale", "auto"))
+        else:
+            check_real(self.gamma, "gamma (or 'scale' or 'auto')", low=_SMALLEST_GAMMA)
 
-    def _learn(self, X: Any, Y: Csr, progress: Progress | None) -> None:
+    def _learn(self, X: Matrix, Y: Csr, progress: Progress | None) -> None:
         n, q = Y.shape
         what = "the kernel matrix of RankSVM"
-        check_dense_size(what, (n, n), 8 * _MATRICES, "fewer rows, or another method")
+        check_dense_size(what, (n, n), 8 * 4, "fewer rows, or another method")  # four such matrices
         self.gamma_ = gamma_of(self.gamma, X)
         carried = Y.toarray().astype(bool)
         # Departs from the paper: a single label is ranked against its absence.
@@ -156,10 +171,9 @@ class RankSVM(Baseline):
         self.support_vectors_, self.dual_coef_ = X[support], beta[support]
         self.intercept_ = bias
 
-    def _kernel_of(self, X: Any, Z: Any) -> Floats:
-        kernel = SupportKernel(self._kernel, self._degree, self.gamma_, self._coef0)
+    def _kernel_of(self, X: Matrix, Z: Matrix) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
-            values = kernel(X, Z)
+            values = support_kernel(X, Z, self._kernel, self._degree, self.gamma_, self._coef0)
         if not np.isfinite(values).all():
             raise UnsuitableDataError(
                 f"X has values for which kernel={self._kernel!r} is not finite: scale the features "
@@ -187,32 +201,29 @@ class RankSVM(Baseline):
             pairs = RankingPairs.of(several[rows], weight)
             part = kernel if len(rows) == len(kernel) else kernel[np.ix_(rows, rows)]
             solution = solve_ranking(part, pairs, self._tol, self._max_iter, progress)
-            self._take_note(solution)
+            self.dual_gap_, self.n_iter_ = solution.gap, solution.n_iter
             beta[np.ix_(rows, np.flatnonzero(free))] = solution.beta
             bias[free] = solution.bias
         bias[always] = bias[free].max(initial=-np.inf) + 1 if free.any() else 1.0
         bias[never] = bias[free].min(initial=np.inf) - 1 if free.any() else -1.0
-        return beta, bias
-
-    def _take_note(self, solution: RankingSolution) -> None:
-        self.dual_gap_, self.n_iter_ = solution.gap, solution.n_iter
         if self.dual_gap_ > self._tol:
             warnings.warn(
                 f"RankSVM stopped after max_iter={self._max_iter} iterations with a relative "
                 f"duality gap of {self.dual_gap_:.1e}, above tol={self._tol:g}: scale the features "
                 "(such as by StandardScaler), or set a greater max_iter",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
+        return beta, bias
 
-    def _scores(self, X: Any) -> Floats:
+    def _scores(self, X: Matrix) -> Floats:
         scores = np.empty((X.shape[0], len(self.intercept_)))
         width = self.support_vectors_.shape[0]
-        for some in runs(np.full(len(scores), width), _KERNEL_AT_ONCE):
-            scores[some] = self._kernel_of(X[some], self.support_vectors_) @ self.dual_coef_
+        for rows in runs(np.full(len(scores), width), _KERNEL_AT_ONCE):
+            scores[rows] = self._kernel_of(X[rows], self.support_vectors_) @ self.dual_coef_
         return scores + self.intercept_
 
-    def _decide(self, scores: Floats) -> Array:
+    def _decide(self, scores: Floats) -> Booleans:
         return np.asarray(scores >= self._threshold(scores))
 
     def _probabilities(self, scores: Floats) -> Floats:
@@ -223,3 +234,27 @@ class RankSVM(Baseline):
         # Row by row, so that a row's answer does not depend on the others.
         products = scores * self.threshold_coef_
         return np.asarray(products.sum(axis=1, keepdims=True) + self.threshold_intercept_)
+
+
+def support_kernel(
+    X: Matrix, Z: Matrix, name: str, degree: int, gamma: float, coef0: float
+) -> Floats:
+    """The kernel of each row of X with each row of Z; it takes the parameters that it has."""
+    # Loads SciPy's statistics, for which no command should wait that does without.
+    from sklearn.metrics.pairwise import pairwise_kernels
+
+    parameters = {"degree": degree, "gamma": gamma, "coef0": coef0}
+    return np.asarray(pairwise_kernels(X, Z, name, filter_params=True, **parameters))
+
+
+def gamma_of(gamma: float | str, X: Matrix) -> float:
+    """Gamma as a number: "scale" is 1 / (d * variance of all values), "auto" 1 / d."""
+    if not isinstance(gamma, str):
+        return float(gamma)
+    if gamma == "auto":
+        return 1.0 / float(X.shape[1])
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        variance = X.var() if isinstance(X, np.ndarray) else X.multiply(X).mean() - X.mean() ** 2
+        scale = float(1.0 / (X.shape[1] * variance))
+    # Where no value differs from another, there is no scale.
+    return scale if _SMALLEST_GAMMA <= scale < np.inf else 1.0

@@ -6,8 +6,6 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
 
-_BEYOND = 0.1  # how far the outermost cuts are from the scores
-
 
 def best_cuts(scores: Floats, carried: Array) -> Floats:
     """The cut of each row of scores (n, q) where ``score >= cut`` errs least on its labels.
@@ -19,7 +17,7 @@ def best_cuts(scores: Floats, carried: Array) -> Floats:
     rising = np.take_along_axis(scores, order, axis=1)
     is_carried = np.take_along_axis(carried, order, axis=1).astype(np.int64)
     cuts = np.column_stack(
-        [rising[:, 0] - _BEYOND, (rising[:, :-1] + rising[:, 1:]) / 2, rising[:, -1] + _BEYOND]
+        [rising[:, 0] - 0.1, (rising[:, :-1] + rising[:, 1:]) / 2, rising[:, -1] + 0.1]
     )
     # Errors of a cut above the j lowest scores: carried labels below it, and others above it.
     missed = np.cumsum(is_carried, axis=1)
