@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.blend.blended_neighbors import BlendedNeighbors
 from nearlabel.blend.time_budget import check_time_budget, planned
-from nearlabel.common.arrays import Matrix
+from nearlabel.common.arrays import LabelsLike, Matrix, MatrixLike, Seed
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import (
     check_choice,
@@ -22,7 +24,8 @@ from nearlabel.common.validation import (
 )
 from nearlabel.features.scales import SCALES, best_scale, scale_scores, scaler
 from nearlabel.methods.answers import as_one_row
-from nearlabel.methods.forwarding import ForwardedAnswers
+from nearlabel.methods.base import NeighborClassifier
+from nearlabel.methods.forwarding import ForwardedAnswers, forwarded
 from nearlabel.methods.pipeline import make_pipeline
 from nearlabel.persistence.models import save
 
@@ -86,8 +89,8 @@ class AutoNeighbors(ForwardedAnswers, ClassifierMixin, BaseEstimator):
         *,
         scale: str = "auto",
         time_budget: float | None = None,
-        search: Any = "auto",
-        random_state: Any = 0,
+        search: object = "auto",
+        random_state: Seed = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.objective = objective
@@ -99,11 +102,11 @@ class AutoNeighbors(ForwardedAnswers, ClassifierMixin, BaseEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: LabelsLike,
         *,
-        label_names: Any = None,
-        ids: Any = None,
+        label_names: Sequence[object] | None = None,
+        ids: Sequence[object] | None = None,
         separator: str | None = None,
         progress: Progress | None = None,
     ) -> Self:
@@ -142,8 +145,9 @@ class AutoNeighbors(ForwardedAnswers, ClassifierMixin, BaseEstimator):
             blend, self.plan_ = planned(blend, scaled, labels.matrix, left)
         steps = [blend] if transformer is None else [transformer, blend]
         self.pipeline_ = make_pipeline(*steps)
-        how = {"label_names": label_names, "ids": ids, "separator": separator}
-        self.pipeline_.fit(X, y, **how, progress=progress)
+        self.pipeline_.fit(
+            X, y, label_names=label_names, ids=ids, separator=separator, progress=progress
+        )
         self.classes_, self.label_names_ = blend.classes_, blend.label_names_
         return self
 
@@ -164,30 +168,24 @@ class AutoNeighbors(ForwardedAnswers, ClassifierMixin, BaseEstimator):
         lines += [self.plan_] if self.plan_ else []
         return "\n".join([*lines, blend.summary()])
 
-    def score(self, X: object, y: object, sample_weight: object = None) -> float:
-        """Share of rows whose label set is predicted exactly."""
-        return float(self._delegate().score(self._forwarded_items(X), y, sample_weight))
+    score = forwarded(NeighborClassifier.score)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted pipeline to a file, which `nearlabel.load` reads."""
         save(self, path)
 
-    def _delegate(self) -> Any:
-        return vars(self).get("pipeline_", BlendedNeighbors())
+    def _delegate(self) -> NeighborClassifier:
+        model: NeighborClassifier = vars(self).get("pipeline_", BlendedNeighbors())
+        return model
 
-    def _forwarded_items(self, X: object) -> Matrix:
+    def _forwarded_items(self, X: MatrixLike) -> Matrix:
         """Checked items."""
         check_is_fitted(self)
         return checked_vectors(partial(validate_data, self, reset=False), X, "X")
 
-    def _forwarded_item(self, x: object) -> Matrix:
+    def _forwarded_item(self, x: MatrixLike) -> Matrix:
         """A checked item, or several."""
         return self._forwarded_items(as_one_row(x))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.multi_output = True
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.multi_label = True
-        return tags
+    def __sklearn_tags__(self) -> Tags:
+        return BlendedNeighbors().__sklearn_tags__()

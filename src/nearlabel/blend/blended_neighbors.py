@@ -272,11 +272,10 @@ class BlendedNeighbors(NeighborClassifier):
             self._blend.plain = MethodReadings(methods, items)
 
     def _scores(self, graph: NeighborGraph, X: Matrix) -> LabelScores:
-        blend, parts = self._blend, []
-        for run in blend.runs(len(graph)):
-            rows = ScoredRows(graph.rows(run.start, run.stop), X[run])
-            parts.append(blend.probabilities(*blend.columns(rows)))
-        return LabelScores.joined(parts)
+        blend = self._blend
+        runs = blend.runs(len(graph))
+        parts = (ScoredRows(graph.rows(run.start, run.stop), X[run]) for run in runs)
+        return LabelScores.joined([blend.probabilities(*blend.columns(part)) for part in parts])
 
     def _left_out_scores(self, graph: NeighborGraph, X: Matrix, rows: Array) -> LabelScores:
         blend, parts = self._blend, []

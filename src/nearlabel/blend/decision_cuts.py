@@ -6,17 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr, Floats, row_numbers
+from nearlabel.common.arrays import Csr, Floats, row_numbers
 from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import best_labels, f1_cuts, labels_from, micro_f1_cut
 from nearlabel.labels.scores import LabelScores
 from nearlabel.metrics import micro_f1
 
 OBJECTIVES = ("hamming", "micro_f1", "macro_f1", "cardinality")
-_FOLDS = 2
-_FEWEST_ROWS = 3  # with a label, for it to get its own cut
-_LEAST_F1 = 0.1  # of such a cut
-_LOWEST_CUT = _LEAST_F1 / 2  # the best cut is half the F1 that it reaches
+_LEAST_F1 = 0.1  # of a label's own cut
 
 
 class LabelDecision(NamedTuple):
@@ -56,36 +53,35 @@ def learned_decision(scores: LabelScores, Y: Csr, objective: str) -> LabelDecisi
     """
     if objective in ("hamming", "cardinality"):
         return LabelDecision(objective, np.array([0.5]))
-    one = _cut_of_all(scores, Y)
+    shared = _cut_of_all(scores, Y)
     if objective == "macro_f1" or _is_better_by_label(scores, Y):
-        return LabelDecision(objective, _cuts_of_labels(scores, Y, one))
-    return LabelDecision(objective, np.array([one]))
+        return LabelDecision(objective, _cuts_of_labels(scores, Y, shared))
+    return LabelDecision(objective, np.array([shared]))
 
 
 def _cut_of_all(scores: LabelScores, Y: Csr) -> float:
     """The cut with the best micro F1, or the default one if no cut predicts anything right."""
     cut = micro_f1_cut(scores, Y)
-    return max(cut, _LOWEST_CUT) if np.isfinite(cut) else 0.5
+    # The best cut is half the F1 that it reaches.
+    return max(cut, _LEAST_F1 / 2) if np.isfinite(cut) else 0.5
 
 
 def _cuts_of_labels(scores: LabelScores, Y: Csr, otherwise: float) -> Floats:
     cuts = f1_cuts(scores, Y, least=_LEAST_F1)
-    known = np.isfinite(cuts) & (label_totals(Y) >= _FEWEST_ROWS)
+    known = np.isfinite(cuts) & (label_totals(Y) >= 3)
     return np.where(known, cuts, otherwise)
 
 
 def _is_better_by_label(scores: LabelScores, Y: Csr) -> bool:
-    """Whether cuts per label have a better micro F1 on held-out rows."""
-    n = scores.shape[0]
-    if n < 2 * _FOLDS or scores.shape[1] == 1:
+    """Whether cuts per label have a better micro F1 on rows that they were not learned from."""
+    if scores.shape[0] < 4 or scores.shape[1] == 1:
         return False
-    fold: Array = np.arange(n) % _FOLDS
-    by_one = by_label = 0.0
-    for held in range(_FOLDS):
-        inside, outside = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
-        some, true = scores.take(inside), Y[inside]
-        one = _cut_of_all(some, true)
-        cuts = _cuts_of_labels(some, true, one)
-        by_one += micro_f1(Y[outside], labels_from(scores.take(outside), one))
-        by_label += micro_f1(Y[outside], labels_from(scores.take(outside), cuts))
-    return by_label > by_one
+    by_label = by_shared = 0.0
+    halves = [np.arange(start, scores.shape[0], 2) for start in (0, 1)]
+    for inside, outside in (halves[::-1], halves):
+        learned, held = scores.take(inside), scores.take(outside)
+        shared = _cut_of_all(learned, Y[inside])
+        cuts = _cuts_of_labels(learned, Y[inside], shared)
+        by_label += micro_f1(Y[outside], labels_from(held, cuts))
+        by_shared += micro_f1(Y[outside], labels_from(held, shared))
+    return by_label > by_shared

@@ -290,23 +290,27 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @classmethod
     def _from_tree(cls, tree: Tree, _: int) -> Self:
         tree = checked_tree(tree)
-        space, chosen = cls(**tree["parameters"]), cls(**tree["chosen"])
-        space._options()
-        space._ridge()
-        check_integer(space.n_components, "n_components", low=1)
-        space.n_features_in_ = check_integer(tree["features"], "features", low=1)
-        names = stored_names(tree["feature_names"], space.n_features_in_)
+        return cls(**tree["parameters"])._restored(tree)
+
+    def _restored(self, tree: Tree) -> Self:
+        """The transformer with what a tree says that it has learned."""
+        self._options()
+        self._ridge()
+        check_integer(self.n_components, "n_components", low=1)
+        self.n_features_in_ = check_integer(tree["features"], "features", low=1)
+        names, chosen = stored_names(tree["feature_names"], self.n_features_in_), tree["chosen"]
         if names is not None:
-            space.feature_names_in_ = names.astype(object)
-        (space.spread_,), (space.weight_,), (space.metric_,) = chosen._options()
-        ridge = chosen._ridge()
-        space.kernel_ = check_choice(ridge.kernel, "kernel", KERNELS)
-        space.alpha_ = check_real(ridge.alpha, "alpha", low=0)
-        space.kernel_scores_, space.candidates_ = tree["kernel_scores"], tree["candidates"]
-        space._projection = Projection.from_tree(tree["projection"], space.n_features_in_)
+            self.feature_names_in_ = names.astype(object)
+        self.kernel_ = check_choice(chosen["kernel"], "kernel", KERNELS)
+        self.metric_ = check_choice(chosen["metric"], "metric", METRICS)
+        self.alpha_ = check_real(chosen["alpha"], "alpha", low=0)
+        self.spread_ = check_real(chosen["spread"], "spread", low=0, high=2)
+        self.weight_ = check_real(chosen["weight"], "weight", low=0, high=1)
+        self.kernel_scores_, self.candidates_ = tree["kernel_scores"], tree["candidates"]
+        self._projection = Projection.from_tree(tree["projection"], self.n_features_in_)
         learned, plain = (check_real(factor, "factors", low=0) for factor in tree["factors"])
-        space._joining = Joining(learned, plain, space.metric_)
-        return space
+        self._joining = Joining(learned, plain, self.metric_)
+        return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_joining")

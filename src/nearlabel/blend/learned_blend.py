@@ -12,9 +12,9 @@ from scipy.special import expit
 from nearlabel.blend.evidence import Pairs, frequency_log_odds
 from nearlabel.blend.pooled_logistic import CrossFitted
 from nearlabel.blend.readings import (
+    BlendReading,
     MethodReadings,
     OtherReading,
-    Reading,
     RidgeReading,
     ScoredRows,
     numbered,
@@ -80,14 +80,14 @@ class LearnedBlend:
         return [self.plain] if self.learned is None else [self.plain, self.learned]
 
     @property
-    def _by_vectors(self) -> list[Reading]:
+    def _by_vectors(self) -> list[BlendReading]:
         """The readings without neighbors."""
         return [*self.regressions, *([] if self.forest is None else [self.forest]), *self.others]
 
     @property
     def names(self) -> list[str]:
         """The unique names of the columns."""
-        readings: list[MethodReadings | Reading] = [*self._by_graph, *self._by_vectors]
+        readings: list[MethodReadings | BlendReading] = [*self._by_graph, *self._by_vectors]
         names = numbered([name for reading in readings for name in reading.names])
         return [*names, "frequency"] if self.is_dense else names
 

@@ -7,7 +7,6 @@ justify against a penalty.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,17 +15,11 @@ from scipy.special import expit
 
 from nearlabel.common.arrays import Array, Floats
 
-_PENALTIES = (1.0, 10.0, 100.0)  # of the common weights, chosen by cross-validation
-_FEW_PAIRS = 20_000  # up to this number they are compared; with more, the first is used
-_FEWEST_ROWS = 30  # for such a comparison; with fewer, the last is used
-_MOST_STEPS, _SMALLEST_STEP = 30, 1e-9
-_ROUNDED = 1 + 1e-12  # what rounding may add to a loss: the last steps hardly change it
-_FREE = 1e-6  # a penalty that only matters if all pairs have the same answer
-_MANY_PAIRS, _SHARE = 2**16, 16  # with more, weights start from those for one pair in 16
-_PAIRS_AT_ONCE = 2**12  # their columns stay in the cache
 FOLDS = 4
+_PENALTIES = (1.0, 10.0, 100.0)  # of the common weights
+_STRENGTHS = (np.inf, 300.0, 30.0)  # penalties on deviations from the common weights
 _FEWEST_EXAMPLES = 10  # of a label, for it to get its own weights
-STRENGTHS = (300.0, 30.0)  # penalties on deviations from the common weights; else no deviations
+_PAIRS_AT_ONCE = 2**12  # their columns stay in the cache
 
 
 @dataclass(frozen=True)
@@ -103,46 +96,49 @@ class CrossFitted:
         Z = np.ones((len(columns), columns.shape[1] + 1))
         np.subtract(columns, mean, out=Z[:, :-1])
         Z[:, :-1] /= scale
-        strengths = (np.inf, *STRENGTHS) if own else (np.inf,)
-        losses = dict.fromkeys(strengths, 0.0)
-        fitted: dict[float, list[PooledLogistic]] = {one: [] for one in strengths}
-        penalty = _best_penalty(Z, truth, row)
+        penalty, nothing = _best_penalty(Z, truth, row), np.zeros(Z.shape[1])
+        fitted: dict[float, list[PooledLogistic]] = {}
+        losses = dict.fromkeys(_STRENGTHS if own else _STRENGTHS[:1], 0.0)
         for fold in range(FOLDS):
             out = row % FOLDS == fold
             others = Z[~out], truth[~out]
-            weights = _newton(*others, np.zeros(Z.shape[1]), penalty, is_pooled=True)
-            for one in strengths:
-                parts = _own_parts(*others, label[~out], q, weights, one)
-                fitted[one].append(PooledLogistic(mean, scale, weights, parts))
+            weights = _newton(*others, nothing, penalty, is_pooled=True)
+            for strength in losses:
+                parts = _own_parts(*others, label[~out], q, weights, strength)
+                part = PooledLogistic(mean, scale, weights, parts)
+                fitted.setdefault(strength, []).append(part)
                 full = weights if parts is None else weights + parts[label[out]]
-                losses[one] += _loss((Z[out] * full).sum(axis=1), truth[out])
+                losses[strength] += _loss((Z[out] * full).sum(axis=1), truth[out])
         chosen = min(losses, key=losses.__getitem__)
-        weights = _newton(Z, truth, np.zeros(Z.shape[1]), penalty, is_pooled=True)
+        weights = _newton(Z, truth, nothing, penalty, is_pooled=True)
         parts = _own_parts(Z, truth, label, q, weights, chosen)
         return cls(PooledLogistic(mean, scale, weights, parts), tuple(fitted[chosen]), chosen)
 
     def left_out_log_odds(self, columns: Floats, row: Array, label: Array) -> Floats:
         """Log odds of pairs of training rows, each by the regression on the other folds."""
         odds, fold = np.empty(len(columns)), row % len(self.folds)
-        for place, one in enumerate(self.folds):
-            held = np.flatnonzero(fold == place)
-            odds[held] = one.log_odds(columns[held], label[held])
+        for number, part in enumerate(self.folds):
+            held = np.flatnonzero(fold == number)
+            odds[held] = part.log_odds(columns[held], label[held])
         return odds
 
 
 def _best_penalty(Z: Floats, truth: Array, row: Array) -> float:
-    """The penalty with the least cross-validated loss; with many pairs it hardly matters."""
-    if len(truth) > _FEW_PAIRS:
+    """The penalty of the common weights with the least cross-validated loss.
+
+    With more than 20,000 pairs, where it hardly matters, the first; with few rows, the last.
+    """
+    if len(truth) > 20_000:
         return _PENALTIES[0]
-    if len(np.unique(row)) < _FEWEST_ROWS:
+    if len(np.unique(row)) < 30:
         return _PENALTIES[-1]
     losses = dict.fromkeys(_PENALTIES, 0.0)
     for fold in range(FOLDS):
         out = row % FOLDS == fold
-        for one in losses:
-            start = np.zeros(Z.shape[1])
-            weights = _newton(Z[~out], truth[~out], start, one, is_pooled=True)
-            losses[one] += _loss(Z[out] @ weights, truth[out])
+        for penalty in losses:
+            nothing = np.zeros(Z.shape[1])
+            weights = _newton(Z[~out], truth[~out], nothing, penalty, is_pooled=True)
+            losses[penalty] += _loss(Z[out] @ weights, truth[out])
     return min(losses, key=losses.__getitem__)
 
 
@@ -159,16 +155,16 @@ def _newton(
             yes = np.count_nonzero(truth)
             w[-1] = np.log((yes + 0.5) / (len(truth) - yes + 0.5))
             return w
-        held[-1] = _FREE
-    if len(Z) > _MANY_PAIRS:
-        some = Z[::_SHARE], truth[::_SHARE]
-        w = _newton(*some, start, penalty / _SHARE, is_pooled=is_pooled)
+        held[-1] = 1e-6  # matters only if all pairs have the same answer
+    if len(Z) > 2**16:  # weights start from those for one pair in 16
+        w = _newton(Z[::16], truth[::16], start, penalty / 16, is_pooled=is_pooled)
     loss, slope, curve = _expansion(Z, truth, w)
-    for _ in range(_MOST_STEPS):
+    for _ in range(30):
         slope += held * (w - start)
         curve[np.diag_indices_from(curve)] += held
         step = np.linalg.solve(curve, slope)
-        size, before = 1.0, (loss + 0.5 * float(held @ (w - start) ** 2)) * _ROUNDED
+        # Rounding may add to a loss: the last steps hardly change it.
+        size, before = 1.0, (loss + 0.5 * float(held @ (w - start) ** 2)) * (1 + 1e-12)
         while True:  # a full step is hardly ever too long
             tried = w - size * step
             loss, slope, curve = _expansion(Z, truth, tried)
@@ -176,7 +172,7 @@ def _newton(
                 break
             size /= 2
         w = tried
-        if np.abs(size * step).max() < _SMALLEST_STEP:
+        if np.abs(size * step).max() < 1e-9:
             break
     return w
 
@@ -199,24 +195,19 @@ def _loss(odds: Floats, truth: Array) -> float:
     return float(np.logaddexp(0, np.where(truth, -odds, odds)).sum())
 
 
-def _pairs_of_labels(truth: Array, label: Array, q: int) -> Iterator[tuple[int, Array]]:
-    """Labels with enough positive and negative pairs, and these pairs."""
-    order = np.argsort(label, kind="stable")
-    ends = np.cumsum(np.bincount(label, minlength=q))
-    yes = np.bincount(label[truth], minlength=q)
-    for one in np.flatnonzero(
-        (yes >= _FEWEST_EXAMPLES) & (np.diff(ends, prepend=0) - yes >= _FEWEST_EXAMPLES)
-    ):
-        yield int(one), order[ends[one - 1] if one else 0 : ends[one]]
-
-
 def _own_parts(
     Z: Floats, truth: Array, label: Array, q: int, weights: Floats, strength: float
 ) -> Floats | None:
-    """The deviation of each label from the common weights, shape (q, f + 1); None for none."""
+    """The deviation of each label from the common weights, shape (q, f + 1); None for none.
+
+    Only labels with enough positive and negative pairs have any.
+    """
     if np.isinf(strength):
         return None
     parts = np.zeros((q, len(weights)))
-    for one, pairs in _pairs_of_labels(truth, label, q):
-        parts[one] = _newton(Z[pairs], truth[pairs], weights, strength) - weights
+    order, sizes = np.argsort(label, kind="stable"), np.bincount(label, minlength=q)
+    ends, yes = np.cumsum(sizes), np.bincount(label[truth], minlength=q)
+    for number in np.flatnonzero((yes >= _FEWEST_EXAMPLES) & (sizes - yes >= _FEWEST_EXAMPLES)):
+        pairs = order[ends[number] - sizes[number] : ends[number]]
+        parts[number] = _newton(Z[pairs], truth[pairs], weights, strength) - weights
     return parts

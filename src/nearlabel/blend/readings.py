@@ -55,7 +55,7 @@ class ScoredRows(NamedTuple):
     left_out: LeftOut | None = None
 
 
-class Reading(Protocol):
+class BlendReading(Protocol):
     """What adds columns to a blend."""
 
     @property
@@ -66,7 +66,7 @@ class Reading(Protocol):
         """Its columns for pairs, each of shape (p,), given the log odds of the labels."""
 
 
-class Neighborhood(NamedTuple):
+class ReadGraph(NamedTuple):
     """The neighbors of rows in one of the graphs, and the vectors that it is a graph of.
 
     Attributes
@@ -102,26 +102,26 @@ class MethodReadings:
     @property
     def names(self) -> list[str]:
         """The names of its columns."""
-        names = numbered([f"{one.title} (k = {one.n_neighbors_})" for one in self.methods])
+        names = numbered([f"{method.title} (k = {method.n_neighbors_})" for method in self.methods])
         return names if self.space is None else [f"learned {name}" for name in names]
 
-    def neighborhood(self, rows: ScoredRows) -> Neighborhood:
+    def neighborhood(self, rows: ScoredRows) -> ReadGraph:
         """The neighbors of rows in this graph."""
         left_out = rows.left_out
         if self.space is None:
             places = None if left_out is None else left_out.places
-            return Neighborhood(rows.graph, rows.X, places)
+            return ReadGraph(rows.graph, rows.X, places)
         k = max(method.n_neighbors_ for method in self.methods)
         if left_out is None:
             Z = self.space.transform(rows.X)
-            return Neighborhood(self.items.neighbors(Z, k), Z, None)
+            return ReadGraph(self.items.neighbors(Z, k), Z, None)
         assert self.items.store is not None
         near = left_out.near
         if near is None:
             near = self.items.left_out_neighbors(left_out.rows, k)
-        return Neighborhood(near, self.items.store.take(left_out.rows), left_out.rows)
+        return ReadGraph(near, self.items.store.take(left_out.rows), left_out.rows)
 
-    def columns(self, near: Neighborhood, pairs: Pairs, frequency: Floats) -> list[Floats]:
+    def columns(self, near: ReadGraph, pairs: Pairs, frequency: Floats) -> list[Floats]:
         """A column per method for pairs, given the neighbors and the log odds of the labels."""
         columns = []
         for method in self.methods:
