@@ -84,7 +84,7 @@ def _expected_seconds(model: BlendedNeighbors, X: Matrix, Y: Csr, left: float) -
     few = max(_FEWEST_TRIED, n // 32)
     first = seconds(few)
     if first * n / few > left or first * (n / few) ** 2 <= left / 2:
-        return first * n / few
+        return float(first * n / few)
     second = seconds(2 * few)
     growth = min(max(math.log2(second / first), 1.0), 2.0)
     return float(second * (n / (2 * few)) ** growth)
