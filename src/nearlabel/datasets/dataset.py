@@ -21,7 +21,7 @@ from nearlabel.common.arrays import (
 )
 from nearlabel.common.messages import first_twice, shown, text_array
 from nearlabel.common.validation import check_same_length, physical_memory
-from nearlabel.datasets.frames import checked_frame, frame_row, is_frame, number_columns
+from nearlabel.datasets.frames import checked_frame, is_frame, number_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +178,7 @@ def dense_row(data: Dataset, row: int) -> list[object]:
             for column, value in row_entries(matrix, row):
                 cells[start + column] = value
         elif is_frame(matrix):
-            cells += frame_row(matrix, row)
+            cells += [None if cell != cell else cell for cell in matrix.row(row)]
         else:
             cells += matrix[row].tolist()
     return cells

@@ -32,16 +32,13 @@ def frame_of(columns: Mapping[str, Array | Sequence[str | None]]) -> DataFrame:
     """A frame of columns: arrays of numbers, in which NaN is a missing value, or str and None."""
     polars = import_polars()
     series = (
-        polars.Series(name, values, polars.Float64 if is_number(values) else polars.String)
+        polars.Series(
+            name, values, polars.Float64 if isinstance(values, np.ndarray) else polars.String
+        )
         for name, values in columns.items()
     )
     frame: DataFrame = polars.DataFrame(list(series))
     return frame
-
-
-def is_number(values: object) -> bool:
-    """Whether a column is an array of numbers."""
-    return isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
 
 
 def number_columns(frame: DataFrame) -> list[str]:
@@ -58,12 +55,6 @@ def differing_column(first: Any, second: Any) -> str | None:
     return None
 
 
-def stacked(parts: Sequence[DataFrame]) -> DataFrame:
-    """The rows of all parts, which have the same columns."""
-    joined: DataFrame = import_polars().concat(parts)
-    return joined
-
-
 def checked_frame(frame: DataFrame) -> DataFrame:
     """A frame of finite numbers, missing values and strings, or a ValueError."""
     polars = import_polars()
@@ -75,8 +66,3 @@ def checked_frame(frame: DataFrame) -> DataFrame:
         if dtype == polars.Float64 and frame[name].is_infinite().any():
             raise ValueError(f"X must be finite; one value of {shown(name)} is infinite")
     return frame
-
-
-def frame_row(frame: DataFrame, row: int) -> list[object]:
-    """The cells of a row; None for a missing value."""
-    return [None if cell != cell else cell for cell in frame.row(row)]

@@ -20,7 +20,7 @@ from nearlabel.datasets.column_values import ColumnNumbers, numbered
 from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset, checked, unlabeled
 from nearlabel.datasets.formats import FORMATS, SUFFIXES, Format
-from nearlabel.datasets.frames import differing_column, frame_of, is_frame, stacked
+from nearlabel.datasets.frames import differing_column, frame_of, import_polars, is_frame
 from nearlabel.datasets.source_files import find
 from nearlabel.datasets.text_lines import DataError, Progress, column_names, names_or_numbers
 
@@ -178,10 +178,14 @@ def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset
     """The training part and the test part as one data set."""
     if len(parts) == 1:
         return parts[0]
-    if row.finds_labels:
+    if row.finds_labels:  # the parts may have different ones
         own = [names_or_numbers(part.label_names, part.Y.shape[1]) for part in parts]
         names = numbered(dict.fromkeys(chain(*own)))
-        parts = [_with_labels(*pair, names) for pair in zip(parts, own, strict=True)]
+        for place, part in enumerate(parts):
+            columns = np.array([names[name] for name in own[place]], np.int32)[part.Y.indices]
+            shape = (len(part), len(names))
+            Y = sparse.csr_array((part.Y.data, columns, part.Y.indptr), shape)
+            parts[place] = replace(part, Y=Y, label_names=column_names([*names]))
     train, test = parts
     for what, ours, theirs in (
         ("label_names", train.Y.shape[1], test.Y.shape[1]),
@@ -193,8 +197,8 @@ def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset
     if (is_frame(train.X) or is_frame(test.X)) and (odd := differing_column(train.X, test.X)):
         message = f"its {odd} has numbers where {files[0].name} has words, or vice versa"
         raise DataError(files[1].title, None, message)
-    stack = sparse.vstack if sparse.issparse(train.X) else np.vstack
-    stack = stacked if is_frame(train.X) else stack
+    stack = import_polars().concat if is_frame(train.X) else np.vstack
+    stack = sparse.vstack if sparse.issparse(train.X) else stack
     rows = [part.row_names for part in parts if part.row_names is not None]
     return replace(
         train,
@@ -203,13 +207,6 @@ def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset
         train=np.repeat([True, False], [len(train), len(test)]),
         row_names=np.concatenate(rows) if len(rows) == 2 else None,
     )
-
-
-def _with_labels(data: Dataset, own: list[str], names: dict[str, int]) -> Dataset:
-    """A data set with columns for all of the given labels, which include its own."""
-    columns = np.array([names[name] for name in own], dtype=np.int32)[data.Y.indices]
-    Y = sparse.csr_array((data.Y.data, columns, data.Y.indptr), (len(data), len(names)))
-    return replace(data, Y=Y, label_names=column_names(list(names)))
 
 
 def with_features(data: Dataset, features: Sequence[str], source: str) -> Dataset:
