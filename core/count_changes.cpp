@@ -241,40 +241,12 @@ nb::tuple count_changes(Vector<const std::int64_t> rows, Strided<const G> before
                           entries.to_numpy(n));
 }
 
-// Marks the rows of the first matrix whose labels in the second differ.
-template <class I>
-void relabelled_rows(Vector<const I> indptr_before, Vector<const I> indices_before,
-                     Vector<const I> indptr_after, Vector<const I> indices_after,
-                     Vector<std::uint8_t> out) {
-    const char* const message = "Y must have an indptr that fits its indices";
-    const CsrRows<I> before(indptr_before, indices_before.size(), message);
-    const CsrRows<I> after(indptr_after, indices_after.size(), message);
-    require(out.size() <= before.rows() && out.size() <= after.rows(),
-            "out must have at most as many entries as Y has rows");
-    for (std::size_t row = 0; row < out.size(); ++row) {
-        std::size_t old_begin, old_end, new_begin, new_end;
-        before.row(row, old_begin, old_end);
-        after.row(row, new_begin, new_end);
-        const I* const old = indices_before.data();
-        out.data()[row] =
-            old_end - old_begin != new_end - new_begin ||
-            !std::equal(old + old_begin, old + old_end, indices_after.data() + new_begin);
-    }
-}
-
 template <class G, class I>
 void bind_changes(nb::module_& module) {
     module.def("count_changes", &count_changes<G, I>, "rows"_a.noconvert(), "before"_a.noconvert(),
                "after"_a.noconvert(), "indptr_before"_a.noconvert(), "indices_before"_a.noconvert(),
                "indptr_after"_a.noconvert(), "indices_after"_a.noconvert(),
                "relabelled"_a.noconvert(), "labels"_a);
-}
-
-template <class I>
-void bind_relabelled(nb::module_& module) {
-    module.def("relabelled_rows", &relabelled_rows<I>, "indptr_before"_a.noconvert(),
-               "indices_before"_a.noconvert(), "indptr_after"_a.noconvert(),
-               "indices_after"_a.noconvert(), "out"_a.noconvert(), Released());
 }
 
 }  // namespace
@@ -284,8 +256,6 @@ void bind_count_changes(nb::module_& module) {
     bind_changes<std::int32_t, std::int64_t>(module);
     bind_changes<std::int64_t, std::int32_t>(module);
     bind_changes<std::int64_t, std::int64_t>(module);
-    bind_relabelled<std::int32_t>(module);
-    bind_relabelled<std::int64_t>(module);
 }
 
 }  // namespace nearlabel

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace nearlabel {
 
@@ -60,6 +61,22 @@ void add_to_cells(Vector<const I> table, Vector<const std::int32_t> count,
     }
 }
 
+// Copies tables, which begin at some cells and have some sizes, to other cells.
+void copy_tables(Vector<const std::int64_t> begin, Vector<const std::int64_t> size,
+                 Vector<const std::int64_t> to, Vector<const std::int64_t> numbers,
+                 Vector<std::int64_t> target) {
+    const std::size_t n = begin.size(), cells = numbers.size() / 2, places = target.size() / 2;
+    require(size.size() == n && to.size() == n, "begin, size and to must have the same length");
+    for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t first = checked_index(begin.data()[i], cells, "begin must be a cell");
+        const std::size_t place = checked_index(to.data()[i], places, "to must be a cell");
+        const auto many = static_cast<std::uint64_t>(size.data()[i]);
+        require(many <= cells - first && many <= places - place, "size must be within the cells");
+        std::memmove(target.data() + 2 * place, numbers.data() + 2 * first,
+                     2 * many * sizeof(std::int64_t));
+    }
+}
+
 template <class I>
 void bind(nb::module_& module) {
     module.def("add_to_totals", &add_to_totals<I>, "table"_a.noconvert(), "own"_a.noconvert(),
@@ -72,6 +89,8 @@ void bind(nb::module_& module) {
 }  // namespace
 
 void bind_living_histograms(nb::module_& module) {
+    module.def("copy_tables", &copy_tables, "begin"_a.noconvert(), "size"_a.noconvert(),
+               "to"_a.noconvert(), "numbers"_a.noconvert(), "target"_a.noconvert(), Released());
     bind<std::int32_t>(module);
     bind<std::int64_t>(module);
 }

@@ -44,7 +44,8 @@ def changed_lists(draw):
     often = 0.3 if q < 1000 else 0.001
     Y = (rng.random((n, q)) < often).astype(np.int8)
     wide = np.pad(Y, ((0, more_rows), (0, more_labels)))
-    for row in rng.permutation(n)[: draw(st.integers(0, 3))]:
+    relabelled = rng.permutation(n)[: draw(st.integers(0, 3))]
+    for row in relabelled:
         wide[row] = rng.random(q + more_labels) < often
     matrices = [sparse.csr_array(matrix) for matrix in (Y, wide)]
     for matrix, kind in zip(matrices, kinds, strict=True):
@@ -53,34 +54,20 @@ def changed_lists(draw):
     wanted = draw(st.sampled_from([(True, True), (True, False), (False, True)]))
     lists = (np.asfortranarray(part.astype(places)) for part in (before, after))
     there = [part if is_there else None for part, is_there in zip(lists, wanted, strict=True)]
-    return rows, *there, *matrices
+    return (rows, *there, *matrices), relabelled
 
 
 @given(changed_lists(), st.sampled_from([1, 2**14]))
 def test_changes(problem, rows_at_once):
-    results = []
+    (given, relabelled), results = problem, []
     with mock.patch("nearlabel.labels.count_changes._ROWS_AT_ONCE", rows_at_once):
         for core in (CORE, None):
             with mock.patch.object(engine, "core", return_value=core):
-                results.append(CountChanges.joined(count_changes(*problem)))
+                results.append(CountChanges.joined(count_changes(*given, relabelled=relabelled)))
     for name in NAMES:
         ours, twin = (getattr(result, name) for result in results)
         assert ours.dtype == twin.dtype
         np.testing.assert_array_equal(ours, twin)
-
-
-def test_a_matrix_that_only_grew_is_not_compared():
-    before = sparse.csr_array(np.eye(3, dtype=np.int8))
-    after = sparse.csr_array(np.eye(4, 3, dtype=np.int8))
-    near = np.array([[1], [2], [0]])
-    with mock.patch.object(engine, "core", return_value=mock.Mock(wraps=CORE)):
-        core = engine.core()
-        count_changes(np.arange(3), near, near, before, after)
-        assert core.relabelled_rows.call_count == 1
-        after.indices, after.indptr = before.indices[:], np.append(before.indptr, 3)
-        before.indptr = after.indptr[:4]
-        count_changes(np.arange(3), near, near, before, after)
-        assert core.relabelled_rows.call_count == 1
 
 
 def arrays(**changed):
@@ -137,16 +124,22 @@ def test_repeated_labels_are_safe():
     CORE.count_changes(**arrays(indptr_after=np.array([0, 0, 3, 3]), indices_after=indices))
 
 
-def test_relabelled_rows_refuse_invalid_input():
-    given = {name: part for name, part in arrays().items() if name.startswith("ind")}
-    out = np.zeros(3, np.uint8)
-    CORE.relabelled_rows(**{**given, "indices_after": np.array([0, 2, 2])}, out=out)
-    assert out.tolist() == [0, 1, 0]
-    for wrong, message in (
-        ({"out": np.zeros(4, np.uint8)}, "out"),
-        ({"indptr_before": np.array([0, 1, 2, 4])}, "Y.*indptr"),
-        ({"indptr_after": np.array([0, 2, 1, 3])}, "Y.*indptr"),
-        ({"indptr_after": np.array([0, 1, 2])}, "out"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            CORE.relabelled_rows(**{**given, "out": out, **wrong})
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"begin": [2]}, "begin"),
+        ({"begin": [-1]}, "begin"),
+        ({"to": [2]}, "to must"),
+        ({"size": [2]}, "size"),
+        ({"size": [-1]}, "size"),
+        ({"size": [1, 1]}, "same length"),
+    ],
+)
+def test_copies_of_tables_refuse_invalid_input(changed, message):
+    given = {"begin": [0], "size": [1], "to": [1], "numbers": [5, 6, 7, 8], "target": [0] * 4}
+    arrays = {name: np.array(value, np.int64) for name, value in given.items()}
+    CORE.copy_tables(**arrays)
+    assert arrays["target"].tolist() == [0, 0, 5, 6]
+    wrong = {name: np.array(value, np.int64) for name, value in changed.items()}
+    with pytest.raises(ValueError, match=message):
+        CORE.copy_tables(**{**arrays, **wrong})

@@ -26,6 +26,10 @@ def changes_between(before, after, k, rng, n_jobs=1):
     """The changes of remaining, new and removed rows, one after the other."""
     old, new = before.heads(k), after.heads(k)
     labels = before.labels(), after.labels()
+    n, q = before.Y.shape
+    relabelled = np.flatnonzero(
+        (after.Y[:n, :q] != before.Y).any(axis=1) | after.Y[:n, q:].any(axis=1)
+    )
     found = []
     for rows, was_there, is_there in (
         (sorted(old.keys() & new.keys()), True, True),
@@ -37,7 +41,7 @@ def changes_between(before, after, k, rng, n_jobs=1):
             np.array([heads[row] for row in rows], np.int32).reshape(-1, k) if there else None
             for heads, there in ((old, was_there), (new, is_there))
         ]
-        found += count_changes(rows, *near, *labels, n_jobs=n_jobs)
+        found += count_changes(rows, *near, *labels, relabelled=relabelled, n_jobs=n_jobs)
     return CountChanges.joined(found)
 
 

@@ -21,7 +21,7 @@ from nearlabel.distributed.workspaces import Workspace, working
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.block_counts import BlockCounts
 from nearlabel.methods.answers import no_neighbors
-from nearlabel.methods.base import NeighborClassifier, Neighborhood, TrainingRows
+from nearlabel.methods.base import NeighborClassifier, TrainingNeighbors, TrainingRows
 from nearlabel.methods.fitted_model import FittedModel
 from nearlabel.search import InvertedLists, check_search
 
@@ -114,7 +114,7 @@ class ClusterRows(TrainingRows):
         rows: Array | None,
         searching: Progress | None,
         learning: Progress | None,
-    ) -> Neighborhood:
+    ) -> TrainingNeighbors:
         """The neighbors of some training rows, of all if None, or what was counted on them."""
         place, blocks, n = self._place, self._blocks, len(self._blocks)
         k, how = min(model.n_neighbors_, n - 1), (model.metric, model.search)
@@ -134,7 +134,7 @@ class ClusterRows(TrainingRows):
             model.items_.index = list_index(
                 place, blocks, str(model.metric), self._lists, model.search
             )
-        return Neighborhood(graph, counted)
+        return TrainingNeighbors(graph, counted)
 
 
 def _counted(

@@ -94,7 +94,7 @@ def count_changes(
     Y_before, Y_after : csr_array, shape (n, q) and (n', q')
         Labels of all places; there may be more of both afterwards.
     relabelled : ndarray of int, optional
-        Places where the two may differ; by default they are compared.
+        Places where the two differ; by default nowhere.
     n_jobs : int
         Threads.
 
@@ -108,8 +108,6 @@ def count_changes(
     old, new = (kernel_places(nobody if part is None else part) for part in (before, after))
     if old.dtype != new.dtype:
         old, new = old.astype(np.int64), new.astype(np.int64)
-    if before is None or after is None or _is_longer(Y_before, Y_after):
-        relabelled = np.empty(0, np.int64)
     differences = _differences(Y_before, Y_after, relabelled)
     places = rows.astype(index_type(Y_after.shape[0]))
     parts: dict[int, CountChanges] = {}
@@ -134,12 +132,9 @@ def _differences(Y_before: Csr, Y_after: Csr, relabelled: Array | None) -> Calla
     if len({part.dtype for part in labels}) > 1:
         labels = [part.astype(np.int64) for part in labels]
     is_other = np.zeros(0, np.uint8)
-    if relabelled is None or len(relabelled):
-        is_other = np.zeros(min(Y_before.shape[0], Y_after.shape[0]), np.uint8)
-        if relabelled is None:
-            core.relabelled_rows(*labels, is_other)
-        else:
-            is_other[relabelled] = 1
+    if relabelled is not None and len(relabelled):
+        is_other = np.zeros(Y_before.shape[0], np.uint8)
+        is_other[relabelled] = 1
 
     def by_core(rows: Array, before: Array, after: Array) -> _Entries:
         places = kernel_array(rows, np.int64)
@@ -147,12 +142,6 @@ def _differences(Y_before: Csr, Y_after: Csr, relabelled: Array | None) -> Calla
         return cast(_Entries, entries)
 
     return by_core
-
-
-def _is_longer(Y_before: Csr, Y_after: Csr) -> bool:
-    """Whether a matrix is another with rows appended, judging by where its memory is."""
-    parts = (Y_before.indptr, Y_after.indptr), (Y_before.indices, Y_after.indices)
-    return all(old.ctypes.data == new.ctypes.data for old, new in parts)
 
 
 def _by_scipy(Y_before: Csr, Y_after: Csr, rows: Array, before: Array, after: Array) -> _Entries:

@@ -153,29 +153,41 @@ class LivingHistograms(CountedRows):
         self, rows: Array, totals: Array, touched: Sequence[Array]
     ) -> LivingHistograms:
         """The state with copies of the touched tables, and with room for more counts."""
-        q, needed = totals.shape[1], _cells_of(totals, self.k)
-        start, room = np.zeros((self.groups, q), np.int64), np.zeros(q, np.int64)
+        groups, q = totals.shape
+        start, room = np.zeros((groups, q), np.int64), np.zeros(q, np.int64)
         start[:, : self.q], room[: self.q] = self.start, self.room
-        grows = needed > room
-        is_own = np.tile(grows, (self.groups, 1))
+        is_own = np.zeros((groups, q), bool)
+        is_own[:, self.q :] = True
         for tables in touched:
             is_own.reshape(-1)[tables] = True
-        room[grows] = np.minimum(np.maximum(needed[grows], 2 * room[grows]), self.k + 1)
-        pool, group, label = self.pool, *np.nonzero(is_own)
+        label = np.flatnonzero(is_own.any(axis=0))
+        needed = _cells_of(totals[:, label], self.k)
+        grows = needed > room[label]
+        label, needed = label[grows], needed[grows]
+        is_own[:, label] = True
+        room[label] = np.minimum(np.maximum(needed, 2 * room[label]), self.k + 1)
+        pool, (group, label) = self.pool, np.nonzero(is_own)
         if pool.used + int(room[label].sum()) > len(pool.cells):  # live tables only, into a new one
-            pool = _Pool(self.groups * int(room.sum()))
+            pool = _Pool(groups * int(room.sum()))
             group, label = np.nonzero(np.ones_like(is_own))
         start[group, label] = pool.take(room[label])
         known = label < self.q  # others are new labels
         group, label = group[known], label[known]
-        sizes, new = self.room[label], start[group, label]
-        old = self.start[group, label]
-        for run in runs(sizes, _CELLS_AT_ONCE):
-            size = sizes[run]
-            place = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-            cells = self.pool.cells[np.repeat(old[run], size) + place]
-            pool.cells[np.repeat(new[run], size) + place] = cells
+        old, new = self.start[group, label], start[group, label]
+        _copy_tables(self.pool.cells, old, self.room[label], pool.cells, new)
         return replace(self, rows=rows, totals=totals, start=start, room=room, pool=pool)
+
+
+def _copy_tables(cells: Array, begin: Array, size: Array, target: Array, to: Array) -> None:
+    """Copy tables, which begin at some cells and have some sizes, to other cells."""
+    core = engine.core()
+    if core is not None:
+        core.copy_tables(begin, size, to, cells.reshape(-1), target.reshape(-1))
+        return
+    for run in runs(size, _CELLS_AT_ONCE):
+        many = size[run]
+        place = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+        target[np.repeat(to[run], many) + place] = cells[np.repeat(begin[run], many) + place]
 
 
 def _cells_of(totals: Array, k: int) -> Array:

@@ -54,7 +54,7 @@ HOOKS = (
 )
 
 
-class Neighborhood(NamedTuple):
+class TrainingNeighbors(NamedTuple):
     """What a method learns from.
 
     Attributes
@@ -113,18 +113,18 @@ class TrainingRows:
         rows: Array | None,
         searching: Progress | None,
         learning: Progress | None,
-    ) -> Neighborhood:
+    ) -> TrainingNeighbors:
         """The neighbors of some training rows of a model, of all if None."""
         n_jobs, items = check_n_jobs(model.n_jobs), model.items_
         k = min(model.n_neighbors_, len(items) - 1)
         if self._graph is not None:
             graph = first_neighbors(self._graph, k)
-            return Neighborhood(graph if rows is None else graph.take(rows))
+            return TrainingNeighbors(graph if rows is None else graph.take(rows))
         is_kept = rows is None and model.keeps_neighbors
         graph = items.left_out_neighbors(
             rows, k, and_spare=is_kept, n_jobs=n_jobs, progress=searching
         )
-        return Neighborhood(graph, is_kept=is_kept)
+        return TrainingNeighbors(graph, is_kept=is_kept)
 
 
 @dataclass(repr=False, eq=False)

@@ -25,7 +25,6 @@ from nearlabel.methods.learned_counts import Change, LearnedCounts
 from nearlabel.search import HeadChanges, KeptNeighbors, VectorStore, is_precomputed
 
 _MEASURED_EVERY = 10  # recall is measured again when one row in ten has changed
-_NOWHERE = np.empty(0, np.int64)
 _Model = TypeVar("_Model", bound=FittedModel)
 
 
@@ -64,7 +63,7 @@ class NextState(Generic[_Model]):
         counts: list[CountChanges] = []
 
         def count(heads: HeadChanges) -> None:
-            counts.extend(count_changes(*heads, *matrices, relabelled=_NOWHERE))
+            counts.extend(count_changes(*heads, *matrices))
 
         lists.add(arrivals, count, n_jobs=n_jobs)
         self._note_version(lists)
