@@ -57,7 +57,7 @@ class CountingMethod(NeighborClassifier):
     def _scores_at_0(self, *, left_out: bool) -> DefaultScores:
         """Scores of labels that no neighbor carries, a row for each group."""
         return DefaultScores(
-            self._by_count.at_0(left_out=left_out).reshape(-1, self._labels.shape[1])
+            self._by_count.at_0(left_out=left_out).reshape(-1, self.items_.labels.shape[1])
         )
 
     def _prepare(self) -> None:
@@ -65,13 +65,13 @@ class CountingMethod(NeighborClassifier):
         _ = self._defaults
 
     def _scores(self, graph: NeighborGraph, X: Matrix) -> LabelScores:
-        counts, group = neighbor_counts(graph, self._labels), self._groups(X)
+        counts, group = neighbor_counts(graph, self.items_.labels), self._groups(X)
         of_entry = 0 if group is None else group[row_numbers(counts)]
         scores = self._by_count.at(counts.indices, counts.data, of_entry)
         return LabelScores.of(with_data(counts, scores), self._defaults, group)
 
     def _left_out_scores(self, graph: NeighborGraph, X: Matrix, rows: Array) -> LabelScores:
-        codes, group = counts_and_own(graph, self._labels, rows), self._groups(X)
+        codes, group = counts_and_own(graph, self.items_.labels, rows), self._groups(X)
         of_entry = 0 if group is None else group[row_numbers(codes)]
         own, count = np.divmod(codes.data, graph.k + 1)
         scores = self._by_count.left_out(codes.indices, count, own, of_entry)

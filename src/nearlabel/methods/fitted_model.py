@@ -260,7 +260,9 @@ class FittedModel(LabelForms, ABC):
 
         Not with an external search, which may not find spare neighbors.
         """
-        return self.needs.counts and self.follows() and not is_plugged(self.items_.search)
+        search = self.items_.search
+        is_outside = not isinstance(search, str) and is_plugged(search)
+        return self.needs.counts and self.follows() and not is_outside
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range, as `fit` does, without any data."""

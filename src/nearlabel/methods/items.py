@@ -11,7 +11,7 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, Floats, Matrix, csr_of_known
 from nearlabel.common.growing import GrownCsr
-from nearlabel.common.mapped_arrays import checked
+from nearlabel.common.mapped_arrays import MappedArray
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import ArgumentError, check_dense_size, check_integer
@@ -130,7 +130,8 @@ class Items:
     @property
     def vectors(self) -> Matrix:
         """The vectors of all places, or None; those of a mapped file are checked on access."""
-        return None if self.store is None else checked(self.store.vectors)
+        vectors = None if self.store is None else self.store.vectors
+        return vectors.checked() if isinstance(vectors, MappedArray) else vectors
 
     @cached_property
     def totals(self) -> Array:
