@@ -7,17 +7,17 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from nearlabel.baselines.algorithm_registry import BASELINES, estimator
-from nearlabel.common.arrays import Csr, Floats
+from nearlabel.common.arrays import Csr, Floats, Matrix, Tree
 from nearlabel.common.validation import label_matrix
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.folds import Model, NeighborSearch, PartsOfModels, answers_of
 from nearlabel.experiments.protocols import Part
 from nearlabel.graph import NeighborGraph
+from nearlabel.methods.base import NeighborClassifier
 from nearlabel.metrics import Scorer
 from nearlabel.metrics.scorers import measure
 from nearlabel.search import Progress
@@ -25,11 +25,10 @@ from nearlabel.search import Progress
 LEAST_ROWS_A_NEIGHBOR = 4  # for leave-one-out; with fewer it flatters
 NEIGHBORS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
 # What else is tried of a method. PositivekNN finds its rate by itself, by leave-one-out too.
-_OWN: dict[str, dict[str, Sequence[Any]]] = {
+_OWN: dict[str, dict[str, Sequence[int | str]]] = {
     "LAMLkNN": {"n_clusters": (2, 3, 5, 10)},
     "BRkNN": {"weights": ("uniform", "distance")},
 }
-_FEW_NEIGHBORS = {"IBLR": (5, 10, 20, 40)}  # each takes as many regressions as there are labels
 
 
 def usual_candidates(
@@ -37,8 +36,8 @@ def usual_candidates(
     n: int,
     neighbors: Sequence[int] | None = None,
     metrics: Sequence[str] = ("euclidean", "cosine"),
-    **shared: Any,
-) -> list[Any]:
+    **shared: object,
+) -> list[Model]:
     """Unfitted models of an algorithm that are worth a try: k, the metric, and what else it has.
 
     Without `neighbors`: up to a quarter of the n training rows. A baseline is tried as it is.
@@ -47,7 +46,8 @@ def usual_candidates(
         return [estimator(name, 1, **shared)]
     ks = neighbors
     if ks is None:
-        usual = _FEW_NEIGHBORS.get(name, NEIGHBORS)
+        # Of IBLR each takes as many regressions as there are labels.
+        usual = (5, 10, 20, 40) if name == "IBLR" else NEIGHBORS
         ks = [k for k in usual if k <= n // LEAST_ROWS_A_NEIGHBOR] or [1]
     own = _OWN.get(name, {})
     models = (
@@ -58,7 +58,7 @@ def usual_candidates(
     return list({str(model): model for model in models}.values())  # one may know no metric
 
 
-def tried_parameters(name: str, model: Model) -> dict[str, Any]:
+def tried_parameters(name: str, model: Model) -> Tree:
     """Of a candidate of `usual_candidates`, the parameters in which it may differ from others."""
     known = model.get_params(deep=False)
     tried = ("n_neighbors", "per_class", *_OWN.get(name, ()), "metric")
@@ -83,12 +83,12 @@ class Trial:
     def defined(self, name: str) -> Floats:
         """The scores on the folds where the metric is defined, which the true labels decide."""
         scores = self.scores[name]
-        kept = ~np.isnan(scores).all(axis=0)
-        return scores[:, kept] if kept.any() else scores
+        is_defined = ~np.isnan(scores).all(axis=0)
+        return scores[:, is_defined] if is_defined.any() else scores
 
 
 def try_candidates(
-    X: Any,
+    X: Matrix,
     Y: Csr,
     parts: Sequence[Part],
     models: Sequence[Model],
@@ -141,7 +141,7 @@ def warn_of_many_neighbors(models: Iterable[Model], n: int) -> None:
     neighbors, a row's own label is what its count lacks. In the extreme of n - 1 neighbors the
     tables give it away without an error.
     """
-    methods: list[Any] = [model for model in models if model.keeps_items]
+    methods = [model for model in models if isinstance(model, NeighborClassifier)]
     counts = [model.n_neighbors or n for model in methods if model.needs.counts]
     most = n // LEAST_ROWS_A_NEIGHBOR
     many = [k for k in counts if k > most]

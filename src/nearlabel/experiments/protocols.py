@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from nearlabel.common.validation import ArgumentError, check_dense_size, check_i
 from nearlabel.datasets import Dataset
 
 SPLITS = ("official", "holdout", "cv10", "cv10x5", "loo")  # cv: any numbers of folds and repeats
-_FOLDS = re.compile(r"cv([1-9]\d{0,8})(?:x([1-9]\d{0,4}))?")
 
 
 class Part(NamedTuple):
@@ -108,9 +107,9 @@ def splits(
     return [Part(np.setdiff1d(np.arange(n), test), np.sort(test)) for test in tests]
 
 
-def _folds_and_repeats(kind: Any) -> tuple[int, int]:
+def _folds_and_repeats(kind: object) -> tuple[int, int]:
     """The numbers of folds and repeats in a name such as "cv10x5"; zeros for other names."""
-    match = _FOLDS.fullmatch(kind) if isinstance(kind, str) else None
+    match = re.fullmatch(r"cv([1-9]\d{0,8})(?:x([1-9]\d{0,4}))?", str(kind))
     if match is not None and match[1] != "1":
         return int(match[1]), int(match[2] or 1)
     if kind not in ("official", "holdout", "loo"):
@@ -140,13 +139,13 @@ def _stratified_parts(
     n = len(data)
     check_dense_size("the labels, to be stratified", data.Y.shape, 3, "parts by chance")
     labels, empty = data.Y.toarray(), np.zeros((n, 1))
-    for one in np.random.default_rng(seed).integers(2**31 - 1, size=repeats):
+    for state in np.random.default_rng(seed).integers(2**31 - 1, size=repeats).tolist():
         if folds == 1:
             splitter = stratifiers.MultilabelStratifiedShuffleSplit(
-                1, test_size=held, random_state=int(one)
+                1, test_size=held, random_state=state
             )
         else:
             splitter = stratifiers.MultilabelStratifiedKFold(
-                folds, shuffle=True, random_state=int(one)
+                folds, shuffle=True, random_state=state
             )
         yield from (test for _, test in splitter.split(empty, labels))

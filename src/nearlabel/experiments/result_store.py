@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from nearlabel.common.arrays import Tree
 from nearlabel.common.files import FileError, read_stored, write_tree
 from nearlabel.common.user_cache import cache_folder
 
@@ -31,7 +31,7 @@ class ResultStore:
             if folder.exists() and not folder.is_dir():
                 raise ValueError(f"results must be a folder; {folder} is a file")
 
-    def get(self, key: str) -> dict[str, Any] | None:
+    def get(self, key: str) -> Tree | None:
         """The result with this key, or None."""
         try:
             tree = read_stored(self._file(key)).tree

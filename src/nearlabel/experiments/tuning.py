@@ -5,17 +5,19 @@ from __future__ import annotations
 import numbers
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import ParameterGrid, check_cv
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from nearlabel.common.arrays import LabelsLike, Matrix, MatrixLike, Tree
 from nearlabel.common.validation import (
     Labels,
     canonical_vectors,
@@ -31,8 +33,6 @@ from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.forwarding import ForwardedAnswers, if_delegate_has
 from nearlabel.metrics import METRICS, Scorer, scorer
 from nearlabel.search import Progress
-
-_CHOSEN = ("best_index_", "best_params_", "best_score_", "best_estimator_", "refit_time_")
 
 
 class GraphSearchCV(ForwardedAnswers, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -103,14 +103,14 @@ class GraphSearchCV(ForwardedAnswers, MetaEstimatorMixin, ClassifierMixin, BaseE
 
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: LabelsLike,
         *,
-        label_names: Any = None,
-        ids: Any = None,
+        label_names: Iterable[str] | None = None,
+        ids: npt.ArrayLike | None = None,
         separator: str | None = None,
         progress: Progress | None = None,
-        **unknown: Any,
+        **unknown: object,
     ) -> Self:
         """Search the neighbors once, try every candidate, and fit the best.
 
@@ -132,6 +132,8 @@ class GraphSearchCV(ForwardedAnswers, MetaEstimatorMixin, ClassifierMixin, BaseE
         grid = list(ParameterGrid(self.param_grid))
         models = [self._model(parameters) for parameters in grid]
         search = copy(self)  # so that a search that fails or is interrupted changes nothing
+        for name in [name for name in vars(search) if name.endswith("_")]:
+            delattr(search, name)
         labels = check_labels(y, label_names, separator)
         given, X = X, canonical_vectors(validate_data(search, X, accept_sparse="csr"))
         check_same_length(X=X.shape[0], y=labels.matrix.shape[0])
@@ -141,11 +143,15 @@ class GraphSearchCV(ForwardedAnswers, MetaEstimatorMixin, ClassifierMixin, BaseE
         search.scorer_ = scorers if search.multimetric_ else scorers["score"]
         search.n_splits_ = len(parts)
         search.cv_results_ = _results(grid, trial)
-        search._choose(models)
-        if self.refit is not False:
+        place = self._best_place(search.cv_results_, models)
+        if place is not None:
+            search.best_index_, search.best_params_ = place, grid[place]
+            if not callable(self.refit):
+                decisive = self.refit if isinstance(self.refit, str) else "score"
+                search.best_score_ = float(search.cv_results_[f"mean_test_{decisive}"][place])
+        if place is not None and self.refit is not False:
             start = time.perf_counter()
-            chosen = models[search.best_index_]
-            graph, best = trial.graphs.get(NeighborSearch.of(chosen)), clone(chosen)
+            graph, best = trial.graphs.get(NeighborSearch.of(models[place])), clone(models[place])
             names = {"label_names": label_names, "ids": ids, "separator": separator}
             if graph is None:
                 search.best_estimator_ = best.fit(given, y, **names)
@@ -156,7 +162,7 @@ class GraphSearchCV(ForwardedAnswers, MetaEstimatorMixin, ClassifierMixin, BaseE
         self.__dict__ = search.__dict__
         return self
 
-    def _model(self, parameters: Mapping[str, Any]) -> NeighborClassifier:
+    def _model(self, parameters: Tree) -> NeighborClassifier:
         """The unfitted model of a point of the grid."""
         own = dict(parameters)
         model = own.pop("estimator", self.estimator)
@@ -171,7 +177,7 @@ class GraphSearchCV(ForwardedAnswers, MetaEstimatorMixin, ClassifierMixin, BaseE
         chosen.check_parameters()
         return chosen
 
-    def _parts(self, X: Any, labels: Labels) -> list[Part]:
+    def _parts(self, X: Matrix, labels: Labels) -> list[Part]:
         n = X.shape[0]
         if isinstance(self.cv, str):
             if self.cv != "loo":
@@ -202,33 +208,27 @@ class GraphSearchCV(ForwardedAnswers, MetaEstimatorMixin, ClassifierMixin, BaseE
                 f"metric that decides: {', '.join(map(repr, scorers))}; got {self.refit!r}"
             )
 
-    def _choose(self, models: Sequence[NeighborClassifier]) -> None:
-        """Set `best_index_` and what goes with it, where a metric or a callable decides."""
-        for name in _CHOSEN:
-            self.__dict__.pop(name, None)
-        decisive = self.refit if isinstance(self.refit, str) else "score"
+    def _best_place(self, results: Tree, models: Sequence[NeighborClassifier]) -> int | None:
+        """The candidate for which a metric or a callable decides, if one does."""
         if callable(self.refit):
-            place = self.refit(self.cv_results_)
+            place = self.refit(results)
             if not (isinstance(place, int | np.integer) and 0 <= place < len(models)):
                 raise ValueError(
                     f"refit must give a place in cv_results_, 0 to {len(models) - 1}; "
                     f"it gave {place!r}"
                 )
-            self.best_index_ = int(place)
-        elif f"mean_test_{decisive}" in self.cv_results_:
-            means = self.cv_results_[f"mean_test_{decisive}"]
-            if np.isnan(means).all():
-                warnings.warn(
-                    "scoring: the metric is not defined on any row of this data (ranking metrics "
-                    "need rows with some of the labels, not all); every candidate counts the same",
-                    UserWarning,
-                    stacklevel=3,
-                )
-            self.best_index_ = best_place(means, models)
-            self.best_score_ = float(means[self.best_index_])
-        else:
-            return
-        self.best_params_ = self.cv_results_["params"][self.best_index_]
+            return int(place)
+        means = results.get(f"mean_test_{self.refit if isinstance(self.refit, str) else 'score'}")
+        if means is None:
+            return None
+        if np.isnan(means).all():
+            warnings.warn(
+                "scoring: the metric is not defined on any row of this data (ranking metrics "
+                "need rows with some of the labels, not all); every candidate counts the same",
+                UserWarning,
+                stacklevel=3,
+            )
+        return best_place(means, models)
 
     def _delegate(self) -> NeighborClassifier:
         if self.refit is False:
@@ -237,7 +237,7 @@ class GraphSearchCV(ForwardedAnswers, MetaEstimatorMixin, ClassifierMixin, BaseE
         return best
 
     @if_delegate_has("score")
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: MatrixLike, y: LabelsLike) -> float:
         """Score the best estimator on X and the true labels y, by the metric that chose it."""
         check_is_fitted(self)
         chosen = self.scorer_
@@ -247,7 +247,7 @@ class GraphSearchCV(ForwardedAnswers, MetaEstimatorMixin, ClassifierMixin, BaseE
             chosen = chosen[self.refit]
         return float(chosen(self._delegate(), X, y))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         own = get_tags(self.estimator)
         tags.input_tags.pairwise = own.input_tags.pairwise
@@ -257,41 +257,38 @@ class GraphSearchCV(ForwardedAnswers, MetaEstimatorMixin, ClassifierMixin, BaseE
         return tags
 
 
-def _scorers(scoring: Any) -> dict[str, Scorer]:
+def _scorers(scoring: object) -> dict[str, Scorer]:
     """Scorers by name; "score" names a single one, as in scikit-learn."""
     if isinstance(scoring, Mapping):
-        named = {str(name): _scorer(one) for name, one in scoring.items()}
+        named = {str(name): each for name, each in scoring.items()}
     elif isinstance(scoring, list | tuple | set):
-        named = {one if isinstance(one, str) else one.metric: _scorer(one) for one in scoring}
+        named = {each.metric if isinstance(each, Scorer) else each: each for each in scoring}
         if len(named) != len(scoring):
             raise ValueError(f"scoring holds a metric twice; name them in a dict: {scoring!r}")
     else:
-        named = {"score": _scorer(scoring)}
+        named = {"score": scoring}
     if not named:
         raise ValueError("scoring holds no metric")
+    for name, each in named.items():
+        if isinstance(each, str) and each in METRICS:
+            named[name] = scorer(each)
+        elif not isinstance(each, Scorer):
+            raise ValueError(
+                f"scoring must name metrics of nearlabel ({', '.join(METRICS)}), or be "
+                f"nearlabel.metrics.scorer(…), or a list or a dict of these; got {each!r}"
+            )
     return named
 
 
-def _scorer(one: Any) -> Scorer:
-    if isinstance(one, Scorer):
-        return one
-    if isinstance(one, str) and one in METRICS:
-        return scorer(one)
-    raise ValueError(
-        f"scoring must name metrics of nearlabel ({', '.join(METRICS)}), or be "
-        f"nearlabel.metrics.scorer(…), or a list or a dict of these; got {one!r}"
-    )
-
-
-def _as_part(train: Any, test: Any, n: int) -> Part:
+def _as_part(train: npt.ArrayLike, test: npt.ArrayLike, n: int) -> Part:
     """A fold of a splitter, as row numbers in the order of X; no row is on both sides."""
     try:
-        rows = [np.arange(n)[np.asarray(one)] for one in (train, test)]
+        rows = [np.arange(n)[np.asarray(side)] for side in (train, test)]
     except IndexError as error:
         raise ValueError(
             f"cv must hold rows of X, 0 to {n - 1}, or masks of them: {error}"
         ) from None
-    if any(len(np.unique(one)) < len(one) for one in rows):
+    if any(len(np.unique(side)) < len(side) for side in rows):
         raise ValueError("cv holds a row twice on one side")
     if np.intersect1d(rows[0], rows[1]).size:
         raise ValueError("cv holds a row in both the training and the test rows of a fold")
@@ -302,9 +299,9 @@ def _as_part(train: Any, test: Any, n: int) -> Part:
     return Part(np.unique(rows[0]), np.unique(rows[1]))
 
 
-def _results(grid: list[dict[str, Any]], trial: Trial) -> dict[str, Any]:
+def _results(grid: list[Tree], trial: Trial) -> Tree:
     """What scikit-learn calls `cv_results_`."""
-    results: dict[str, Any] = {}
+    results: Tree = {}
     for name, seconds in (("fit", trial.fit_seconds), ("score", trial.score_seconds)):
         results[f"mean_{name}_time"], results[f"std_{name}_time"] = seconds.mean(1), seconds.std(1)
     for name in dict.fromkeys(name for parameters in grid for name in parameters):

@@ -97,10 +97,10 @@ def run_other(
     settings = [task.name, models, asdict(task.scorer), task.seed, _FOLDS, _MOST_ROWS]
     store, version = ResultStore("others", folder), OTHERS[task.name].version
     key = run_key(settings, (task.X, task.Y, task.queries))
-    kept = None if again else kept_run(store, key, (task.queries.shape[0], task.Y.shape[1]))
-    if kept is not None and version in (None, kept.version):  # noqa: SIM102
-        if kept.refusal is None or kept.seconds >= task.limit:
-            return kept
+    run = None if again else kept_run(store, key, (task.queries.shape[0], task.Y.shape[1]))
+    if run is not None and version in (None, run.version):  # noqa: SIM102
+        if run.refusal is None or run.seconds >= task.limit:
+            return run
     if version is None:
         return OtherRun.refused(0.0, f"{OTHERS[task.name].package} is not installed")
     run = replace(_in_process(task, progress), version=version)

@@ -83,8 +83,8 @@ class Experiment(Work):
         self, ready: PreparedData, *, n_jobs: int | None = None, progress: Progress | None = None
     ) -> Tree:
         """A measurement for each set of parameters."""
-        made = self.measurements(ready, n_jobs=n_jobs, progress=progress)
-        return {"measurements": [asdict(measurement) for measurement in made]}
+        results = self.measurements(ready, n_jobs=n_jobs, progress=progress)
+        return {"measurements": [asdict(measurement) for measurement in results]}
 
     def measurements(
         self, ready: PreparedData, *, n_jobs: int | None = None, progress: Progress | None = None

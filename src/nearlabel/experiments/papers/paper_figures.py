@@ -169,7 +169,7 @@ def rate_plot(
         "BRkNN": [method("BRkNN")(n_neighbors=k)],
     }
     values = _values(ready, progress, convention, models)
-    curves = {name: _defined(one[metric] for one in values[name]) for name in models}
+    curves = {name: _defined(each[metric] for each in values[name]) for name in models}
     line = {"BRkNN": curves.pop("BRkNN")[0]}
     return Plot(rates, "rate z", [Panel(metric, curves, line)], log_x=True, shaded=shown)
 
@@ -190,7 +190,7 @@ def neighbor_plot(
         models[title(name)] = [method(name)(n_neighbors=k, **seeded) for k in neighbors]
     values = _values(ready, progress, convention, models)
     panels = [
-        Panel(metric, {name: _defined(one[metric] for one in values[name]) for name in values})
+        Panel(metric, {name: _defined(each[metric] for each in values[name]) for name in values})
         for metric in ("ranking_loss", "average_precision", "coverage", "one_error")
     ]
     return Plot(list(neighbors), "neighbors k", panels)

@@ -18,9 +18,6 @@ from nearlabel.experiments.papers.printed_tables import published_toml
 from nearlabel.experiments.result_store import ResultStore
 from nearlabel.features.networks.catalog import network
 
-_CODE = Path(str(features.__file__)).parent
-_PACKAGES = ("pillow", "numpy", "onnxruntime")  # with which vectors are computed
-
 
 @dataclass(frozen=True)
 class EmbeddedPictures:
@@ -47,7 +44,7 @@ class EmbeddedPictures:
             dict(self.parameters),
             self._network(),
             _code(),
-            package_versions(_PACKAGES),
+            package_versions(("pillow", "numpy", "onnxruntime")),
         ]
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         labels = json.dumps([scenes.label_names.tolist(), scenes.Y.toarray().tolist()])
@@ -72,13 +69,12 @@ class EmbeddedPictures:
         """
         scenes, key = load_pictures(self.pictures), str(self.key())
         store = ResultStore("vectors", folder)
-        kept = None if again else store.get(key)
-        if kept is None:
+        stored = None if again else store.get(key)
+        if stored is None:
             transformer = getattr(features, self.transformer)(**self.parameters, n_jobs=n_jobs)
-            kept = {"X": transformer.fit(None).transform(_reported(scenes.pictures, progress))}
-            store.add(key, kept)
-        X: Array = kept["X"]
-        return Dataset(X, scenes.Y, label_names=scenes.label_names)
+            stored = {"X": transformer.fit(None).transform(_reported(scenes.pictures, progress))}
+            store.add(key, stored)
+        return Dataset(stored["X"], scenes.Y, label_names=scenes.label_names)
 
     def _network(self) -> str | None:
         """The checksum of the network; it must be on this machine."""
@@ -107,7 +103,7 @@ def _reported(paths: Array | Sequence[Path], progress: Progress | None) -> Itera
 
 @cache
 def _code() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(_CODE.rglob("*.py")):
-        digest.update(path.relative_to(_CODE).as_posix().encode() + path.read_bytes())
+    digest, package = hashlib.sha256(), Path(str(features.__file__)).parent
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()

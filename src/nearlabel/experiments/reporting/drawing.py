@@ -14,6 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nearlabel.common.arrays import Tree
 from nearlabel.common.extras import install_command
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import one_line
@@ -27,14 +28,7 @@ INK, GRAY, PALE = "#222222", "#767676", "#dddddd"
 # Okabe and Ito's colors, which people with any color vision tell apart; the darker ones first.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", INK)
 YELLOW = "#f0e442"  # of theirs, too: for areas
-_WIDTH, _HEIGHT = 4.6, 2.7  # inches
-PAGE_WIDTH = 7.0
-_LINE = 0.15  # inches of a line of a legend
-_LONG_LABEL = 23  # characters: two such labels do not stand side by side
-_DPI = 240
-_MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")  # one more than colors: no pair comes twice
-_LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1)))
-_LONGEST_TITLE = 60  # characters that fit the width
+PAGE_WIDTH = 7.0  # inches
 _STYLE = {
     "font.size": 8,
     "axes.titlesize": 8,
@@ -70,7 +64,7 @@ def report_module(name: str) -> Any:
 
 @contextmanager
 def one_axes(
-    title: str | None, *, width: float = _WIDTH, height: float = _HEIGHT, grid: bool = True
+    title: str | None, *, width: float = 4.6, height: float = 2.7, grid: bool = True
 ) -> Iterator[tuple[Figure, Axes]]:
     """A figure with one pair of axes, in our style; no state of pyplot is touched."""
     mpl, module = report_module("matplotlib"), report_module("matplotlib.figure")
@@ -78,16 +72,18 @@ def one_axes(
         figure = module.Figure(figsize=(width, height), layout="constrained")
         axes = figure.add_subplot()
         if title:
-            axes.set_title(one_line(title, _LONGEST_TITLE), loc="left", pad=8)
+            axes.set_title(one_line(title, 60), loc="left", pad=8)
         if grid:
             axes.grid(color=PALE, lw=0.6)
             axes.set_axisbelow(True)
         yield figure, axes
 
 
-def styles() -> Iterator[dict[str, Any]]:
+def styles() -> Iterator[Tree]:
     """Color, mark and line of one series after the other."""
-    for color, mark, line in zip(cycle(COLORS), cycle(_MARKS), cycle(_LINES), strict=False):
+    marks = ("o", "s", "^", "D", "v", "P", "X", "*")  # one more than colors: no pair comes twice
+    lines = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1)))
+    for color, mark, line in zip(cycle(COLORS), cycle(marks), cycle(lines), strict=False):
         yield {"color": color, "marker": mark, "linestyle": line}
 
 
@@ -106,9 +102,9 @@ def add_legend(figure: Figure, title: str | None = None) -> None:
     """Below the axes, where it hides nothing; the figure grows by its lines."""
     [axes] = figure.axes
     handles, labels = axes.get_legend_handles_labels()
-    columns = 2 if len(labels) > 1 and max(map(len, labels)) <= _LONG_LABEL else 1
+    columns = 2 if len(labels) > 1 and max(map(len, labels)) <= 23 else 1  # side by side
     lines = -(-len(labels) // columns) + (title is not None)
-    figure.set_figheight(figure.get_figheight() + _LINE * lines)
+    figure.set_figheight(figure.get_figheight() + 0.15 * lines)
     figure.legend(
         handles,
         labels,
@@ -140,7 +136,6 @@ def encoded(figure: Figure, suffix: str) -> bytes:
     dated = {".svg": "Date", ".pdf": "CreationDate"}.get(suffix)
     buffer = io.BytesIO()
     with mpl.rc_context(_STYLE):
-        figure.savefig(
-            buffer, format=suffix[1:], dpi=_DPI, metadata={dated: None} if dated else None
-        )
+        metadata = {dated: None} if dated else None
+        figure.savefig(buffer, format=suffix[1:], dpi=240, metadata=metadata)
     return buffer.getvalue()

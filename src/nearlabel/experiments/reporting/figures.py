@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from nearlabel.experiments.papers.paper_figures import Plot
 from nearlabel.experiments.reporting.drawing import (
@@ -25,13 +27,10 @@ from nearlabel.experiments.significance.pairs import LEVEL, Pair
 from nearlabel.metrics import METRICS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Points = Sequence[Sequence[Any]]  # all x, then all y
+Points = Sequence[Sequence[float | None]]  # all x, then all y
 Curves = Mapping[str, Points]
-_FEW_RANKS = 10  # of methods that fit into one column
-_MANY, _SHARE_OF_MANY = 30, 0.9  # points of a curve, and how many of them are looked at
 
 
 def tuning_curve(
@@ -41,7 +40,7 @@ def tuning_curve(
     x_label: str = "neighbors k",
     title: str | None = None,
     log: bool = False,
-    lines: Mapping[str, Any] | None = None,
+    lines: Mapping[str, float | None] | None = None,
     spread: Mapping[str, Points] | None = None,
     shaded: Sequence[float] | None = None,
     share: float = 1.0,
@@ -54,22 +53,26 @@ def tuning_curve(
     series, the best ones, must be in the picture: not all where a few bad ones would make the
     others too small.
     """
+    columns: list[list[float]] = []
     with one_axes(title) as (figure, axes):
         if shaded is not None:
             axes.axvspan(*shaded, color=YELLOW, alpha=0.25, lw=0, label="range in the paper")
         for (name, value), line in zip((lines or {}).items(), cycle(("--", ":")), strict=False):
-            axes.axhline(value, color=GRAY, ls=line, lw=1.1, label=f"{name} {value:.4f}")
+            if value is not None:
+                axes.axhline(value, color=GRAY, ls=line, lw=1.1, label=f"{name} {value:.4f}")
         for (name, points), style in zip(curves.items(), styles(), strict=False):
             x, y = _finite(points)
-            told = name
+            columns += [y] if y else []
+            label = name
             if spread and name in spread:
-                low, high = spread[name]
-                axes.fill_between(points[0], low, high, color=style["color"], alpha=0.2, lw=0)
+                low, high = np.asarray(spread[name], np.float64)
+                around = np.asarray(points[0], np.float64)
+                axes.fill_between(around, low, high, color=style["color"], alpha=0.2, lw=0)
             if x:
                 best = min(range(len(x)), key=lambda place: (_cost(y[place], metric), x[place]))
                 axes.plot(x[best], y[best], "o", ms=8, mfc="none", mec=style["color"], zorder=4)
-                told = f"{name} {y[best]:.4f} ({x[best]:.3g})"
-            axes.plot(x, y, label=told, markevery=max(1, len(x) // 10), **style)
+                label = f"{name} {y[best]:.4f} ({x[best]:.3g})"
+            axes.plot(x, y, label=label, markevery=max(1, len(x) // 10), **style)
         if log:
             make_logarithmic(axes, "x")
         else:
@@ -79,9 +82,14 @@ def tuning_curve(
         axes.set_xlabel(x_label)
         side = "lower" if METRICS[metric].loss else "higher"
         axes.set_ylabel(f"{metric_title(metric)} ({side} is better)")
-        columns = [some for points in curves.values() if (some := _finite(points)[1])]
-        if share < 1 and columns:
-            _look_at_the_best(axes, columns, metric, share)
+        if share < 1 and columns:  # bad values are cut off
+            costs = [sorted(_cost(value, metric) for value in column) for column in columns]
+            worst = max(column[int(share * (len(column) - 1))] for column in costs)
+            best_cost = min(column[0] for column in costs)
+            room = 0.05 * (worst - best_cost)
+            if room > 0:
+                ends = (best_cost - room, worst + room)
+                axes.set_ylim(*sorted(_cost(end, metric) for end in ends))
         add_legend(figure, f"○ best value (at {x_label.split()[-1]})")
     return figure
 
@@ -101,8 +109,8 @@ def method_values(
     marks = "" if set(own).issuperset(names) else marks  # there is nothing to tell apart
     errors = any(error is not None for _, error in values.values())
     spread = " ± standard error" if errors else ""
-    told = f"{metric_title(metric)}{spread}\n({side} is better{marks})"
-    return _error_bars({name: values[name] for name in names}, own, told, title)
+    label = f"{metric_title(metric)}{spread}\n({side} is better{marks})"
+    return _error_bars({name: values[name] for name in names}, own, label, title)
 
 
 def method_gaps(
@@ -115,9 +123,9 @@ def method_gaps(
     """
     names = sorted(gaps, key=lambda name: gaps[name].gain)
     worse = [name for name in names if gaps[name].is_better()]
-    told = f"worse than {best} by\n(± standard error over {over}; filled: p < {LEVEL:g})"
+    label = f"worse than {best} by\n(± standard error over {over}; filled: p < {LEVEL:g})"
     bars = {name: (gaps[name].gain, gaps[name].error) for name in names}
-    figure = _error_bars(bars, worse, told, title)
+    figure = _error_bars(bars, worse, label, title)
     figure.axes[0].axvline(0, color=INK, lw=0.8)
     return figure
 
@@ -155,22 +163,22 @@ def run_times(curves: Curves, *, title: str | None = None) -> Figure:
     return figure
 
 
-def critical_difference(found: Nemenyi, *, title: str | None = None) -> Figure:
+def critical_difference(test: Nemenyi, *, title: str | None = None) -> Figure:
     """Mean ranks on a line; bars join algorithms that do not differ significantly (Demšar 2006)."""
     posthocs, pandas = report_module("scikit_posthocs"), report_module("pandas")
-    names, k = list(found.algorithms), len(found.algorithms)
-    levels = (k + 1) // 2 + len(found.groups)
-    width = {} if k <= _FEW_RANKS else {"width": PAGE_WIDTH}
+    names, k = list(test.algorithms), len(test.algorithms)
+    levels = (k + 1) // 2 + len(test.groups)
+    width = {} if k <= 10 else {"width": PAGE_WIDTH}
     with one_axes(title, height=1.15 + 0.17 * levels, grid=False, **width) as (figure, axes):
         posthocs.critical_difference_diagram(
-            dict(zip(names, found.mean_ranks, strict=True)),
-            pandas.DataFrame(found.p_values, names, names),
-            alpha=found.level,
+            dict(zip(names, test.mean_ranks, strict=True)),
+            pandas.DataFrame(test.p_values, names, names),
+            alpha=test.level,
             ax=axes,
             label_fmt_left="{label}  {rank:.2f} ",
             label_fmt_right=" {rank:.2f}  {label}",
             label_props={"va": "center"},
-            text_h_margin=(0.03 if k <= _FEW_RANKS else 0.01) * (k - 1),
+            text_h_margin=(0.03 if k <= 10 else 0.01) * (k - 1),
             color_palette=dict.fromkeys(names, INK),
             elbow_props={"linewidth": 0.8, "clip_on": False},
             marker_props={"s": 12, "zorder": 3, "clip_on": False},
@@ -179,23 +187,23 @@ def critical_difference(found: Nemenyi, *, title: str | None = None) -> Figure:
         axes.set_xlim(1, k)
         axes.set_xticks(range(1, k + 1))
         axes.spines["top"].set_visible(True)
-        bar = [1, 1 + found.critical_difference]
+        bar = [1, 1 + test.critical_difference]
         axes.plot(bar, [1.6, 1.6], "|-", color=INK, lw=1, ms=6, clip_on=False)
-        told = f"critical difference {found.critical_difference:.2f} (level {found.level:g})"
-        axes.text(1, 2, told, ha="left", va="bottom")
+        label = f"critical difference {test.critical_difference:.2f} (level {test.level:g})"
+        axes.text(1, 2, label, ha="left", va="bottom")
         axes.set_ylim(top=3)
     return figure
 
 
 def plot_figures(plot: Plot, title: str) -> dict[str, Figure]:
     """The figures of a measured plot, by the metric that each shows."""
-    found = {}
+    figures = {}
     for panel in plot.panels:
         curves = {name: (plot.x, values) for name, values in panel.curves.items()}
         if panel.metric == "seconds":
-            found["seconds"] = run_times(curves, title=title)
+            figures["seconds"] = run_times(curves, title=title)
             continue
-        found[panel.metric] = tuning_curve(
+        figures[panel.metric] = tuning_curve(
             curves,
             panel.metric,
             x_label=plot.x_label,
@@ -204,26 +212,16 @@ def plot_figures(plot: Plot, title: str) -> dict[str, Figure]:
             lines=panel.lines,
             spread=panel.spread,
             shaded=plot.shaded,
-            share=1 if len(plot.x) < _MANY or plot.log_x else _SHARE_OF_MANY,
+            share=1 if len(plot.x) < 30 or plot.log_x else 0.9,
         )
-    return found
+    return figures
 
 
 def _finite(points: Points) -> tuple[list[float], list[float]]:
     """The points that have a value."""
-    pairs = [(x, y) for x, y in zip(*points, strict=True) if y is not None and y == y]
+    pairs = [(x, y) for x, y in zip(*points, strict=True) if x is not None and y is not None]
+    pairs = [(x, y) for x, y in pairs if y == y]
     return [x for x, _ in pairs], [y for _, y in pairs]
-
-
-def _look_at_the_best(axes: Axes, columns: list[list[float]], metric: str, share: float) -> None:
-    """Cut off bad values, so that the best share of each series is seen."""
-    costs = [sorted(_cost(value, metric) for value in column) for column in columns]
-    worst = max(column[int(share * (len(column) - 1))] for column in costs)
-    best = min(column[0] for column in costs)
-    room = 0.05 * (worst - best)
-    if room > 0:
-        ends = sorted(_cost(end, metric) for end in (best - room, worst + room))
-        axes.set_ylim(ends[0], ends[1])
 
 
 def _cost(value: float, metric: str) -> float:

@@ -59,22 +59,22 @@ def method_comparisons(compared: Sequence[ComparedCell]) -> list[MethodCompariso
     comparisons = []
     for setup in table_setups():
         by_metric: dict[str, dict[tuple[str, str], dict[Source, float]]] = {}
-        for one in compared if len(setup.datasets) > 1 else ():
-            cell = one.cell
+        for each in compared if len(setup.datasets) > 1 else ():
+            cell = each.cell
             in_setup = cell.paper == setup.paper and cell.table in setup.tables
             if in_setup and cell.dataset != setup.average and cell.metric in METRICS:
                 numbers = by_metric.setdefault(cell.metric, {})
                 own = numbers[cell.dataset, cell.algorithm] = {}
                 if cell.published is not None:
                     own["published"] = float(cell.published)
-                if one.ours is not None:
-                    own["ours"] = one.ours
+                if each.ours is not None:
+                    own["ours"] = each.ours
         for metric, numbers in by_metric.items():
             choices: tuple[tuple[Source, ...], ...] = (("published", "ours"), ("published",))
             for sources in choices:
                 known = {at: own for at, own in numbers.items() if own.keys() >= {*sources}}
                 if len({algorithm for _, algorithm in known}) > 1:
-                    comparisons += [_comparison(setup, each, metric, known) for each in sources]
+                    comparisons += [_comparison(setup, name, metric, known) for name in sources]
                     break
     return comparisons
 
@@ -258,13 +258,13 @@ def order_views(compared: Sequence[ComparedCell] = ()) -> list[OrderView]:
             "from the printed cells": _of_printed_cells(table),
             "from our runs": _of_our_runs(table, compared),
         }
-        by_source = {source: found for source, found in by_source.items() if found}
+        by_source = {source: by_metric for source, by_metric in by_source.items() if by_metric}
         rows = []
         for metric in table.relations:
-            pairs = (found[metric] for found in by_source.values())
+            pairs = (by_metric[metric] for by_metric in by_source.values())
             texts = [", ".join(f"{a} > {b}" for a, b in each) or "none" for each in pairs]
             rows.append((metric_head(metric), texts))
-        total = [str(total_order(found, tuple(table.score))) for found in by_source.values()]
+        total = [str(total_order(each, tuple(table.score))) for each in by_source.values()]
         heading = f"Table {table.table} ({table.dataset})"
         views.append(OrderView(heading, list(by_source), rows, total))
     return views
@@ -283,10 +283,10 @@ def _of_printed_cells(table: Relations) -> _Relations:
 def _of_our_runs(table: Relations, compared: Sequence[ComparedCell]) -> _Relations:
     """Relations from our numbers: over folds, or over data sets where each has one number."""
     columns: _Columns = {}
-    for one in compared:
-        if _is_compared(table, one.cell):
-            column = columns.setdefault((one.cell.metric, one.cell.algorithm), [])
-            column.extend(one.splits or [one.ours])
+    for each in compared:
+        if _is_compared(table, each.cell):
+            column = columns.setdefault((each.cell.metric, each.cell.algorithm), [])
+            column.extend(each.splits or [each.ours])
     was_run = {name for (_, name), column in columns.items() if None not in column}
     return _over_rows(table, columns) if was_run.issuperset(table.score) else {}
 
@@ -305,7 +305,7 @@ def _over_rows(table: Relations, columns: _Columns) -> _Relations:
         if n < 2:
             return {}
         # What has no number, such as a metric that a paper does not print, is unmeasured.
-        filled = [[None] * n if len(one) < n or None in one else one for one in values]
+        filled = [[None] * n if len(own) < n or None in own else own for own in values]
         rows = list(zip(*filled, strict=True))
         by_metric[metric] = partial_order(rows, names, metric).relations
     return by_metric

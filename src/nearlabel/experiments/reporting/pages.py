@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from nearlabel.common.files import replacing
 from nearlabel.common.versions import versions
 from nearlabel.experiments.reporting.drawing import report_module
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A picture of a page."""
 
     name: str
@@ -23,10 +22,37 @@ class Picture:
     svg: bytes
 
 
-def environment(**options: Any) -> Any:
-    """A Jinja environment of our templates; names that a page does not have are errors."""
+class _Raw(str):
+    """A text that is Markdown already."""
+
+
+def html_page(template: str, view: Mapping[str, object]) -> bytes:
+    """A page that needs nothing beside it; all values are escaped."""
+
+    def source_of(picture: Picture) -> str:  # an image of its own: its ids cannot meet others
+        return f"data:image/svg+xml;base64,{base64.b64encode(picture.svg).decode()}"
+
+    return _page(template, view, autoescape=True, source_of=source_of)
+
+
+def markdown_page(template: str, view: Mapping[str, object], folder: str) -> bytes:
+    """A page whose pictures are in a folder beside it; no value is taken for a mark."""
+
+    def source_of(picture: Picture) -> str:
+        return _Raw(f"{folder}/{picture.name}.svg")
+
+    def as_markdown(value: object) -> object:
+        if isinstance(value, str) and not isinstance(value, _Raw):
+            return re.sub(r"([\\`*_\[\]<>#|~&$])", r"\\\1", re.sub(r"\s+", " ", value))
+        return value
+
+    return _page(template, view, autoescape=False, source_of=source_of, finalize=as_markdown)
+
+
+def _page(template: str, view: Mapping[str, object], source_of: object, **options: object) -> bytes:
+    """Render a view; names that it does not have are errors."""
     jinja2 = report_module("jinja2")
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("nearlabel.experiments.reporting", "templates"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -34,18 +60,9 @@ def environment(**options: Any) -> Any:
         keep_trailing_newline=True,
         **options,
     )
-
-
-def html_page(template: str, view: Mapping[str, Any]) -> bytes:
-    """A page that needs nothing beside it; all values are escaped."""
-    of_html = environment(autoescape=True)
-    of_html.globals["source_of"] = _data_uri
-    return bytes(of_html.get_template(template).render(view), "utf-8")
-
-
-def origin() -> dict[str, Any]:
-    """When and with which versions a page is written."""
-    return {"date": datetime.now(UTC).date().isoformat(), "versions": versions()}
+    environment.globals["source_of"] = source_of  # also for macros
+    origin = {"date": datetime.now(UTC).date().isoformat(), "versions": versions()}
+    return bytes(environment.get_template(template).render(view, **origin), "utf-8")
 
 
 def write_page(path: Path, content: bytes) -> Path:
@@ -53,8 +70,3 @@ def write_page(path: Path, content: bytes) -> Path:
     with replacing(path) as file:
         file.write(content)
     return path
-
-
-def _data_uri(picture: Picture) -> str:
-    """A picture within a page; as an image of its own its ids cannot meet those of others."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(picture.svg).decode()}"
