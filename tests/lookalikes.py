@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from nearlabel.datasets import make_local_labels, save
-from nearlabel.experiments.papers import experiment_runs
+from nearlabel.experiments.papers import table_experiments
 
 ROWS, TRAINING_ROWS = 240, 160  # an experiment asks for 150 neighbors
 LABELS = np.array(["Beach", "Sunset", "FallFoliage", "Field", "Mountain", "Urban"])  # of scene
@@ -28,11 +28,11 @@ def write_lookalikes(folder: Path, *names: str) -> None:
 
 def make_baselines_quick(monkeypatch):
     """Small baselines, for tests of which experiments are run and how they are shown."""
-    model = experiment_runs._model
+    model = table_experiments._model
 
     def quick(name, parameters, n_jobs):
         made = model(name, parameters, n_jobs)
         small = {"n_rounds": 3, "tol": 0.5, "min_leaf": 60}
         return made.set_params(**{key: small[key] for key in small.keys() & parameters.keys()})
 
-    monkeypatch.setattr(experiment_runs, "_model", quick)
+    monkeypatch.setattr(table_experiments, "_model", quick)

@@ -13,9 +13,9 @@ from lookalikes import make_baselines_quick, write_lookalikes
 
 from nearlabel.cli import run
 from nearlabel.cli.reproduce import say_claims
-from nearlabel.experiments.papers.experiment_runs import METRICS, Experiment, Measurement
 from nearlabel.experiments.papers.paper_figures import PLOTS, Panel, Plot
 from nearlabel.experiments.papers.printed_tables import cells, papers
+from nearlabel.experiments.papers.table_experiments import METRICS, Experiment, Measurement
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.verdicts import Verdict
 

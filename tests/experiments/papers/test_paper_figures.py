@@ -11,7 +11,7 @@ from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.papers import paper_figures
 from nearlabel.experiments.papers.measured_works import prepared
 from nearlabel.experiments.papers.paper_figures import PLOTS, Panel, Plot, measured_figures
-from nearlabel.experiments.papers.table_setups import setup_of
+from nearlabel.experiments.papers.table_experiments import setup_of
 from nearlabel.experiments.protocols import splits
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import nearlabel as nl
-from nearlabel.experiments.papers.experiment_runs import experiments_of
 from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
 from nearlabel.experiments.papers.printed_tables import (
     cells,
@@ -19,7 +18,7 @@ from nearlabel.experiments.papers.printed_tables import (
     published_lines,
     relations,
 )
-from nearlabel.experiments.papers.table_setups import table_setups
+from nearlabel.experiments.papers.table_experiments import experiments_of, table_setups
 from nearlabel.experiments.papers.verdicts import Reason, verdict
 from nearlabel.metrics import METRICS
 

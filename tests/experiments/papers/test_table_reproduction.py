@@ -18,11 +18,16 @@ import nearlabel as nl
 from nearlabel.baselines.algorithm_registry import ALGORITHMS, algorithm
 from nearlabel.common.file_locks import try_lock
 from nearlabel.experiments import splits
-from nearlabel.experiments.papers.experiment_runs import METRICS, Experiment, experiment
 from nearlabel.experiments.papers.measured_works import prepared
 from nearlabel.experiments.papers.printed_tables import all_cells, tables_of
+from nearlabel.experiments.papers.table_experiments import (
+    METRICS,
+    Experiment,
+    experiment,
+    setup_of,
+    table_setups,
+)
 from nearlabel.experiments.papers.table_reproduction import reproduce
-from nearlabel.experiments.papers.table_setups import setup_of, table_setups
 from nearlabel.experiments.papers.verdicts import Verdict, reason_off
 from nearlabel.search import ExactIndex
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from nearlabel.experiments.papers.printed_tables import PrintedCell
+from nearlabel.experiments.papers.table_experiments import setup_of, table_setups
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
-from nearlabel.experiments.papers.table_setups import setup_of, table_setups
 from nearlabel.experiments.reporting.method_differences import method_comparisons
 from nearlabel.experiments.significance.mean_ranks import friedman, nemenyi
 from nearlabel.experiments.significance.pairs import wilcoxon

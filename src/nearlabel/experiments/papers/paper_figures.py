@@ -21,7 +21,6 @@ from nearlabel.common.validation import UnsuitableDataError
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.folds import Model
-from nearlabel.experiments.papers.experiment_runs import Values, experiment
 from nearlabel.experiments.papers.measured_works import (
     DataSetup,
     PreparedData,
@@ -30,7 +29,7 @@ from nearlabel.experiments.papers.measured_works import (
     measured_works,
 )
 from nearlabel.experiments.papers.printed_tables import paper_id, papers, published_toml
-from nearlabel.experiments.papers.table_setups import setup_of
+from nearlabel.experiments.papers.table_experiments import Values, experiment, setup_of
 from nearlabel.experiments.papers.verdicts import Reason
 from nearlabel.experiments.protocols import splits
 from nearlabel.methods.registry import method

@@ -11,10 +11,10 @@ from typing import Literal
 from nearlabel.common.arrays import Tree
 from nearlabel.common.validation import ArgumentError, check_n_jobs
 from nearlabel.experiments.papers import printed_tables
-from nearlabel.experiments.papers.experiment_runs import Experiment, Measurement, experiments_of
 from nearlabel.experiments.papers.measured_works import Settings, measured_works, paper_results
 from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
 from nearlabel.experiments.papers.printed_tables import PrintedCell
+from nearlabel.experiments.papers.table_experiments import Experiment, Measurement, experiments_of
 from nearlabel.experiments.papers.verdicts import Reason, Verdict, reason_off, verdict
 from nearlabel.metrics import METRICS
 from nearlabel.search import Progress

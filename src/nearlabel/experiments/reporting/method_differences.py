@@ -15,8 +15,8 @@ from nearlabel.experiments.papers.printed_tables import (
     papers,
     relations,
 )
+from nearlabel.experiments.papers.table_experiments import TableSetup, table_setups
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
-from nearlabel.experiments.papers.table_setups import TableSetup, table_setups
 from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title, p_text
 from nearlabel.experiments.significance.mean_ranks import Friedman, Nemenyi, friedman, nemenyi
 from nearlabel.experiments.significance.orders import partial_order, total_order

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from nearlabel.baselines.algorithm_registry import BASELINES
 from nearlabel.experiments.papers.printed_tables import papers, tables_in_words
+from nearlabel.experiments.papers.table_experiments import SHORT_NAMES, table_setups
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
-from nearlabel.experiments.papers.table_setups import SHORT_NAMES, table_setups
 from nearlabel.experiments.papers.verdicts import Reason, Verdict, rounded
 from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title
 
