@@ -54,6 +54,10 @@ class RankingKeys:
         """
         return (self.k // 2 + 1) / (self.k + self.has_prior)
 
+    def prepare(self) -> None:
+        """Compute the prior."""
+        _ = self.g
+
     def at(self, label: Array, count: Array, group: Array | int = 0) -> Floats:  # noqa: ARG002
         """Keys of labels with the given counts."""
         return self._key(count, self.g[label])

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr, Floats, runs, with_data
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix, runs, with_data
 from nearlabel.common.validation import check_dense_size, check_integer, check_n_jobs, check_real
 from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.labels.calibration import calibration
@@ -23,7 +23,6 @@ from nearlabel.search import class_neighbors
 _MEMBERS_AT_ONCE = 2**23  # neighbors of queries in memory at a time: some 100 MB
 _SCORES_AT_ONCE = 2**22  # scores of training rows in memory while cuts are learned
 _CALIBRATED_SCORES = 2**20  # scores of training rows that probabilities are learned from
-_BYTES_A_MEMBER = 12  # a row and its distance
 
 
 @dataclass(repr=False, eq=False)
@@ -103,11 +102,12 @@ class BalancedkNN(CalibratedMethod):
         if not isinstance(self.bandwidth, str) or self.bandwidth != "median":
             check_real(self.bandwidth, "bandwidth (or 'median')", low=0)
 
-    def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array:
+    def _rows_to_learn_from(self, Y: Csr, X: Matrix) -> Array:
         members = _most_members(Y, min(self.per_class, Y.shape[0]))
         what = "the neighbors of BalancedkNN, the nearest rows of each label for each row,"
         shape = (Y.shape[0], members)
-        check_dense_size(what, shape, _BYTES_A_MEMBER, "a smaller per_class, or MLkNN")
+        # 12 bytes each: a row and its distance.
+        check_dense_size(what, shape, 12, "a smaller per_class, or MLkNN")
         return NO_ROWS
 
     def _learn(self, seen: Training) -> None:
@@ -119,9 +119,9 @@ class BalancedkNN(CalibratedMethod):
         self.bandwidth_ = self._sigma(distances.data)
         similarities = with_data(distances, _kappa(distances.data, self.bandwidth_))
         self.cuts_ = np.empty(q)
-        for some in runs(np.full(q, n), _SCORES_AT_ONCE):
-            scores = DenseScores((similarities @ Y[:, some]).toarray())
-            self.cuts_[some] = f1_cuts(scores, Y[:, some])
+        for labels in runs(np.full(q, n), _SCORES_AT_ONCE):
+            scores = DenseScores((similarities @ Y[:, labels]).toarray())
+            self.cuts_[labels] = f1_cuts(scores, Y[:, labels])
         rows = np.unique(np.linspace(0, n - 1, min(n, 1 + _CALIBRATED_SCORES // q)).astype(int))
         scores = DenseScores((similarities[rows] @ Y).toarray())
         self._calibration = calibration(scores, Y[rows])
@@ -131,7 +131,7 @@ class BalancedkNN(CalibratedMethod):
             return float(self.bandwidth)
         return float(np.median(distances)) if len(distances) else 1.0
 
-    def _members(self, X: Any, left_out: Array | None = None) -> Csr:
+    def _members(self, X: Matrix, left_out: Array | None = None) -> Csr:
         """N*(t) of each row t of X, with the distances; shape (m, n)."""
         return class_neighbors(
             self.items_.vectors,
@@ -143,17 +143,17 @@ class BalancedkNN(CalibratedMethod):
             n_jobs=check_n_jobs(self.n_jobs),
         )
 
-    def _scores(self, graph: NeighborGraph, X: Any, rows: Array | None = None) -> LabelScores:
+    def _scores(self, graph: NeighborGraph, X: Matrix, rows: Array | None = None) -> LabelScores:
         """score_l = sum over N*(t) of kappa(d_j) y_jl; the next rows replace left-out `rows`."""
         scores = np.empty((X.shape[0], self._labels.shape[1]))
         members = _most_members(self.items_.alive_labels, self._per_class)
-        for some in runs(np.full(len(scores), members + 1), _MEMBERS_AT_ONCE):
-            distances = self._members(X[some], None if rows is None else rows[some])
+        for run in runs(np.full(len(scores), members + 1), _MEMBERS_AT_ONCE):
+            distances = self._members(X[run], None if rows is None else rows[run])
             similarities = with_data(distances, _kappa(distances.data, self.bandwidth_))
-            scores[some] = (similarities @ self._labels).toarray()
+            scores[run] = (similarities @ self._labels).toarray()
         return DenseScores(scores)
 
-    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+    def _left_out_scores(self, graph: NeighborGraph, X: Matrix, rows: Array) -> LabelScores:
         return self._scores(graph, X, rows)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
@@ -164,7 +164,7 @@ class BalancedkNN(CalibratedMethod):
         share = np.divide(scores, total, where=total > 0, out=np.full(scores.shape, 0.5))
         return np.asarray(share)
 
-    def voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
+    def voters(self, X: Matrix) -> tuple[NeighborGraph, NeighborGraph]:
         """N*(t) as a graph of one row, nearest first."""
         members = self._members(X)
         order = np.lexsort((members.indices, members.data))[None]
@@ -173,7 +173,7 @@ class BalancedkNN(CalibratedMethod):
         graph = NeighborGraph.unchecked(indices, members.data[order], n)
         return graph, graph
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
         cut = float(self.cuts_[label])  # infinite if no training row has the label
         return {"bandwidth": self.bandwidth_, **({"cut": cut} if np.isfinite(cut) else {})}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -39,12 +38,12 @@ class StoredCalibration(Field):
     key: str = "scores"
     attribute: str = "_calibration"
 
-    def write(self, model: Any, learned: Tree) -> None:
+    def write(self, model: object, learned: Tree) -> None:
         known: Calibration | None = getattr(model, self.attribute)
         if known is not None:
             learned["scores"], learned["chances"] = known
 
-    def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
+    def read(self, model: object, learned: Tree, sizes: dict[str, int]) -> None:
         if "scores" not in learned:
             setattr(model, self.attribute, None)
             return

@@ -22,6 +22,9 @@ class CountScores(Protocol):
     `group` is the group of each row, if the scores are not the same for all rows.
     """
 
+    def prepare(self) -> None:
+        """Compute what is cheap, so that no prediction has to."""
+
     def at(self, label: Array, count: Array, group: Array | int = 0) -> Floats:
         """Scores of labels with the given counts."""
 
@@ -62,6 +65,7 @@ class CountingMethod(NeighborClassifier):
 
     def _prepare(self) -> None:
         """Compute now what every prediction needs, so that predictions do not modify the model."""
+        self._by_count.prepare()
         _ = self._defaults
 
     def _scores(self, graph: NeighborGraph, X: Matrix) -> LabelScores:

@@ -45,13 +45,13 @@ class Value(Field):
     """A value that is checked by itself, as a parameter and when a file is read."""
 
     @abstractmethod
-    def check(self, value: Any, sizes: dict[str, int] | None = None) -> Any:
+    def check(self, value: object, sizes: dict[str, int] | None = None) -> object:
         """The validated value; an error that names the key if it is not valid."""
 
-    def write(self, model: Any, learned: Tree) -> None:
+    def write(self, model: object, learned: Tree) -> None:
         learned[self.key] = getattr(model, self.attribute)
 
-    def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
+    def read(self, model: object, learned: Tree, sizes: dict[str, int]) -> None:
         setattr(model, self.attribute, self.check(learned[self.key], sizes))
 
 
@@ -63,11 +63,11 @@ class Real(Value):
     high: float = _LARGEST
     absent: float | None = None
 
-    def write(self, model: Any, learned: Tree) -> None:
+    def write(self, model: object, learned: Tree) -> None:
         value = float(getattr(model, self.attribute))
         learned[self.key] = value if np.isfinite(value) else None
 
-    def check(self, value: Any, sizes: dict[str, int] | None = None) -> float:
+    def check(self, value: object, sizes: dict[str, int] | None = None) -> float:
         if value is None and self.absent is not None:
             return self.absent
         return check_real(value, self.key, low=self.low, high=self.high)
@@ -80,7 +80,7 @@ class Integer(Value):
     low: int = 0
     at_most_rows: bool = False
 
-    def check(self, value: Any, sizes: dict[str, int] | None = None) -> int:
+    def check(self, value: object, sizes: dict[str, int] | None = None) -> int:
         high = sizes["n"] if sizes and self.at_most_rows else None
         return check_integer(value, self.key, low=self.low, high=high)
 
@@ -95,12 +95,12 @@ class Choice(Value):
     choices: tuple[str | None, ...] = ()
     absent: str | None = None
 
-    def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
+    def read(self, model: object, learned: Tree, sizes: dict[str, int]) -> None:
         if self.absent is not None and self.key not in learned:
             learned = {self.key: self.absent}
         super().read(model, learned, sizes)
 
-    def check(self, value: Any, sizes: dict[str, int] | None = None) -> Any:
+    def check(self, value: object, sizes: dict[str, int] | None = None) -> object:
         if None not in self.choices:
             return check_choice(value, self.key, self.choices)
         words = [word for word in self.choices if word is not None]
@@ -123,18 +123,18 @@ class Reals(Value):
     optional: str = ""
     transposed: bool = False
 
-    def write(self, model: Any, learned: Tree) -> None:
+    def write(self, model: object, learned: Tree) -> None:
         array = getattr(model, self.attribute)
         if array is not None:
             learned[self.key] = array.T if self.transposed else array
 
-    def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
+    def read(self, model: object, learned: Tree, sizes: dict[str, int]) -> None:
         if self.optional and self.optional not in learned:
             setattr(model, self.attribute, None)
             return
         super().read(model, learned, sizes)
 
-    def check(self, value: Any, sizes: dict[str, int] | None = None) -> Array:
+    def check(self, value: object, sizes: dict[str, int] | None = None) -> Array:
         sizes = {} if sizes is None else sizes
         array = stored_array(value, self.key, "f", len(self.shape))
         array = array.T if self.transposed else array
@@ -152,7 +152,7 @@ class Numbers(Value):
     shape: str = "n"
     below: str = "m"
 
-    def check(self, value: Any, sizes: dict[str, int] | None = None) -> Array:
+    def check(self, value: object, sizes: dict[str, int] | None = None) -> Array:
         sizes = {} if sizes is None else sizes
         array = stored_array(value, self.key, "i", len(self.shape))
         _check_shape(array, self.key, self.shape, sizes)
@@ -161,14 +161,14 @@ class Numbers(Value):
         return array
 
 
-def stored_array(array: Any, key: str, kinds: str, ndim: int) -> Array:
+def stored_array(array: object, key: str, kinds: str, ndim: int) -> Array:
     """An array of a tree with the expected number of dimensions and kind of numbers."""
     if not isinstance(array, np.ndarray) or array.ndim != ndim or array.dtype.kind not in kinds:
         raise TypeError(f"its {key} must be a {ndim}-d array of numbers")
     return array
 
 
-def stored_names(stored: Any, count: int) -> Array | None:
+def stored_names(stored: object, count: int) -> Array | None:
     """Names of a tree, or None if it has none."""
     if stored is None:
         return None
@@ -177,7 +177,7 @@ def stored_names(stored: Any, count: int) -> Array | None:
     return text_array(stored)
 
 
-def stored_tags(stored: Any, count: int) -> Array:
+def stored_tags(stored: object, count: int) -> Array:
     """Tags of a tree: unique strings and integers."""
     if not isinstance(stored, list) or len(stored) != count:
         raise ValueError(f"its names must be {count} tags")

@@ -182,8 +182,7 @@ class LAMLkNN(MLkNN):
         return values.reshape(len(self.cluster_centers_), -1)
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
-        cluster = int(self._groups(X)[0])
-        return {"cluster": cluster, **self._terms_in(label, count, cluster)}
+        return {"cluster": int(self._groups(X)[0]), **super()._terms(label, count, graph, X)}
 
 
 def _as_centers(centers: MatrixLike) -> Floats:

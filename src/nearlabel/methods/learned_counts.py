@@ -50,7 +50,7 @@ class LearnedCounts(Field):
     def follow(self, model: Any, change: Change) -> None:
         """Bring the counts up to date after a change of the training rows."""
 
-    def compact(self, model: Any) -> None:
+    def compact(self, model: object) -> None:
         """Bring the counts into the form in which they were learned."""
 
 
@@ -65,7 +65,7 @@ class Histograms(LearnedCounts):
     attribute: str = "_counted"
     clusters: str | None = None
 
-    def write(self, model: Any, learned: Tree) -> None:
+    def write(self, model: object, learned: Tree) -> None:
         counted = getattr(model, self.attribute).compacted()
         learned["with_label"] = counted.with_label
         learned["without_label"] = counted.without_label
@@ -91,7 +91,7 @@ class Histograms(LearnedCounts):
         changed = tables.changed(change.counts, n, change.after.n_labels, n_jobs=n_jobs)
         setattr(model, self.attribute, changed)
 
-    def compact(self, model: Any) -> None:
+    def compact(self, model: object) -> None:
         setattr(model, self.attribute, getattr(model, self.attribute).compacted())
 
 
@@ -102,7 +102,7 @@ class NeighborCounts(LearnedCounts):
     key: str = "counts"
     attribute: str = "_counts"
 
-    def write(self, model: Any, learned: Tree) -> None:
+    def write(self, model: object, learned: Tree) -> None:
         learned[self.key] = csr_tree(getattr(model, self.attribute))
 
     def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:

@@ -44,9 +44,8 @@ class MallowskNN(CountingMethod):
 
     Notes
     -----
-    `predict_proba` is (c + (n_l + 1) / (n + 2)) / (k + 1) for c of k neighbors and n_l of n
-    training rows with the label. A label with c = k/2, which is not predicted, gets at most 1/2,
-    however frequent it is.
+    `predict_proba` is (c + (n_l + 1) / (n + 2)) / (k + 1) for c of k neighbors and n_l of n rows
+    with the label: at most 1/2 if c = k/2, which is not predicted, however frequent the label is.
 
     References
     ----------

@@ -125,12 +125,6 @@ class MLkNN(CountingMethod):
             seen.graph, seen.Y, n_jobs=seen.n_jobs, progress=seen.progress
         )
 
-    def _prepare(self) -> None:
-        """Compute now what is cheap, so that predictions do not modify the model."""
-        self._by_count.prepare()
-        super()._prepare()
-        _ = self.prior_
-
     @cached_property
     def prior_(self) -> Floats:
         """P(H_1): probability of the label before the neighbors are seen."""
@@ -157,15 +151,13 @@ class MLkNN(CountingMethod):
         return values
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
-        return self._terms_in(label, count, 0)
-
-    def _terms_in(self, label: int, count: int, group: int) -> dict[str, float]:
-        """The prior and the likelihoods of a label, counted on one group of rows.
+        """The prior and the likelihoods of a label, counted on the group of the row.
 
         If a neighbor with the label may be the carrier that does not count, also the probability of
         that, and the likelihoods for one neighbor less: the score is the mean of both posteriors.
         """
-        counted = self._by_count
+        counted, groups = self._by_count, self._groups(X)
+        group = 0 if groups is None else groups[0]
         n, n_l, *_ = rows = counted.rows(label, count, group)
         terms = {"prior": float(priors(self._smoothing, n, n_l)[0].value), **self._likely(rows)}
         if chance := counted.chance_of_one_less(label, count):

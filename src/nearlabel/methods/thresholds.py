@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from nearlabel.common.arrays import Array, Csr, Floats, Tree
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix, Tree
 from nearlabel.common.validation import check_choice, check_dense_size, check_integer, check_real
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
@@ -22,9 +22,6 @@ from nearlabel.methods.fitted_model import NO_ROWS, Training
 from nearlabel.methods.inner_methods import learned, unlearned
 from nearlabel.methods.items import Items
 from nearlabel.methods.model_trees import learned_tree, read_learned
-
-_OBJECTIVES = ("f1",)
-_BYTES_A_SCORE = 64  # while all scores of a label are sorted
 
 
 class _Inner(Field):
@@ -47,8 +44,8 @@ class _Moved(Field):
             learned[self.key] = "own"
 
     def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
-        told = check_choice(learned.get(self.key, "moved"), self.key, ("own", "moved"))
-        setattr(model, self.attribute, told == "moved")
+        word = check_choice(learned.get(self.key, "moved"), self.key, ("own", "moved"))
+        setattr(model, self.attribute, word == "moved")
 
 
 class LabelThresholds(NeighborClassifier):
@@ -115,7 +112,11 @@ class LabelThresholds(NeighborClassifier):
     needs = property(attrgetter("estimator.needs"))
 
     def __init__(
-        self, estimator: Any, objective: str = "f1", min_f1: float = 0.1, min_rows: int = 3
+        self,
+        estimator: NeighborClassifier,
+        objective: str = "f1",
+        min_f1: float = 0.1,
+        min_rows: int = 3,
     ) -> None:
         self.estimator = estimator
         self.objective = objective
@@ -131,19 +132,20 @@ class LabelThresholds(NeighborClassifier):
                 f"make_pipeline(scaler, LabelThresholds(MLkNN()))); got {self.estimator!r}"
             )
         self.estimator.check_parameters()
-        check_choice(self.objective, "objective", _OBJECTIVES)
+        check_choice(self.objective, "objective", ("f1",))
         check_real(self.min_f1, "min_f1", low=0, high=1)
         check_integer(self.min_rows, "min_rows", low=1)
 
     @property
     def uses_vectors(self) -> bool:
-        return self.estimator.uses_vectors  # type: ignore[no-any-return]
+        return self.estimator.uses_vectors
 
-    def _rows_to_learn_from(self, Y: Csr, X: Any) -> Array | None:
+    def _rows_to_learn_from(self, Y: Csr, X: Matrix) -> Array | None:
         self.estimator._rows_to_learn_from(Y, X)  # may raise an error
         if self.needs.dense_scores:
-            what = "the leave-one-out scores"
-            check_dense_size(what, Y.shape, _BYTES_A_SCORE, "a method that scores few labels")
+            # 64 bytes a score, while all scores of a label are sorted.
+            what, instead = "the leave-one-out scores", "a method that scores few labels"
+            check_dense_size(what, Y.shape, 64, instead)
         return None if self.needs.graph else NO_ROWS
 
     def _learn(self, seen: Training) -> None:
@@ -157,7 +159,7 @@ class LabelThresholds(NeighborClassifier):
         self.estimator_, self._moves_odds = inner, False
         self.cuts_ = np.where(few | np.isinf(cuts), np.nan, cuts)
 
-    def with_known(self, X: Any, known: dict[Hashable, Any]) -> NeighborClassifier:
+    def with_known(self, X: Matrix, known: dict[Hashable, Any]) -> NeighborClassifier:
         """The model, with what an earlier one has found out for the wrapped method."""
         inner = self.estimator.with_known(X, known)
         return self if inner is self.estimator else clone(self).set_params(estimator=inner)
@@ -172,13 +174,13 @@ class LabelThresholds(NeighborClassifier):
             self.estimator_ = copy(self.estimator_)
             self.estimator_.replace_items(items)
 
-    def _scores(self, graph: NeighborGraph, X: Any) -> LabelScores:
+    def _scores(self, graph: NeighborGraph, X: Matrix) -> LabelScores:
         return self.estimator_._scores(graph, X)
 
-    def _left_out_scores(self, graph: NeighborGraph, X: Any, rows: Array) -> LabelScores:
+    def _left_out_scores(self, graph: NeighborGraph, X: Matrix, rows: Array) -> LabelScores:
         return self.estimator_._left_out_scores(graph, X, rows)
 
-    def voters(self, X: Any) -> tuple[NeighborGraph, NeighborGraph]:
+    def voters(self, X: Matrix) -> tuple[NeighborGraph, NeighborGraph]:
         return self.estimator_.voters(X)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
@@ -199,7 +201,7 @@ class LabelThresholds(NeighborClassifier):
         moved = np.divide(yes, yes + no, where=yes + no > 0, out=np.full(own.shape, 0.5))
         return np.asarray(np.where(cut, moved, own))
 
-    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Any) -> dict[str, float]:
+    def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
         terms = {**self.estimator_._terms(label, count, graph, X)}
         if np.isfinite(self.cuts_[label]):
             terms["cut"] = float(self.cuts_[label])
