@@ -187,11 +187,7 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
             Best first; equal scores in the order of the columns.
         """
         top = check_integer(top, "top", low=1)
-        scores = self.label_scores(X, progress=progress)
-        n, r = scores.shape[0], min(top, scores.shape[1])
-        labels, best = np.empty((n, r), np.int32), np.empty((n, r))
-        scores.fill_top(labels, best)
-        return RankedLabels(labels, best, self.label_names_)
+        return self.label_scores(X, progress=progress).rank(top)
 
     def predict(self, X: MatrixLike, *, progress: Progress | None = None) -> Any:
         """Decide the labels of each row.

@@ -75,20 +75,20 @@ class LearnedBlend:
         return self.q <= DENSE_LABELS or not self.plain.methods
 
     @property
-    def _by_graph(self) -> list[MethodReadings]:
+    def _of_graphs(self) -> list[MethodReadings]:
         """The readings of neighbors."""
         return [self.plain] if self.learned is None else [self.plain, self.learned]
 
     @property
-    def _by_vectors(self) -> list[BlendReading]:
-        """The readings without neighbors."""
-        return [*self.regressions, *([] if self.forest is None else [self.forest]), *self.others]
+    def _readings(self) -> list[BlendReading]:
+        """All readings, in the order of their columns; those of neighbors first."""
+        forest = [] if self.forest is None else [self.forest]
+        return [*self._of_graphs, *self.regressions, *forest, *self.others]
 
     @property
     def names(self) -> list[str]:
         """The unique names of the columns."""
-        readings: list[MethodReadings | BlendReading] = [*self._by_graph, *self._by_vectors]
-        names = numbered([name for reading in readings for name in reading.names])
+        names = numbered([name for reading in self._readings for name in reading.names])
         return [*names, "frequency"] if self.is_dense else names
 
     def columns(self, rows: ScoredRows, pairs: Pairs | None = None) -> tuple[Pairs, Floats]:
@@ -96,23 +96,21 @@ class LearnedBlend:
 
         By default the pairs with all labels, or if there are many with those of some neighbor.
         """
-        near = [reading.neighborhood(rows) for reading in self._by_graph]
+        near = [(reading.in_graph(rows), reading.items.labels) for reading in self._of_graphs]
         if pairs is None and self.is_dense:
             pairs = Pairs.every(rows.X.shape[0], self.q)
         elif pairs is None:
-            labels = [reading.items.labels for reading in self._by_graph]
-            graphs = zip(near, labels, strict=True)
-            pairs = Pairs.carried([neighbor_counts(part.graph, Y) for part, Y in graphs])
+            pairs = Pairs.carried([neighbor_counts(part.graph, Y) for part, Y in near])
         # Tables and regressions leave out a training row, and so does the frequency. Next to them,
         # the share of all rows would reveal the row's labels: the two differ only for these.
         totals, n = self.totals[pairs.label], self.n
         if rows.left_out is not None:
             totals, n = totals - pairs.truth(rows.left_out.own), n - 1
         frequency, columns = frequency_log_odds(totals, n), []
-        for methods, neighborhood in zip(self._by_graph, near, strict=True):
-            columns += methods.columns(neighborhood, pairs, frequency)
-        for reading in self._by_vectors:
-            columns += reading.columns(rows, pairs, frequency)
+        parts = [part for part, _ in near]
+        parts += [rows] * (len(self._readings) - len(near))
+        for reading, part in zip(self._readings, parts, strict=True):
+            columns += reading.columns(part, pairs, frequency)
         # With many labels, a single weight of the frequency fits the rare labels, which make up
         # most pairs, and ranks the frequent ones, which belong on the first ranks, too low.
         return pairs, np.column_stack([*columns, frequency] if self.is_dense else columns)

@@ -66,22 +66,6 @@ class BlendReading(Protocol):
         """Its columns for pairs, each of shape (p,), given the log odds of the labels."""
 
 
-class ReadGraph(NamedTuple):
-    """The neighbors of rows in one of the graphs, and the vectors that it is a graph of.
-
-    Attributes
-    ----------
-    graph : NeighborGraph
-    X : ndarray or csr_array
-    places : ndarray of int, or None
-        The positions of left-out rows among the items of the graph.
-    """
-
-    graph: NeighborGraph
-    X: Matrix
-    places: Array | None
-
-
 @dataclass(eq=False)
 class MethodReadings:
     """Methods that read one graph: that of the vectors, or that of a learned distance.
@@ -105,31 +89,29 @@ class MethodReadings:
         names = numbered([f"{method.title} (k = {method.n_neighbors_})" for method in self.methods])
         return names if self.space is None else [f"learned {name}" for name in names]
 
-    def neighborhood(self, rows: ScoredRows) -> ReadGraph:
-        """The neighbors of rows in this graph."""
-        left_out = rows.left_out
+    def in_graph(self, rows: ScoredRows) -> ScoredRows:
+        """The rows as the methods see them: their vectors and neighbors in this graph."""
         if self.space is None:
-            places = None if left_out is None else left_out.places
-            return ReadGraph(rows.graph, rows.X, places)
-        k = max(method.n_neighbors_ for method in self.methods)
+            return rows
+        left_out, k = rows.left_out, max(method.n_neighbors_ for method in self.methods)
         if left_out is None:
             Z = self.space.transform(rows.X)
-            return ReadGraph(self.items.neighbors(Z, k), Z, None)
+            return ScoredRows(self.items.neighbors(Z, k), Z)
         assert self.items.store is not None
-        near = left_out.near
-        if near is None:
-            near = self.items.left_out_neighbors(left_out.rows, k)
-        return ReadGraph(near, self.items.store.take(left_out.rows), left_out.rows)
+        among, near = left_out.rows, left_out.near
+        near = self.items.left_out_neighbors(among, k) if near is None else near
+        Z = self.items.store.take(among)
+        return ScoredRows(near, Z, LeftOut(among, among, left_out.own))
 
-    def columns(self, near: ReadGraph, pairs: Pairs, frequency: Floats) -> list[Floats]:
-        """A column per method for pairs, given the neighbors and the log odds of the labels."""
+    def columns(self, rows: ScoredRows, pairs: Pairs, frequency: Floats) -> list[Floats]:
+        """A column per method for pairs of rows in the graph."""
         columns = []
         for method in self.methods:
-            graph = near.graph.head(method.n_neighbors_)
-            if near.places is None:
-                scores = method._scores(graph, near.X)
+            graph = rows.graph.head(method.n_neighbors_)
+            if rows.left_out is None:
+                scores = method._scores(graph, rows.X)
             else:
-                scores = method._left_out_scores(graph, near.X, near.places)
+                scores = method._left_out_scores(graph, rows.X, rows.left_out.places)
             chance = np.asarray(method._uncalibrated(pairs.of(scores), pairs.label), np.float64)
             if method.needs.counts:  # methods with tables have smoothed probabilities
                 columns.append(bounded_log_odds(chance))
