@@ -22,8 +22,6 @@ from nearlabel.search.foreign import ROWS_AT_ONCE, Answers, PluggedIndex
 _METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
 _NAMES = {0: "METRIC_INNER_PRODUCT", 1: "METRIC_L2", 2: "METRIC_L1"}
 _MORE = 8  # neighbors requested beyond k: float32 may have misplaced some around the k-th
-_CACHED_ELEMENTS = 2**17  # of pairs of rows in float64: fits into the cache of a core
-_COMPARED = 64  # rows compared if an index is already filled
 # Squared errors of these rows, relative to the squared distances of unrelated rows.
 _EQUAL, _NEARER = 1e-6, 0.5
 
@@ -71,10 +69,10 @@ class FaissIndex(PluggedIndex):
             )
         if index.metric_type != _METRICS.get(str(self._metric)):
             ours = [repr(name) for name, number in _METRICS.items() if number == index.metric_type]
-            its = _NAMES.get(index.metric_type, f"metric {index.metric_type}")
+            name_of_metric = _NAMES.get(index.metric_type, f"metric {index.metric_type}")
             raise ValueError(
                 f"metric={self._metric!r} does not match search={self._name}, which has faiss's "
-                f"{its}: this matches {' and '.join(ours) or 'no metric of nearlabel'}"
+                f"{name_of_metric}: this matches {' and '.join(ours) or 'no metric of nearlabel'}"
             )
 
     def _copy(self, index: Any) -> Any:
@@ -95,12 +93,13 @@ class FaissIndex(PluggedIndex):
 
     def _check_rows_held(self) -> None:
         """Refuse an index with other rows, as far as its rows can be reconstructed."""
-        some = sample_rows(self.vectors.shape[0], seed=0, rows=_COMPARED)
+        # Some rows suffice to recognize others.
+        sample = sample_rows(self.vectors.shape[0], seed=0, rows=64)
         try:
-            held = np.array([self._source.reconstruct(int(row)) for row in some], np.float64)
+            held = np.array([self._source.reconstruct(int(row)) for row in sample], np.float64)
         except (RuntimeError, AttributeError):  # many kinds cannot, or not without a map
             return
-        rows = self._float32(self.vectors[some])
+        rows = self._float32(self.vectors[sample])
         others = np.roll(rows, len(rows) // 2, axis=0)
         # Most kinds store an approximation of the rows, far from other rows; a flat one the rows.
         limit = _EQUAL if "Flat" in self._name else _NEARER
@@ -116,10 +115,10 @@ class FaissIndex(PluggedIndex):
         with self._openmp.limit(limits=n_jobs):
             index = self._filled_index
             for start in range(0, n, ROWS_AT_ONCE):
-                some = rows[start : start + ROWS_AT_ONCE]
-                roughly, indices = index.search(self._float32(some), wanted)
-                self._check_shape((indices, roughly), len(some), wanted, wanted)
-                yield indices, self._distances(some, indices, n_jobs)
+                block = rows[start : start + ROWS_AT_ONCE]
+                roughly, indices = index.search(self._float32(block), wanted)
+                self._check_shape((indices, roughly), len(block), wanted, wanted)
+                yield indices, self._distances(block, indices, n_jobs)
 
     @cached_property
     def _openmp(self) -> Any:
@@ -143,8 +142,8 @@ class FaissIndex(PluggedIndex):
         n, d = self.vectors.shape
         try:
             if not index.is_trained:
-                some = sample_rows(n, seed=0, rows=max(1, KEPT_BYTES // (4 * d)))
-                index.train(self._float32(self.vectors[some]))
+                sample = sample_rows(n, seed=0, rows=max(1, KEPT_BYTES // (4 * d)))
+                index.train(self._float32(self.vectors[sample]))
             for place, rows in chunks(self.vectors, d):
                 if hasattr(index, "id_map"):  # its add() cannot be used
                     index.add_with_ids(self._float32(rows), np.arange(place.start, place.stop))
@@ -177,10 +176,11 @@ class FaissIndex(PluggedIndex):
         def measure(block: slice) -> None:
             part = indices[block]
             row, column = np.nonzero((part >= 0) & (part < self.vectors.shape[0]))
-            found = self._space.distances(rows[block], row, part[row, column])
-            distances[block][row, column] = found
+            measured = self._space.distances(rows[block], row, part[row, column])
+            distances[block][row, column] = measured
 
         m, width = indices.shape
-        step = max(1, _CACHED_ELEMENTS // (width * rows.shape[1]))
+        # Pairs of rows in float64 fit into the cache of a core.
+        step = max(1, 2**17 // (width * rows.shape[1]))
         run_blocks(measure, m, min(step, -(-m // n_jobs)), n_jobs, None)
         return distances

@@ -27,9 +27,6 @@ from nearlabel.search.interfaces import Index, Reached
 
 ROWS_AT_ONCE = 4096  # queries per block: interrupts and progress are handled in between
 _WORTH_MEASURING = 8 * ROWS_MEASURED  # for fewer queries, recall would cost more than the search
-_MANY = 1 / 100  # share of incomplete rows above which a warning is issued
-_SUSPICIOUS = 0.1  # below this recall the search probably has other rows
-_AGREE = 1e-3  # relative difference of distances due to rounding in float32
 
 Answer = tuple[Array, Array]  # base rows, -1 for none, and distances: both (m, at least k)
 Answers = Generator[Answer, None, None]
@@ -144,14 +141,15 @@ class PluggedIndex(ForeignIndex):
                 place = slice(done, done + len(near))
                 indices[place], distances[place] = near, far
                 done = place.stop
-                if not warned and missing > _MANY * len(near):
+                # A few incomplete rows do not take long.
+                if not warned and missing > 1 / 100 * len(near):
                     self._warn_of_missing(missing, len(near), k)
                     warned = True
                 if progress is not None:
                     progress(done, n)
-        found = NeighborGraph.unchecked(indices, distances, n_base)
-        found.recall = self._recall(found, rows, alone, n_jobs)
-        return found
+        graph = NeighborGraph.unchecked(indices, distances, n_base)
+        graph.recall = self._recall(graph, rows, alone, n_jobs)
+        return graph
 
     def _whole(
         self, answer: Answer, rows: Matrix, first: int, k: int, alone: bool, n_jobs: int
@@ -166,8 +164,8 @@ class PluggedIndex(ForeignIndex):
                 f"{' other than itself' if alone else ''}"
             )
         if len(missing):
-            some = first + missing
-            again = self._exactly(rows, some, k, alone, n_jobs)
+            incomplete = first + missing
+            again = self._exactly(rows, incomplete, k, alone, n_jobs)
             near[missing], far[missing] = again.indices, again.distances
         ordered = np.sort(near, axis=1)
         twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
@@ -178,11 +176,12 @@ class PluggedIndex(ForeignIndex):
         return near, far, len(missing)
 
     def _exactly(
-        self, rows: Matrix, some: Array, k: int, alone: bool, n_jobs: int
+        self, rows: Matrix, numbers: Array, k: int, alone: bool, n_jobs: int
     ) -> NeighborGraph:
         """The true neighbors of some rows."""
-        found = self._exact.graph(k + alone, rows[some], n_jobs=n_jobs)
-        return found.without(some) if alone else found
+        if alone:
+            return self._exact.left_out(numbers, k, n_jobs=n_jobs)
+        return self._exact.graph(k, rows[numbers], n_jobs=n_jobs)
 
     def _check_shape(self, answer: Answer, m: int, k: int, needed: int) -> None:
         """Refuse a result without enough neighbors for each of m rows."""
@@ -236,17 +235,18 @@ class PluggedIndex(ForeignIndex):
         known = isinstance(self._metric, str) and self._metric in SPACES
         if len(found) <= _WORTH_MEASURING or not known or self._metric in SLOW:
             return None
-        some = sample_rows(len(found), seed=0)
-        part = found.take(some)
+        sample = sample_rows(len(found), seed=0)
+        part = found.take(sample)
         distances: Floats = part.distances
         if self.has_own_distances:
-            row = np.repeat(np.arange(len(some)), found.k)
-            distances = self._space.distances(rows[some], row, part.indices.ravel())
+            row = np.repeat(np.arange(len(sample)), found.k)
+            distances = self._space.distances(rows[sample], row, part.indices.ravel())
             distances = distances.reshape(part.indices.shape)
             if not _agree(part.distances, distances):
                 return None
-        recall = recall_of(distances, self._exactly(rows, some, found.k, alone, n_jobs))
-        if recall.value < _SUSPICIOUS:
+        recall = recall_of(distances, self._exactly(rows, sample, found.k, alone, n_jobs))
+        # So few are found only in other rows.
+        if recall.value < 0.1:
             warnings.warn(
                 f"search={self._name} found only {100 * recall.value:.1f} % of the nearest rows; "
                 "are its rows those of X, in their order, and is its metric that of the model?",
@@ -270,15 +270,15 @@ def _nearest(
     order = np.lexsort((indices, distances), axis=1)
     indices = np.take_along_axis(indices, order, axis=1)
     distances = np.take_along_axis(distances, order, axis=1)
-    kept = indices >= 0
+    is_wanted = indices >= 0
     if itself is not None:
-        kept &= indices != itself[:, None]
-    place = np.cumsum(kept, axis=1)
+        is_wanted &= indices != itself[:, None]
+    place = np.cumsum(is_wanted, axis=1)
     missing = np.flatnonzero(place[:, -1] < k)
-    kept &= place <= k
-    kept[missing] = np.arange(kept.shape[1]) < k
+    is_wanted &= place <= k
+    is_wanted[missing] = np.arange(is_wanted.shape[1]) < k
     shape = (len(indices), k)
-    return indices[kept].reshape(shape), distances[kept].reshape(shape), missing
+    return indices[is_wanted].reshape(shape), distances[is_wanted].reshape(shape), missing
 
 
 def _agree(given: Array, canonical: Floats) -> bool:
@@ -286,7 +286,8 @@ def _agree(given: Array, canonical: Floats) -> bool:
 
     Not in all: near zero, a distance computed from a product is mostly rounding error.
     """
-    return bool(np.mean(np.abs(given - canonical) <= _AGREE * canonical) > 0.5)
+    # Rounding in float32 makes a smaller difference.
+    return bool(np.mean(np.abs(given - canonical) <= 1e-3 * canonical) > 0.5)
 
 
 class FunctionIndex(PluggedIndex):
@@ -314,8 +315,8 @@ class FunctionIndex(PluggedIndex):
             if alone:
                 yield indices[place], distances[place]
             else:
-                some = rows[place]
-                yield self._call(some, some.shape[0], k, k)
+                block = rows[place]
+                yield self._call(block, block.shape[0], k, k)
 
     def _call(self, queries: Matrix | None, m: int, needed: int, k: int) -> Answer:
         """The result of the function for m rows, in the expected shape."""

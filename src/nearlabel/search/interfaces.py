@@ -108,8 +108,8 @@ class Index(ABC):
         self, rows: Array, k: int, *, n_jobs: int = 1, progress: Progress | None = None
     ) -> NeighborGraph:
         """The k nearest rows of some base rows, each excluded from its own neighbors."""
-        found = self.graph(k + 1, self.vectors[rows], n_jobs=n_jobs, progress=progress)
-        return found.without(rows)
+        graph = self.graph(k + 1, self.vectors[rows], n_jobs=n_jobs, progress=progress)
+        return graph.without(rows)
 
     def nearest_and_reached(
         self,

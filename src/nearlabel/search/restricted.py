@@ -63,16 +63,16 @@ def restrict(
         _visible(graph.take(hidden), number, min(k, len(base)), len(base)),
     ]
     index = None
-    for (found, short), rows, own in zip(graphs, (base, hidden), (True, False), strict=True):
+    for (part, short), rows, own in zip(graphs, (base, hidden), (True, False), strict=True):
         if not len(short):
             continue
         index = build(X[base]) if index is None else index
-        searched = index.graph(found.k + own, X[rows[short]], n_jobs=n_jobs)
+        searched = index.graph(part.k + own, X[rows[short]], n_jobs=n_jobs)
         searched = searched.without(short) if own else searched
         # Distances stored as float64 would have ties in float32, in another order.
-        kind = np.result_type(found.distances, searched.distances)
-        found.distances = found.distances.astype(kind, copy=False)
-        found.indices[short], found.distances[short] = searched.indices, searched.distances
+        kind = np.result_type(part.distances, searched.distances)
+        part.distances = part.distances.astype(kind, copy=False)
+        part.indices[short], part.distances[short] = searched.indices, searched.distances
     return graphs[0][0], graphs[1][0]
 
 
@@ -96,7 +96,7 @@ def first_visible(
     enough = place[:, -1] >= k
     taken = visible & (place <= k) & enough[:, None]
     shape = (len(indices), k)
-    kept, their_distances = np.zeros(shape, indices.dtype), np.zeros(shape, distances.dtype)
-    kept[enough] = indices[taken].reshape(-1, k)
+    nearest, their_distances = np.zeros(shape, indices.dtype), np.zeros(shape, distances.dtype)
+    nearest[enough] = indices[taken].reshape(-1, k)
     their_distances[enough] = distances[taken].reshape(-1, k)
-    return kept, their_distances, np.flatnonzero(~enough)
+    return nearest, their_distances, np.flatnonzero(~enough)

@@ -114,9 +114,9 @@ class ListIndex(Index):
             with one_blas_thread:
                 return self._among(k, n_jobs, progress)
         if queries is None:
-            found = self.graph(k + 1, self.vectors, planned_for=k, n_jobs=n_jobs, progress=progress)
-            return found.without(np.arange(len(found)))
-        listed, plan = self._ready(planned_for or k, n_jobs)
+            graph = self.graph(k + 1, self.vectors, planned_for=k, n_jobs=n_jobs, progress=progress)
+            return graph.without(np.arange(len(graph)))
+        listed, plan = self.ready(planned_for or k, n_jobs)
         return listed.answer(np.asarray(matching(queries, listed.rows)), k, plan, n_jobs, progress)
 
     def nearest_and_reached(
@@ -136,17 +136,17 @@ class ListIndex(Index):
         exact = self._exactly(planned_for or k)
         if exact is not None:
             return exact.nearest_and_reached(queries, k, limits, n_jobs=n_jobs, progress=progress)
-        listed, plan = self._ready(planned_for or k, n_jobs)
+        listed, plan = self.ready(planned_for or k, n_jobs)
         queries = np.asarray(matching(queries, listed.rows))
         return listed.answer_and_reached(queries, k, plan, limits, n_jobs, progress)
 
     def probes(self, k: int, *, n_jobs: int = 1) -> Probes | None:
         """The lists probed for k neighbors; None if these are searched exactly."""
-        return None if self._exactly(k) is not None else self._ready(k, n_jobs)[1].probes
+        return None if self._exactly(k) is not None else self.ready(k, n_jobs)[1].probes
 
     def with_probes(self, k: int, probes: Probes, recall: Recall | None) -> ListIndex:
         """The same lists with other probes for k neighbors, and the given recall."""
-        listed, _ = self._ready(k, 1)
+        listed, _ = self.ready(k, 1)
         other = self._like(self._base)
         probes = probes.within(len(listed.lists))
         other._plans = {**self._plans, self._planned(k): QueryPlan(probes, recall)}
@@ -250,12 +250,12 @@ class ListIndex(Index):
         """The number of neighbors that the plan for k covers."""
         return planned_neighbors(k, int(self.vectors.shape[0]))
 
-    def _ready(
+    def ready(
         self, k: int, n_jobs: int, kind: type[QueryPlan] = QueryPlan
     ) -> tuple[ListedRows, QueryPlan]:
         """The lists and a plan for k neighbors, made on first use."""
         if self._base is not None:
-            base, plan = self._base._ready(k, n_jobs)
+            base, plan = self._base.ready(k, n_jobs)
             with self._lock.held():
                 if self._listed is None:
                     with one_blas_thread:
@@ -287,7 +287,7 @@ class ListIndex(Index):
         building, searching = stages.next(n // 4), stages.next(n - n // 4 - 1)
         if building is not None:
             building(0, 1)
-        listed, plan = self._ready(k, n_jobs, MeasuredPlan)
+        listed, plan = self.ready(k, n_jobs, MeasuredPlan)
         assert isinstance(plan, MeasuredPlan)
         if building is not None:
             building(1, 1)
@@ -352,16 +352,17 @@ class InvertedLists:
 
     def build(self, vectors: Matrix, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches."""
-        return self._index(vectors, metric, is_auto=False)
+        return self.index_of(vectors, metric, is_auto=False)
 
-    def _index(self, vectors: Matrix, metric: Metric, *, is_auto: bool) -> Index:
+    def index_of(self, vectors: Matrix, metric: Metric, *, is_auto: bool) -> Index:
+        """Lists, if these rows can have any; see `ListIndex` for `is_auto`."""
         recall = check_real(self.recall, "recall", low=0, high=1)
         seed = check_integer(self.random_state, "random_state", low=0)
         if not reads(vectors, metric):
             return ExactSearch().build(vectors, metric)
         rows = equal_rows(vectors)
         if rows is not None:
-            index = self._index(rows.distinct(vectors), metric, is_auto=is_auto)
+            index = self.index_of(rows.distinct(vectors), metric, is_auto=is_auto)
             return EqualRowsIndex(vectors, rows, metric, index)
         return ListIndex(vectors, str(metric), recall, seed, is_auto=is_auto)
 
@@ -377,7 +378,7 @@ class AutoSearch:
     def build(self, vectors: Matrix, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches."""
         if takes_lists(vectors.shape, 1):
-            return InvertedLists()._index(vectors, metric, is_auto=True)
+            return InvertedLists().index_of(vectors, metric, is_auto=True)
         return ExactSearch().build(vectors, metric)
 
 
@@ -396,7 +397,7 @@ def _is_ordinary(vectors: Array, metric: Metric) -> bool:
     """Whether float32 can represent the distances of these rows, both large and small."""
     d = vectors.shape[1]
     ends = [(rows.min(axis=0), rows.max(axis=0)) for _, rows in chunks(vectors, d)]
-    low, high = (as_float(np.array(some)) for some in zip(*ends, strict=True))
+    low, high = (as_float(np.array(of_blocks)) for of_blocks in zip(*ends, strict=True))
     return fits_float32(low.min(axis=0), high.max(axis=0), metric)
 
 

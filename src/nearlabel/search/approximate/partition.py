@@ -25,10 +25,6 @@ from nearlabel.search.exact.row_arithmetic import (
 )
 
 _LISTS = 1.5  # times sqrt(n)
-_ROWS_A_CENTER = 30  # in the sample for k-means
-_SAMPLED_ELEMENTS = 2**26  # limit on the size of the sample, but for 8 rows a center
-_ROUNDS = 5  # more rounds hardly change what a search finds
-_SMALLEST = 1 / 8  # of the mean size: shorter lists are dissolved
 _LARGEST = 4  # times the mean size: longer lists are cut, so that blocks of bounds stay small
 
 
@@ -74,7 +70,8 @@ def divide(
     count = max(1, round(_LISTS * np.sqrt(n)))
     centers = _means(_sample(vectors, count, random), count, metric, random, n_jobs)
     home = nearest_centers(vectors, centers, metric, n_jobs) if homes is None else homes(centers)
-    is_short = np.bincount(home, minlength=count) < _SMALLEST * n / count
+    # Lists far below the mean size are dissolved: their centers are outliers.
+    is_short = np.bincount(home, minlength=count) < 1 / 8 * n / count
     lost = np.flatnonzero(is_short[home])
     centers, home = centers[~is_short], (np.cumsum(~is_short) - 1)[home]
     if len(lost):
@@ -113,7 +110,8 @@ def nearest_centers(
 def _sample(vectors: Matrix, count: int, random: np.random.Generator) -> Array:
     """A sample of the rows for this number of centers."""
     n, d = vectors.shape
-    wanted = min(n, max(8 * count, min(_ROWS_A_CENTER * count, _SAMPLED_ELEMENTS // d)))
+    # Some 30 rows a center; at least 8 where rows are so long that these take much memory.
+    wanted = min(n, max(8 * count, min(30 * count, 2**26 // d)))
     return np.asarray(vectors[np.sort(random.choice(n, wanted, replace=False))])
 
 
@@ -124,7 +122,8 @@ def _means(
     kind = float_kind(rows)  # in float32, a common offset could make all centers equal
     rows = (unit_rows(rows) if metric == "cosine" else rows).astype(kind, copy=False)
     centers = rows[np.sort(random.choice(len(rows), count, replace=False))]
-    for _ in range(_ROUNDS):
+    # More rounds hardly change what a search finds.
+    for _ in range(5):
         home = nearest_centers(rows, centers, metric, n_jobs)
         sums: Floats = np.zeros(centers.shape)
         for place, part in chunks(rows, rows.shape[1]):

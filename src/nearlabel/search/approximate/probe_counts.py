@@ -14,7 +14,6 @@ from nearlabel.search.approximate.probes import Probes, more_lists
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
 
 _ROWS_TUNED = ROWS_MEASURED // 2  # on which the number of probes is chosen
-_RESERVE = 8  # neighbors per further one that callers may ask for in reserve
 _SHARES = 0.3, 0.6  # of the lists that a query may probe, which it usually does
 
 
@@ -73,11 +72,11 @@ def make_plan(
 
     rules = _rules(listed, tuned, shares, recall)
     enough = _fewest(rules, shares, recall)
-    found = shares(rules[enough], are_measured=True)
-    while not _suffices(found, recall) and enough + 1 < len(rules):
+    share_of_each = shares(rules[enough], are_measured=True)
+    while not _suffices(share_of_each, recall) and enough + 1 < len(rules):
         enough += 1
-        found = shares(rules[enough], are_measured=True)
-    return MeasuredPlan(rules[enough], recall_of_shares(found, k, "base"), measured)
+        share_of_each = shares(rules[enough], are_measured=True)
+    return MeasuredPlan(rules[enough], recall_of_shares(share_of_each, k, "base"), measured)
 
 
 def _rules(
@@ -92,7 +91,8 @@ def _rules(
     numbers = [listed.least_probes(k + 1)]
     while numbers[-1] < count:
         numbers.append(more_lists(numbers[-1], count))
-    distances, rows = listed.distances_of_centers(tuned.rows), k + k // _RESERVE + 4
+    # Callers may ask for some neighbors in reserve.
+    distances, rows = listed.distances_of_centers(tuned.rows), k + k // 8 + 4
     kinds = [
         *([Probes.adapted(most, rows, share, distances) for most in numbers] for share in _SHARES),
         [Probes.fixed(most) for most in numbers],

@@ -15,8 +15,6 @@ import numpy as np
 from nearlabel.common.arrays import Floats
 
 _STEP = 1.2  # ratio between numbers of lists that are tried
-_MARGIN_STEP = 1.1  # ratio of their margins, if nothing else is known
-_FINDING = 0.1  # of the time of comparing the rows of a list: finding it among the nearest
 
 
 @dataclass(frozen=True)
@@ -56,14 +54,15 @@ class Probes:
         if most in (1, distances.shape[1]):
             return cls.fixed(most)
         farther = (distances - distances[:, :1])[:, 1:most].ravel()
-        kept = int(np.ceil(share * len(farther))) - 1
-        margin = float(np.partition(farther, kept)[kept])
+        last = int(np.ceil(share * len(farther))) - 1
+        margin = float(np.partition(farther, last)[last])
         return cls(most, margin, rows, 1 + float(np.mean(farther <= margin)) * (most - 1))
 
     @property
     def cost(self) -> float:
         """What a query costs, in lists whose rows are compared."""
-        return self.usual + _FINDING * self.most
+        # Finding a list among the nearest takes a tenth of the time of comparing its rows.
+        return self.usual + 0.1 * self.most
 
     def at_least(self, most: int) -> Probes:
         """The same rule with at least this number of lists for queries that need them."""
@@ -82,7 +81,8 @@ class Probes:
         most = more_lists(self.most, count)
         if self.margin == np.inf or most == count:
             return Probes.fixed(most)
-        return Probes(most, self.margin * _MARGIN_STEP, self.rows, self.usual * _STEP)
+        # As measured, the lists within a margin grow faster than the margin.
+        return Probes(most, self.margin * 1.1, self.rows, self.usual * _STEP)
 
 
 def more_lists(probed: int, count: int) -> int:

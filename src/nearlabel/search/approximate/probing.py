@@ -38,11 +38,6 @@ from nearlabel.search.exact.row_arithmetic import CoreObject, core_rows, float_k
 from nearlabel.search.interfaces import Reached
 
 _QUERIES_AT_ONCE = 8192  # they share lists, and their results stay in a cache
-_PROBES_AT_ONCE = 2**21  # of all queries searched together: about 80 MiB
-_QUERIES_SORTED = 1024  # whose neighbors are sorted at once
-_FEW_QUERIES = 256  # BLAS uses one thread for their products anyway
-_LISTS_TO_SPARE = 2  # times the number with k rows on average
-_MANY_LISTS = 8  # above this fraction, all lists are probed
 _PACKED_BYTES = 2**30  # packed lists are cached up to this size
 
 
@@ -94,9 +89,8 @@ class PackedLists:
         return len(self._starts) - 1
 
     def __getitem__(self, number: int) -> Array:
-        kept = self._kept.get(number)
-        if kept is not None:
-            return kept
+        if number in self._kept:
+            return self._kept[number]
         if self._first is not None:
             self._first.touch(number)
         places = slice(self._starts[number], self._starts[number + 1])
@@ -148,8 +142,8 @@ class ListedRows:
         measured = core_rows(rows, metric) if self.file is None else self.file.as_core_rows(metric)
         if bounds is None:
             self.touch(np.arange(len(lists)))
-            found = bounds_for(self.rows, metric)
-            bounds = found if isinstance(found, DenseBounds) else None  # dense rows have no others
+            of_rows = bounds_for(self.rows, metric)
+            bounds = of_rows if isinstance(of_rows, DenseBounds) else None  # as of all dense rows
             if bounds is not None and bounds.are_vague(measured):
                 # Lists that are far from each other are centered individually.
                 bounds = bounds.centered_at(points_of(lists.centers, metric))
@@ -247,15 +241,15 @@ class ListedRows:
             yield from self._compare(queries, near, found, itself, reach)
             return
         assert itself < 0, "probes must be at least `least_probes`"
-        more = self.probes_beyond(probes.most, found.k)
-        for some, next_probes in ((~is_short, 0), (is_short, more)):
-            chosen = np.flatnonzero(some)
+        further = self.probes_beyond(probes.most, found.k)
+        for group, next_probes in ((~is_short, 0), (is_short, further)):
+            chosen = np.flatnonzero(group)
             if not len(chosen):
                 continue
             part, asked = self._room(len(chosen), found.k), queries[chosen]
             its_reach = None if reach is None else reach.of(chosen)
-            if next_probes and more < len(self.lists):
-                yield from self.search(asked, Probes.fixed(more), part, -1, its_reach)
+            if next_probes and further < len(self.lists):
+                yield from self.search(asked, Probes.fixed(further), part, -1, its_reach)
             else:
                 lists = None if next_probes else near[chosen]
                 yield from self._compare(asked, lists, part, -1, its_reach)
@@ -264,8 +258,9 @@ class ListedRows:
     def probes_beyond(self, probes: int, k: int) -> int:
         """How many lists to probe next if this many contain too few rows: usually enough."""
         count = len(self.lists)
-        more = max(2 * probes, -(-_LISTS_TO_SPARE * k * count // len(self)))
-        return more if more * _MANY_LISTS < count else count
+        # Twice as many as contain k rows on average; nearly all are no better than all.
+        most = max(2 * probes, -(-2 * k * count // len(self)))
+        return most if most * 8 < count else count
 
     def _compare(
         self,
@@ -287,22 +282,22 @@ class ListedRows:
                 yield from compiled.search(queries, near, *places, given_up, **how)
                 continue
             for query in np.flatnonzero(given_up).tolist():  # there are few
-                one = slice(query, query + 1)
+                single = slice(query, query + 1)
                 if itself >= 0:
                     how["itself"] = itself + query
                 if reach is not None:
                     how["reach"] = reach.of(np.array([query]))
-                places = found.indices[one], found.distances[one]
-                lists = None if near is None else near[one]
-                yield from compiled.search(queries[one], lists, *places, given_up[one], **how)
+                places = found.indices[single], found.distances[single]
+                lists = None if near is None else near[single]
+                yield from compiled.search(queries[single], lists, *places, given_up[single], **how)
         left = np.flatnonzero(given_up)
         every = np.arange(len(self.lists))[None]
         counts = np.full(len(left), len(self))
         if near is not None:
             counts = self._sizes[near[left].astype(np.intp)].sum(axis=1)
-        for some in runs(counts, ELEMENTS_AT_ONCE // queries.shape[1]):
-            lists = every.repeat(len(left[some]), axis=0) if near is None else near[left[some]]
-            self._by_numpy(queries, left[some], lists.astype(np.intp), found, itself, reach)
+        for run in runs(counts, ELEMENTS_AT_ONCE // queries.shape[1]):
+            lists = every.repeat(len(left[run]), axis=0) if near is None else near[left[run]]
+            self._by_numpy(queries, left[run], lists.astype(np.intp), found, itself, reach)
             yield
 
     def nearest(
@@ -321,17 +316,17 @@ class ListedRows:
         if step < m:
             nearest = self.probed_lists(queries, Probes.fixed(1), n_jobs)
             order = np.argsort(nearest[:, 0], kind="stable")
-        found = self._room(m, k)
+        graph = self._room(m, k)
 
         def search(block: slice) -> Iterator[None]:
-            some = order[block]
-            part = self._room(len(some), k)
-            its_reach = None if reach is None else reach.of(some)
-            yield from self.search(queries[some], probes, part, reach=its_reach)
-            found.indices[some], found.distances[some] = part.indices, part.distances
+            chosen = order[block]
+            part = self._room(len(chosen), k)
+            its_reach = None if reach is None else reach.of(chosen)
+            yield from self.search(queries[chosen], probes, part, reach=its_reach)
+            graph.indices[chosen], graph.distances[chosen] = part.indices, part.distances
 
         run_blocks(search, m, step, n_jobs, progress)
-        return found
+        return graph
 
     def answer(
         self,
@@ -343,16 +338,17 @@ class ListedRows:
         reach: Reach | None = None,
     ) -> NeighborGraph:
         """The graph of any queries: neighbors by number, distances in float32 if they fit."""
-        with nullcontext() if len(queries) <= _FEW_QUERIES else one_blas_thread:
-            found = self.nearest(queries, k, plan.probes, n_jobs, progress, reach)
-        fits = found.distances.max() <= np.finfo(np.float32).max  # queries may be far away
-        numbers = np.empty(found.indices.shape, self.lists.order.dtype)
-        distances = np.empty(found.indices.shape, np.float32 if fits else np.float64)
+        # For few queries BLAS uses one thread anyway.
+        with nullcontext() if len(queries) <= 256 else one_blas_thread:
+            graph = self.nearest(queries, k, plan.probes, n_jobs, progress, reach)
+        fits = graph.distances.max() <= np.finfo(np.float32).max  # queries may be far away
+        numbers = np.empty(graph.indices.shape, self.lists.order.dtype)
+        distances = np.empty(graph.indices.shape, np.float32 if fits else np.float64)
 
         def sort(block: slice) -> None:
-            numbers[block], distances[block] = self._by_number(found.take(block), distances.dtype)
+            numbers[block], distances[block] = self._by_number(graph.take(block), distances.dtype)
 
-        run_blocks(sort, len(queries), _QUERIES_SORTED, n_jobs, None)
+        run_blocks(sort, len(queries), 1024, n_jobs, None)
         return NeighborGraph.unchecked(numbers, distances, len(self), plan.recall)
 
     def _by_number(self, found: NeighborGraph, kind: npt.DTypeLike) -> tuple[Array, Array]:
@@ -405,15 +401,15 @@ class ListedRows:
     def near_rows_of(self, lists: slice, k: int, probes: Probes) -> NeighborGraph:
         """The neighbors of the rows of some lists, by number; distances in float32."""
         first, last = (int(self.lists.starts[end]) for end in (lists.start, lists.stop))
-        found = self._room(last - first, k)
-        for some in runs(self.lists.sizes[lists], _queries_at_once(probes)):
-            ends = self.lists.starts[[lists.start + some.start, lists.start + some.stop]]
+        graph = self._room(last - first, k)
+        for run in runs(self.lists.sizes[lists], _queries_at_once(probes)):
+            ends = self.lists.starts[[lists.start + run.start, lists.start + run.stop]]
             start, stop = ends.tolist()
-            self.touch(np.arange(lists.start + some.start, lists.start + some.stop))
-            part = found.rows(start - first, stop - first)
+            self.touch(np.arange(lists.start + run.start, lists.start + run.stop))
+            part = graph.rows(start - first, stop - first)
             for _ in self.search(self.rows[start:stop], probes, part, start):
                 pass
-        return NeighborGraph.unchecked(*self._by_number(found, np.float32), len(self))
+        return NeighborGraph.unchecked(*self._by_number(graph, np.float32), len(self))
 
     def among(
         self, k: int, probes: Probes, n_jobs: int, progress: Progress | None = None
@@ -421,18 +417,18 @@ class ListedRows:
         """The neighbors of all rows, in their own order and by number, distances in float32."""
         starts = self.lists.starts
         self.touch(np.arange(len(self.lists)))
-        found = self._room(len(self), k, np.float32)
+        graph = self._room(len(self), k, np.float32)
 
         def search(lists: slice) -> Iterator[None]:
             places = slice(int(starts[lists.start]), int(starts[lists.stop]))
             part = self._room(places.stop - places.start, k)
             yield from self.search(self.rows[places], probes, part, places.start)
             rows = self.lists.order[places]
-            found.indices[rows], found.distances[rows] = self._by_number(part, np.float32)
+            graph.indices[rows], graph.distances[rows] = self._by_number(part, np.float32)
 
         blocks = list(runs(self.lists.sizes, _queries_at_once(probes)))
         run_slices(search, blocks, n_jobs, progress)
-        return found
+        return graph
 
     def _by_numpy(
         self,
@@ -465,4 +461,5 @@ class ListedRows:
 
 def _queries_at_once(probes: Probes) -> int:
     """How many queries are searched together; fewer if each has many lists."""
-    return max(1, min(_QUERIES_AT_ONCE, _PROBES_AT_ONCE // probes.most))
+    # Their probes take about 80 MiB.
+    return max(1, min(_QUERIES_AT_ONCE, 2**21 // probes.most))

@@ -54,14 +54,14 @@ def neighbors_between(
         left &= index.fill_between(first, limits, places, distances)
     parts = slice(0, first), slice(first, n)
     for own, other in (parts, parts[::-1]):
-        some = own.start + np.flatnonzero(left[own])
-        if len(some):
+        chosen = own.start + np.flatnonzero(left[own])
+        if len(chosen):
             near = exact_index(vectors[other], metric)
             width = min(k, other.stop - other.start)
-            graph = near.graph(width, vectors[some])
-            places[some, :width] = graph.indices + other.start
-            distances[some, :width] = graph.distances
-            places[some, width:], distances[some, width:] = -1, np.inf
+            graph = near.graph(width, vectors[chosen])
+            places[chosen, :width] = graph.indices + other.start
+            distances[chosen, :width] = graph.distances
+            places[chosen, width:], distances[chosen, width:] = -1, np.inf
     return places, distances
 
 

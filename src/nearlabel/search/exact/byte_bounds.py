@@ -25,14 +25,12 @@ from nearlabel.common.arrays import Array, Matrix
 from nearlabel.search.exact.packed_bounds import UNIT, BlockBounds, DenseBounds, Packed
 from nearlabel.search.exact.row_arithmetic import CoreObject
 
-_SLACK = 32 * UNIT  # rounding in float32 of a product, two offsets and their sum, with a reserve
 _TINY = 2.0**-120  # covers underflow of these, even to zero
 _LEAST_WIDTH = 16  # features above which bytes are faster
 MOST_FEATURES = 2**16  # whose products add up to less than 2^31, as in the core
 _SAMPLE = 64, 512  # queries and base rows on which bounds are tested
 _MOST_OPEN = 12  # rows left open in the sample, of which one is the nearest
 RATIOS = 1e-6, 0.5  # of what rounding leaves and what it keeps
-_LARGEST_CODE = 127
 
 
 class ByteBounds(BlockBounds):
@@ -68,8 +66,9 @@ class ByteBounds(BlockBounds):
             chosen = np.arange(chosen.start, chosen.stop, dtype=np.int32)
         errors = np.empty(len(chosen), np.float32)
         center, unit = self._center, self._unit
+        # Covers rounding in float32 of a product, two offsets and their sum, with a reserve.
         packed = engine.core().ByteRows(
-            rows, chosen, center, unit, self.share, _SLACK, _TINY, errors
+            rows, chosen, center, unit, self.share, 32 * UNIT, _TINY, errors
         )
         return packed, errors
 
@@ -139,8 +138,8 @@ def byte_bounds(
     if sample is None:
         sample = np.random.default_rng(0).choice(len(rows), sum(_SAMPLE), replace=False)
     sample = sample.astype(np.int32)
-    found = ByteBounds(bounds, _usual_ratio(bounds, rows, sample))
-    return None if found.leave_too_much_open(rows, sample) else found
+    by_bytes = ByteBounds(bounds, _usual_ratio(bounds, rows, sample))
+    return None if by_bytes.leave_too_much_open(rows, sample) else by_bytes
 
 
 def fastest_bounds(bounds: DenseBounds, rows: CoreObject) -> DenseBounds | ByteBounds:
@@ -162,10 +161,10 @@ def side_by_side(n: int) -> Array:
 def _usual_ratio(bounds: DenseBounds, rows: CoreObject, sample: Array) -> float:
     """The median ratio of what rounding leaves and what it keeps, of a sample."""
     factors = bounds.pack(None, rows, sample)[0][:, :-2].astype(np.float64)
-    scales = np.abs(factors).max(axis=1, keepdims=True) / _LARGEST_CODE
+    scales = np.abs(factors).max(axis=1, keepdims=True) / 127
     rounded = np.rint(np.divide(factors, scales, out=np.zeros_like(factors), where=scales > 0))
     rounded *= scales
-    kept = np.sqrt((rounded**2).sum(axis=1))
+    lengths = np.sqrt((rounded**2).sum(axis=1))
     left = np.sqrt(((factors - rounded) ** 2).sum(axis=1))
-    ratios = left[kept > 0] / kept[kept > 0]
+    ratios = left[lengths > 0] / lengths[lengths > 0]
     return float(np.clip(np.median(ratios) if len(ratios) else 1.0, *RATIOS))

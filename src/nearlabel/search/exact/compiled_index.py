@@ -36,12 +36,8 @@ from nearlabel.search.exact.row_arithmetic import CoreObject, core_rows, points_
 from nearlabel.search.interfaces import Reached
 
 _NEAREST = 1, 3  # stripes that are compared before the next ones
-_FEW_QUERIES = 8  # for which nothing is expected
-_SIDE_UNKEPT = 4096  # rows of a block if rows are packed for each block: packing must not dominate
 _EXPECTED = 8  # of the k nearest rows in the sample: more take longer to compare than they save
 _RANK = ceil(_EXPECTED + 3 * sqrt(_EXPECTED) + 3)
-_FEWEST_ROWS = 32  # per neighbor
-_BLOCK = 2**20  # bounds computed at once
 
 
 class ExpectedLimits:
@@ -67,11 +63,12 @@ class ExpectedLimits:
         """The limits of packed queries with these errors, on the scale of the bounds."""
         rank = _RANK + are_base_rows  # a query may be in the sample itself
         limits = np.empty(len(queries), np.float32)
-        step = max(1, _BLOCK // len(self._base))
+        # Blocks stay in the processor's cache.
+        step = max(1, 2**20 // len(self._base))
         memory = np.empty(min(step, len(queries)) * len(self._base), np.float32)
         for start in range(0, len(queries), step):
-            some = np.arange(start, min(start + step, len(queries)), dtype=np.int32)
-            block = self._bounds.block(queries[some], self._base, memory)
+            chosen = np.arange(start, min(start + step, len(queries)), dtype=np.int32)
+            block = self._bounds.block(queries[chosen], self._base, memory)
             engine.core().row_limits(block, rank, limits[start : start + step])
         # A bound is below the distance by half of the errors on average.
         return limits + np.float32(0.5) * (errors + np.float32(self._error))
@@ -81,7 +78,8 @@ def expected_limits(
     bounds: BlockBounds, vectors: Matrix, rows: CoreObject, k: int
 ) -> ExpectedLimits | None:
     """A sample for limits, or None if it would not save time."""
-    if k < bounds.many_neighbors or len(rows) < _FEWEST_ROWS * k:
+    # A sample of few rows says little.
+    if k < bounds.many_neighbors or len(rows) < 32 * k:
         return None
     if not bounds.is_divisible or bounds.centers is not None:
         return None
@@ -172,7 +170,7 @@ class CompiledIndex:
         packed: PackedStripes | None = None,
     ) -> None:
         self.rows = rows
-        self._vectors, self._metric, self._bounds = vectors, metric, bounds
+        self.vectors, self._metric, self._bounds = vectors, metric, bounds
         self._block_bytes = block_bytes
         self._order = np.empty(0, np.int32) if order is None else order.astype(np.int32)
         self._packed_bytes = bounds.bytes_of(vectors)
@@ -205,7 +203,8 @@ class CompiledIndex:
         side = min(self._bounds.side, isqrt(self._block_bytes // 4))
         if not self._is_kept:
             bytes_a_row = max(1, 2 * self._packed_bytes // n)
-            side = min(_SIDE_UNKEPT, isqrt(most // 4), max(64, most // bytes_a_row))
+            # Rows are packed for each block, which must not dominate: large blocks.
+            side = min(4096, isqrt(most // 4), max(64, most // bytes_a_row))
         size = -(-n // -(-n // max(1, side)))
         size = -(-size // self._bounds.panel) * self._bounds.panel
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
@@ -249,7 +248,7 @@ class CompiledIndex:
     def fill_among(self, found: NeighborGraph, n_jobs: int, progress: Progress | None) -> Array:
         """Fill the graph of the base rows, each excluded from its own neighbors; see `fill`."""
         bounds, stripes = self._bounds, self._stripes if self._is_fixed else self._even(n_jobs)
-        starts, count, kept = [stripe.start for stripe in stripes], len(stripes), self._kept
+        starts, count, packed = [stripe.start for stripe in stripes], len(stripes), self._kept
         limits = self._limits_among(stripes, found.k, n_jobs)
         lists = self._shortlist(self.rows, self._errors, found.k, 0, starts, limits)
         widest = max([stripe.stop - stripe.start for stripe in stripes])
@@ -259,20 +258,20 @@ class CompiledIndex:
 
         def compare_within(mine: slice) -> None:
             own = starts.index(mine.start)
-            base = kept[own] if kept else self._packed(mine, own)
+            base = packed[own] if packed else self._packed(mine, own)
             memory = np.empty(len(base) ** 2, np.float32)
             queries = bounds.as_queries(base)
             bounds.offer(lists, queries, base, memory, mine.start, mine.start)
 
         def compare(mine: slice) -> Iterator[None]:
             own = starts.index(mine.start)
-            left = bounds.as_queries(kept[own] if kept else self._packed(mine, own))
+            left = bounds.as_queries(packed[own] if packed else self._packed(mine, own))
             memory = np.empty(len(left) * widest, np.float32)
             for step in range(1, count // 2 + 1):
                 if 2 * step == count and own >= step:
                     break  # the other stripe of the pair does it
                 number = (own + step) % count
-                base = kept[number] if kept else self._packed(stripes[number], number)
+                base = packed[number] if packed else self._packed(stripes[number], number)
                 if bounds.centers is not None:
                     left = bounds.as_queries(self._packed(mine, number))
                 bounds.offer(lists, left, base, memory, mine.start, starts[number])
@@ -302,16 +301,16 @@ class CompiledIndex:
     def _limits_among(self, stripes: list[slice], k: int, n_jobs: int) -> Array | None:
         """Limits of the base rows as queries, or None if they would not save time."""
         bounds, rows = self._bounds, self.rows
-        expected = expected_limits(bounds, self._vectors, rows, k)
+        expected = expected_limits(bounds, self.vectors, rows, k)
         if expected is None:
             return None
-        limits, kept = np.empty(len(rows), np.float32), self._kept
+        limits, packed = np.empty(len(rows), np.float32), self._kept
 
         starts = [stripe.start for stripe in stripes]
 
         def expect(mine: slice) -> None:
             own = starts.index(mine.start)
-            queries = bounds.as_queries(kept[own] if kept else self._packed(mine, own))
+            queries = bounds.as_queries(packed[own] if packed else self._packed(mine, own))
             limits[mine] = expected.of(queries, self._errors[mine], are_base_rows=True)
 
         run_slices(expect, stripes, n_jobs, None)
@@ -327,7 +326,7 @@ class CompiledIndex:
         """The same rows with sharper bounds, if there are any, prepared on first use."""
         if self._bounds.sharper is None:
             return None
-        how = self._vectors, self._metric, self.rows, self._bounds.sharper, self._block_bytes
+        how = self.vectors, self._metric, self.rows, self._bounds.sharper, self._block_bytes
         return CompiledIndex(*how, kept_bytes=KEPT_BYTES)
 
     def fill_between(self, first: int, limits: Array, places: Array, distances: Array) -> Array:
@@ -336,7 +335,7 @@ class CompiledIndex:
         The stripes of the first part hold the rows up to `first`. Returns which rows, of those with
         a limit that is not negative, are left to do.
         """
-        bounds, kept, stripes = self._bounds, self._kept, self._stripes
+        bounds, packed, stripes = self._bounds, self._kept, self._stripes
         starts = [stripe.start for stripe in stripes]
         # What is as far as the limit is wanted, too: its number may be lower.
         scaled = self.scaled_limits(np.where(limits >= 0, np.nextafter(limits, np.inf), -1.0))
@@ -344,10 +343,10 @@ class CompiledIndex:
         split = starts.index(first)
         memory = np.empty(bounds.side**2, np.float32)
         for number, stripe in enumerate(stripes[:split]):
-            left = bounds.as_queries(kept[number] if kept else self._packed(stripe, number))
-            for other, its in enumerate(stripes[split:], split):
-                base = kept[other] if kept else self._packed(its, other)
-                bounds.offer(lists, left, base, memory, stripe.start, its.start)
+            left = bounds.as_queries(packed[number] if packed else self._packed(stripe, number))
+            for other, second in enumerate(stripes[split:], split):
+                base = packed[other] if packed else self._packed(second, other)
+                bounds.offer(lists, left, base, memory, stripe.start, second.start)
         lists.finish(0, places, distances)
         given_up = np.empty(len(places), bool)
         lists.given_up(given_up)
@@ -375,8 +374,9 @@ class CompiledIndex:
         stripes = self._stripes if self._is_fixed else self._even(n_jobs)
         given_up, is_short = np.empty(len(found), bool), np.zeros(len(found), bool)
         expected = None
-        if not is_again and len(found) > _FEW_QUERIES:
-            expected = expected_limits(self._bounds, self._vectors, self.rows, found.k)
+        # For few queries, a sample takes longer than it saves.
+        if not is_again and len(found) > 8:
+            expected = expected_limits(self._bounds, self.vectors, self.rows, found.k)
 
         def search(rows: slice) -> Iterator[None]:
             part, centers, near = queries[rows], self._bounds.centers, None
@@ -439,26 +439,30 @@ class CompiledIndex:
             limits = expected.of(everyones, errors, are_base_rows=False)
         lists = self._shortlist(rows, errors, indices.shape[1], itself, [0], limits)
         near_enough = None if reach is None else reaching(rows, self.rows, reach)
-        kept, memory = self._kept, np.empty(0, np.float32)
+        packed_stripes, memory = self._kept, np.empty(0, np.float32)
         if len(rows) == 1 and near is not None and bounds.sharper is not None and reach is None:
             numbers = near[0, near[0] < len(stripes)].tolist()
-            parts = [(kept[number], stripes[number].start) for number in numbers]
+            parts = [(packed_stripes[number], stripes[number].start) for number in numbers]
             lists.offer_bytes_one(everyones, *map(list, zip(*parts, strict=True)))
             near = np.empty((1, 0), np.int32)
             yield
         step = len(rows) if near is None else bounds.side
         for number, chosen in _by_stripe(near, everyone, len(stripes)):
-            base = kept[number] if kept else self._packed(stripes[number], number)
+            base = (
+                packed_stripes[number] if packed_stripes else self._packed(stripes[number], number)
+            )
             if reach is not None and reach.prepare is not None:
                 reach.prepare(stripes[number])
             for start in range(0, len(chosen) if len(base) else 0, step):
-                some = chosen[start : start + step]
+                asked = chosen[start : start + step]
                 left = everyones
                 if bounds.centers is not None:
-                    left = bounds.as_queries(bounds.pack(queries, rows, some, number)[0])
-                if len(memory) < len(some) * len(base):
-                    memory = np.empty(len(some) * len(base), np.float32)
-                bounds.offer_to(lists, left, base, memory, some, stripes[number].start, near_enough)
+                    left = bounds.as_queries(bounds.pack(queries, rows, asked, number)[0])
+                if len(memory) < len(asked) * len(base):
+                    memory = np.empty(len(asked) * len(base), np.float32)
+                bounds.offer_to(
+                    lists, left, base, memory, asked, stripes[number].start, near_enough
+                )
             yield
         lists.finish(0, indices, distances)
         lists.given_up(given_up)
@@ -501,7 +505,7 @@ class CompiledIndex:
 
     def _packed(self, stripe: slice, number: int) -> Packed:
         """A stripe of the base rows, packed for comparison with another stripe."""
-        return self._bounds.pack(self._vectors, self.rows, stripe, number)[0]
+        return self._bounds.pack(self.vectors, self.rows, stripe, number)[0]
 
 
 def _fill_again(
@@ -519,7 +523,7 @@ def _fill_again(
     if not len(some):
         return some
     alone = queries is None
-    asked = (index._vectors if alone else queries)[some]
+    asked = (index.vectors if alone else queries)[some]
     shape = len(some), found.k + alone
     again = NeighborGraph.unchecked(np.zeros(shape, np.int32), np.empty(shape), found.n_base)
     its_reach = None if reach is None else reach.of(some)
@@ -547,6 +551,6 @@ def _by_stripe(near: Array | None, everyone: Array, count: int) -> Iterator[tupl
         numbers, first = np.unique(stripes.ravel()[order], return_index=True)
         if len(numbers):
             queries = (order // (stop - start)).astype(np.int32)
-            for number, some in zip(numbers.tolist(), np.split(queries, first[1:]), strict=True):
+            for number, members in zip(numbers.tolist(), np.split(queries, first[1:]), strict=True):
                 if number < count:
-                    yield number, some
+                    yield number, members

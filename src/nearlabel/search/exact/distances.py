@@ -120,7 +120,7 @@ class Space(ABC):
 class ProductSpace(Space):
     """A metric whose bounds come from inner products of prepared rows."""
 
-    kept: Floats | None = None
+    prepared: Floats | None = None
 
     @abstractmethod
     def ready(self, rows: Matrix) -> Matrix:
@@ -130,12 +130,12 @@ class ProductSpace(Space):
         if is_sparse(self.vectors):
             self.transposed = sparse.csr_array(self.ready(self.vectors).T)
         elif 8 * self.vectors.size <= KEPT_BYTES:
-            self.kept = self.ready(self.vectors)
+            self.prepared = self.ready(self.vectors)
 
     def ready_chunks(self) -> Iterator[tuple[slice, Matrix]]:
         """Yield blocks of prepared base rows, with their places."""
         for place, rows in chunks(self.vectors, self.width):
-            yield place, self.ready(rows) if self.kept is None else self.kept[place]
+            yield place, self.ready(rows) if self.prepared is None else self.prepared[place]
 
     def products(self, queries: Matrix) -> Floats:
         """Inner products of prepared queries with all base rows."""

@@ -57,9 +57,9 @@ class EqualRows:
         n, shape = len(self.number), (len(graph), k)
         indices = np.empty(shape, index_type(n))
         distances = np.empty(shape, graph.distances.dtype)
-        for some in runs(np.full(len(graph), k * graph.k), ELEMENTS_AT_ONCE):
-            part = graph.rows(some.start, some.stop)
-            indices[some], distances[some] = self._nearest_copies(part, k)
+        for run in runs(np.full(len(graph), k * graph.k), ELEMENTS_AT_ONCE):
+            part = graph.rows(run.start, run.stop)
+            indices[run], distances[run] = self._nearest_copies(part, k)
         return NeighborGraph.unchecked(indices, distances, n, graph.recall)
 
     def _nearest_copies(self, graph: NeighborGraph, k: int) -> tuple[Array, Array]:
@@ -81,8 +81,8 @@ class EqualRows:
 def equal_rows(vectors: Matrix) -> EqualRows | None:
     """Which rows are equal; None if there are too few to matter."""
     if not is_sparse(vectors):  # rows that differ in one feature are distinct
-        one = vectors[:, vectors.shape[1] // 2]
-        if len(np.unique(one)) > _WORTH_WHILE * len(one):
+        feature = vectors[:, vectors.shape[1] // 2]
+        if len(np.unique(feature)) > _WORTH_WHILE * len(feature):
             return None
     _, first, number = np.unique(_hashes(vectors), return_index=True, return_inverse=True)
     n, order = len(number), np.argsort(first)
@@ -125,8 +125,8 @@ def _are_equal(vectors: Matrix, first: Array) -> bool:
     sizes = np.full(len(copies), vectors.shape[1])
     if is_sparse(vectors):
         sizes = 1 + np.diff(vectors.indptr)[copies]
-    for some in runs(sizes, ELEMENTS_AT_ONCE):
-        a, b = vectors[copies[some]], vectors[first[copies[some]]]
+    for pairs in runs(sizes, ELEMENTS_AT_ONCE):
+        a, b = vectors[copies[pairs]], vectors[first[copies[pairs]]]
         if (a != b).nnz if is_sparse(vectors) else np.any(a != b):
             return False
     return True

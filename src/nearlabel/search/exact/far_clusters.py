@@ -12,11 +12,6 @@ from nearlabel.common.arrays import Array, Floats
 
 _STRIPES = 16  # usually the minimum
 _FEW_ROWS = 128  # that are not split further
-_FEWEST_ROWS = 16  # of a stripe that could be part of another one
-_UNEVEN = 6  # at most this many times the number of even stripes
-_NARROW = 1 / 16  # share of the variance of all rows up to which a stripe is narrow
-_MANY = 1 / 8  # share of the rows in narrow stripes for which centers pay
-_DIRECTIONS = 8  # along which distant rows are separated
 
 
 def near_rows(points: Floats, center: Floats, side: int) -> list[Array] | None:
@@ -27,8 +22,10 @@ def near_rows(points: Floats, center: Floats, side: int) -> list[Array] | None:
     """
     n = len(points)
     side = min(side, max(_FEW_ROWS, n // _STRIPES))
-    most = _STRIPES + _UNEVEN * n // side
-    directions = np.random.default_rng(0).normal(size=(points.shape[1], _DIRECTIONS))
+    # If clusters take many more stripes than even ones, they are none.
+    most = _STRIPES + 6 * n // side
+    # Distant rows are far apart along some of these.
+    directions = np.random.default_rng(0).normal(size=(points.shape[1], 8))
     shadows = points @ directions
     parts: list[Array] = []
     waiting = [np.arange(n)]
@@ -47,14 +44,16 @@ def near_rows(points: Floats, center: Floats, side: int) -> list[Array] | None:
         else:  # equal projections
             parts += np.array_split(rows, -(-len(rows) // side))
     apart = points - center
-    most_variance = _NARROW * np.square(apart).sum() / n
+    # Centers pay if an eighth of the rows are in stripes much narrower than all rows.
+    most_variance = 1 / 16 * np.square(apart).sum() / n
     narrow = [rows for rows in parts if np.var(apart[rows], axis=0).sum() <= most_variance]
-    return parts if sum(map(len, narrow)) > _MANY * n else None
+    return parts if sum(map(len, narrow)) > 1 / 8 * n else None
 
 
 def _are_far(halves: tuple[Array, Array], shadow: Floats) -> bool:
     """Whether two halves are much farther apart than one of them is wide."""
-    if min(map(len, halves)) < _FEWEST_ROWS:
+    # A few far rows are no cluster.
+    if min(map(len, halves)) < 16:
         return False
     (a, b), (c, e) = ((shadow[rows].min(), shadow[rows].max()) for rows in halves)
     return bool(min(b - a, e - c) < (c - b) / _STRIPES)

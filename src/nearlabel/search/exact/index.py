@@ -107,30 +107,30 @@ class ExactIndex(Index):
         base, alone = self.vectors, queries is None
         n, rows = base.shape[0], base if alone else matching(queries, base)
         m = rows.shape[0]
-        found = NeighborGraph.unchecked(np.empty((m, k), index_type(n)), np.empty((m, k)), n)
+        graph = NeighborGraph.unchecked(np.empty((m, k), index_type(n)), np.empty((m, k)), n)
         left = np.arange(m)
         tell = progress  # for the first engine that sees all rows
         if self._tree is not None:
-            left = self._tree.search(rows, found, alone, n_jobs, _all_but_one(progress))
+            left = self._tree.search(rows, graph, alone, n_jobs, _all_but_one(progress))
             tell = None
         elif self._rows is not None and are_few(base, m):
             asked = self._rows if alone else core_rows(rows, str(self._metric))
-            engine.core().nearest_rows(asked, self._rows, alone, found.indices, found.distances)
+            engine.core().nearest_rows(asked, self._rows, alone, graph.indices, graph.distances)
             if progress is not None:
                 progress(m, m)
-            return found
+            return graph
         if len(left) > _FEW * m:
             compiled = self.compiled
             if compiled is not None and alone:
-                left = compiled.fill_among(found, n_jobs, tell)
+                left = compiled.fill_among(graph, n_jobs, tell)
             elif compiled is not None:
-                left = compiled.fill(rows, found, n_jobs, tell)
+                left = compiled.fill(rows, graph, n_jobs, tell)
             tell = None if compiled is not None else tell
         if len(left):
-            self.by_numpy.fill(rows, left, found, alone, n_jobs, tell)
+            self.by_numpy.fill(rows, left, graph, alone, n_jobs, tell)
         if self._tree is not None and progress is not None:
             progress(m, m)
-        return found
+        return graph
 
     def nearest_and_reached(
         self,
@@ -146,18 +146,18 @@ class ExactIndex(Index):
         base, queries = self.vectors, matching(queries, self.vectors)
         m, n = queries.shape[0], base.shape[0]
         if self._rows is not None and are_few(base, m):
-            found = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
-            return found, all_reached(core_rows(queries, str(self._metric)), self._rows, limits)
+            graph = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
+            return graph, all_reached(core_rows(queries, str(self._metric)), self._rows, limits)
         if self.compiled is None:  # a tree does not support limits
-            found = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
-            return found, self.by_numpy.reached(queries, np.arange(m), limits, n_jobs)
-        found = NeighborGraph.unchecked(np.empty((m, k), index_type(n)), np.empty((m, k)), n)
-        left, reached = self.compiled.fill_and_reach(queries, found, limits, n_jobs, progress)
+            graph = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
+            return graph, self.by_numpy.reached(queries, np.arange(m), limits, n_jobs)
+        graph = NeighborGraph.unchecked(np.empty((m, k), index_type(n)), np.empty((m, k)), n)
+        left, reached = self.compiled.fill_and_reach(queries, graph, limits, n_jobs, progress)
         if len(left):
-            self.by_numpy.fill(queries, left, found, False, n_jobs, None)
+            self.by_numpy.fill(queries, left, graph, False, n_jobs, None)
             others = self.by_numpy.reached(queries, left, limits, n_jobs)
             reached = Reached.joined([reached, others])
-        return found, reached
+        return graph, reached
 
 
 def _all_but_one(progress: Progress | None) -> Progress | None:

@@ -19,8 +19,6 @@ from nearlabel.search.exact.distances import Metric, Space
 _POWERS = {"euclidean": 2, "sqeuclidean": 2, "manhattan": 1, "chebyshev": np.inf}
 _MOST_FEATURES = 8
 _ROWS_AT_ONCE = 4096
-_BYTES_A_PAIR = 64  # indices, distances, their order and the rows of a chunk
-_ROUNDING = 2.0**-40  # far above the rounding errors of the tree's distances and bounds
 _MORE = 8  # rows requested beyond k
 
 
@@ -56,15 +54,16 @@ class TreeIndex:
         tries = (_MORE, 4 * (found.k + _MORE))  # ties need more rows
 
         def work(rows: slice) -> None:
-            some = np.arange(rows.start, rows.stop)
-            for more in tries:
-                is_known[some] = self._fill(queries, some, found, alone, more)
-                some = some[~is_known[some]]
-                if not len(some):
+            left = np.arange(rows.start, rows.stop)
+            for further in tries:
+                is_known[left] = self._fill(queries, left, found, alone, further)
+                left = left[~is_known[left]]
+                if not len(left):
                     break
 
         most = min(found.n_base, found.k + 1 + max(tries))
-        step = self._block_bytes // (_BYTES_A_PAIR * most * n_jobs)
+        # A pair takes 64 bytes: index, distance, their order and the rows of a chunk.
+        step = self._block_bytes // (64 * most * n_jobs)
         run_blocks(work, len(found), max(1, min(step, _ROWS_AT_ONCE)), n_jobs, progress)
         return np.flatnonzero(~is_known)
 
@@ -92,5 +91,6 @@ class TreeIndex:
     def _beyond(self, reached: Floats) -> Floats:
         """A lower bound on the canonical distances of rows that the tree did not return."""
         squared = reached * reached if self._metric == "sqeuclidean" else reached
-        bound: Floats = squared * (1 - _ROUNDING)
+        # Far above the rounding errors of the tree's distances and bounds.
+        bound: Floats = squared * (1 - 2.0**-40)
         return bound

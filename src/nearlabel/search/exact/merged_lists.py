@@ -29,7 +29,7 @@ def merged_lists(
         core.merge_lists(rows, distances, *others, offset, *new)
         return new
     numbers = np.where(more < 0, -1, more + np.asarray(offset, rows.dtype))
-    both = np.hstack([rows, numbers]), np.hstack([distances, more_distances])
-    order = np.lexsort(both, axis=1)[:, : rows.shape[1]]
-    new[0][:], new[1][:] = (np.take_along_axis(part, order, axis=1) for part in both)
+    joined = np.hstack([rows, numbers]), np.hstack([distances, more_distances])
+    order = np.lexsort(joined, axis=1)[:, : rows.shape[1]]
+    new[0][:], new[1][:] = (np.take_along_axis(part, order, axis=1) for part in joined)
     return new

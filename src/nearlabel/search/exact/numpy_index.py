@@ -42,13 +42,13 @@ class NumpyIndex:
         space = self._space
 
         def search(block: slice) -> None:
-            some = chosen[block]
-            part = rows[some]
-            found.indices[some], found.distances[some] = nearest(
+            numbers = chosen[block]
+            part = rows[numbers]
+            found.indices[numbers], found.distances[numbers] = nearest(
                 space.bounds(part),
                 lambda query, base_row: space.distances(part, query, base_row),
                 found.k,
-                some if alone else None,
+                numbers if alone else None,
             )
 
         run_blocks(search, len(chosen), self._step(len(chosen), n_jobs), n_jobs, progress)
@@ -57,24 +57,24 @@ class NumpyIndex:
         """The base rows with one of the chosen queries within their limit."""
         space = self._space
         scaled = space.scaled(limits)
-        found: dict[int, tuple[Array, Array, Floats]] = {}
+        parts: dict[int, tuple[Array, Array, Floats]] = {}
 
         def search(block: slice) -> None:
-            some = chosen[block]
-            part = queries[some]
+            numbers = chosen[block]
+            part = queries[numbers]
             if isinstance(space, Function):  # a function need not be symmetric
-                query, row = (ends.ravel() for ends in np.indices((len(some), len(limits))))
+                query, row = (ends.ravel() for ends in np.indices((len(numbers), len(limits))))
                 open_ = limits[row] > 0
                 query, row = query[open_], row[open_]
                 distances = Function(part, space.function).distances(space.vectors, row, query)
             else:
                 query, row = np.nonzero(space.bounds(part).lower <= scaled)
                 distances = space.distances(part, query, row)
-            kept = distances < limits[row]
-            found[block.start] = row[kept], some[query[kept]], distances[kept]
+            is_within = distances < limits[row]
+            parts[block.start] = row[is_within], numbers[query[is_within]], distances[is_within]
 
         run_blocks(search, len(chosen), self._step(len(chosen), n_jobs), n_jobs, None)
-        return Reached.joined([found[start] for start in sorted(found)])
+        return Reached.joined([parts[start] for start in sorted(parts)])
 
     def _step(self, n: int, n_jobs: int) -> int:
         """The number of queries searched together, out of n."""
@@ -105,10 +105,10 @@ def nearest(
     distances = distance(row, column)
     order = np.lexsort((distances, row))  # stable: equal distances stay in the order of columns
     taken = order[_firsts(row, n)[:, None] + np.arange(k)]
-    found = distances[taken]
-    if not np.isfinite(found).all():
+    nearest_distances = distances[taken]
+    if not np.isfinite(nearest_distances).all():
         raise ValueError("a distance to a neighbor is too large for float64; rescale X")
-    return column[taken], found
+    return column[taken], nearest_distances
 
 
 def _candidates(bounds: Bounds, k: int) -> tuple[Array, Array]:
@@ -120,8 +120,8 @@ def _candidates(bounds: Bounds, k: int) -> tuple[Array, Array]:
     # Any k columns give a valid bound. The nearest k of every stride-th column are found in a
     # fraction of the time, and leave about stride times k candidates.
     stride = max(1, int(np.sqrt(n_base / k) / 2))
-    some = stride * np.argpartition(lower[:, ::stride], k - 1, axis=1)[:, :k]
-    within = bounds.upper(np.arange(n)[:, None], some).max(axis=1)
+    few = stride * np.argpartition(lower[:, ::stride], k - 1, axis=1)[:, :k]
+    within = bounds.upper(np.arange(n)[:, None], few).max(axis=1)
     row, column = np.divmod(np.flatnonzero(lower <= within[:, None]), n_base)
     if stride > 1:  # the nearest k of the candidates give a tight bound
         first = _firsts(row, n)
@@ -129,8 +129,8 @@ def _candidates(bounds: Bounds, k: int) -> tuple[Array, Array]:
         passed = np.full((n, int(place.max()) + 1), np.inf)
         passed[row, place] = bounds.upper(row, column)
         within = np.partition(passed, k - 1, axis=1)[:, k - 1]
-        kept = lower[row, column] <= within[row]
-        row, column = row[kept], column[kept]
+        is_near = lower[row, column] <= within[row]
+        row, column = row[is_near], column[is_near]
     return row, column
 
 

@@ -26,13 +26,9 @@ UNIT = 2.0**-24  # unit roundoff of float32
 _TINY = 2.0**-124  # covers underflow of one term in float32, even to zero
 _MARGINS = 2 + 1e-5  # between a lower and an upper bound
 _FAR = 2.0**100  # size of a query at which products might overflow, as in the core
-_LEAST_FACTOR = 1e-19  # its square fits into float32; unit rows may be off by this
-_MOST_SLACK = 1 / 64  # for which the relative error of `centered_at` suffices
-_MOST_TERMS = 2**20  # of a sum whose error can be bounded
 _ORDINARY = 1e-140, 1e140  # sizes whose squares are safe in float64; others use NumPy
 _SPARSE_COST = 25  # a sparse product costs as much as this many dense ones
 _SAMPLE = 64, 1024  # queries and base rows on which bounds are tested
-_VAGUE = 1 / 256  # share of the rows left open above which measuring dominates
 
 
 class BlockBounds(ABC):
@@ -204,7 +200,8 @@ class DenseBounds(BlockBounds):
         float32 has no digits left for the differences within a cluster.
         """
         n, (queries, base) = len(rows), _SAMPLE
-        if n < queries + base or self._rounding[0] > _MOST_SLACK:
+        # Centers of stripes need rounding errors that are small relative to distances.
+        if n < queries + base or self._rounding[0] > 1 / 64:
             return False
         sample = np.random.default_rng(0).choice(n, queries + base, replace=False).astype(np.int32)
         factors, errors = self.pack(None, rows, sample)
@@ -212,7 +209,8 @@ class DenseBounds(BlockBounds):
         lower = self.block(self.as_queries(factors[:queries]), factors[queries:], memory)
         nearest = np.min(lower + errors[:queries, None] + errors[queries:], axis=1)
         is_open = lower <= nearest[:, None]
-        return bool(np.mean(is_open.sum(axis=1)) > 1 + _VAGUE * base)
+        # Beyond this, measuring what is open dominates.
+        return bool(np.mean(is_open.sum(axis=1)) > 1 + 1 / 256 * base)
 
 
 class SparseBounds(BlockBounds):
@@ -246,7 +244,8 @@ class SparseBounds(BlockBounds):
             if self.marks_apart:
                 rows = unit_rows(rows)
                 # The product of two nonzero factors must not underflow to zero, see `Postings`.
-                larger = np.copysign(np.maximum(np.abs(rows.data), _LEAST_FACTOR), rows.data)
+                # Unit rows may be off by this, and its square fits into float32.
+                larger = np.copysign(np.maximum(np.abs(rows.data), 1e-19), rows.data)
                 rows = with_data(rows, np.where(rows.data == 0, 0, larger))
                 sizes = np.full(rows.shape[0], 0.5)
             else:
@@ -315,7 +314,8 @@ def bounds_for(vectors: Matrix, metric: str) -> DenseBounds | SparseBounds | Non
     """How the core bounds the distances of these rows, or None if NumPy has to."""
     stays_sparse = is_sparse(vectors) and not _better_dense(vectors)
     terms = _longest_row(vectors) if stays_sparse else vectors.shape[1]
-    if terms > _MOST_TERMS or (stays_sparse and metric == "manhattan"):
+    # The error of a longer sum is not bounded usefully.
+    if terms > 2**20 or (stays_sparse and metric == "manhattan"):
         return None
     center, reach = np.zeros(vectors.shape[1] if not stays_sparse else 0), 1.0
     if stays_sparse and metric != "cosine":

@@ -9,8 +9,6 @@ from nearlabel.search.budgets import BLOCK_BYTES
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.index import exact_index, matching
 
-_BYTES_A_MEMBER = 48  # a pair and its distance, and a copy while they are sorted
-
 
 def class_neighbors(
     vectors: Matrix,
@@ -49,7 +47,8 @@ def class_neighbors(
     indexes = [exact_index(vectors[rows], metric) for rows in carriers]
     wanted = per_class if left_out is None else per_class + 1
     members = sum(min(wanted, len(rows)) for rows in carriers)
-    step = max(1, BLOCK_BYTES // (_BYTES_A_MEMBER * max(1, members)))
+    # A pair takes 48 bytes: itself, its distance, and a copy while they are sorted.
+    step = max(1, BLOCK_BYTES // (48 * max(1, members)))
     all_pairs, all_distances = [np.empty(0, np.int64)], [np.empty(0)]
     for start in range(0, m, step):
         block = np.arange(start, min(start + step, m))

@@ -50,10 +50,10 @@ class Reach:
     def keep(self, query: Array, place: Array, distance: Floats) -> None:
         """Keep those of some pairs that are within the limits."""
         with np.errstate(over="ignore"):
-            told = distance.astype(self.kind, copy=False)
-        within = told < self.limits[place]
+            rounded = distance.astype(self.kind, copy=False)
+        within = rounded < self.limits[place]
         query = query[within] if self.queries is None else self.queries[query[within]]
-        self.parts.append((query, place[within], told[within]))
+        self.parts.append((query, place[within], rounded[within]))
 
     def pairs(self) -> tuple[Array, Array, Array]:
         """All pairs: queries, places and distances, sorted by (query, place)."""
@@ -91,9 +91,9 @@ def reaching(queries: CoreObject, base: CoreObject, reach: Reach) -> CoreObject:
 def all_reached(queries: CoreObject, base: CoreObject, limits: Array) -> Reached:
     """The base rows with a query within their limits, by measuring all of the core's rows."""
     reach = Reach(limits, np.float64, np.where(limits > 0, 0, -np.inf).astype(np.float32))
-    found = reaching(queries, base, reach)
+    pairs = reaching(queries, base, reach)
     nothing_known = np.zeros((len(queries), len(base)), np.float32)
-    found.offer(nothing_known, np.arange(len(queries), dtype=np.int32), 0)
-    reach.keep(*measured_pairs(found))
+    pairs.offer(nothing_known, np.arange(len(queries), dtype=np.int32), 0)
+    reach.keep(*measured_pairs(pairs))
     query, row, distance = reach.pairs()
     return Reached(row, query, distance)

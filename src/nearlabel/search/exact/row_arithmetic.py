@@ -23,7 +23,6 @@ CoreObject: TypeAlias = Any  # rows, shortlists and others: the compiled core ha
 
 METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan")
 _FEW = 2**18  # differences of features; measured
-_SPARSE_COST = 8  # a stored feature takes as long as this many dense ones
 
 
 def chunks(vectors: Matrix, width: int) -> Iterator[tuple[slice, Matrix]]:
@@ -171,5 +170,6 @@ def core_rows(vectors: Matrix, metric: str, copied_bytes: float = np.inf) -> Cor
 def are_few(vectors: Matrix, count: int) -> bool:
     """Whether measuring all distances of `count` queries is as fast as preparing bounds."""
     n, d = vectors.shape
-    terms = _SPARSE_COST * (1 + vectors.nnz // n) if is_sparse(vectors) else d
+    # A stored feature takes as long as this many dense ones.
+    terms = 8 * (1 + vectors.nnz // n) if is_sparse(vectors) else d
     return bool(count * n * terms <= _FEW)

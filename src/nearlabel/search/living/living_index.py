@@ -33,11 +33,7 @@ from nearlabel.search.vector_store import VectorStore
 _RECENT = 1024  # rows of a segment that is rebuilt for each added row
 _MUCH_LARGER = 2  # times the later rows: such a segment is not merged
 _FEWEST_JOINED = 4096  # rows after the first segment that are merged into it
-_SHARE_JOINED = 1 / 8  # of its own rows, if that is more
-_MOST_DEAD = 1 / 2  # share of removed rows above which a segment is rebuilt without them
-_FEW_DEAD = 1 / 8  # share of removed rows that a new segment may include
 _EXACT_TAIL = 16_384  # rows compared exactly if the first segment has lists
-_ALL_LISTS = 2**31 - 1  # more than there can be
 _ROWS_AT_ONCE = 65536  # whose neighbors are searched at once
 
 
@@ -103,15 +99,17 @@ class Segment:
         kind = np.dtype(index_type(self.stop))
         places = self._places_of(graph.indices, kind)
         if not dead or alive is None:
-            found = NeighborGraph.unchecked(places, graph.distances, self.stop, graph.recall)
-            return found, reached
+            found_rows = NeighborGraph.unchecked(places, graph.distances, self.stop, graph.recall)
+            return found_rows, reached
         places, distances, short = first_visible(places, graph.distances, alive[places], k)
         while len(short):  # too many of their nearest rows were removed
             asked = min(2 * asked, len(self))
-            more = self.index.graph(asked, queries[short], planned_for=planned_for, n_jobs=n_jobs)
-            again = self._places_of(more.indices, kind)
+            further = self.index.graph(
+                asked, queries[short], planned_for=planned_for, n_jobs=n_jobs
+            )
+            again = self._places_of(further.indices, kind)
             places[short], distances[short], still = first_visible(
-                again, more.distances, alive[again], k
+                again, further.distances, alive[again], k
             )
             short = short[still]
         return NeighborGraph.unchecked(places, distances, self.stop, graph.recall), reached
@@ -135,8 +133,8 @@ def merged(graphs: list[NeighborGraph], k: int, n_base: int, *, n_jobs: int = 1)
         fits = all(graph.distances.max(initial=0) <= most for graph in graphs)
         form = np.dtype(np.float32) if fits else form
     shape = len(first), min(k, sum(graph.k for graph in graphs))
-    found = NeighborGraph.unchecked(np.empty(shape, kind), np.empty(shape, form), n_base)
-    found.recall = first.recall
+    whole = NeighborGraph.unchecked(np.empty(shape, kind), np.empty(shape, form), n_base)
+    whole.recall = first.recall
 
     def merge(block: slice) -> None:
         indices = np.concatenate([graph.indices[block] for graph in graphs], axis=1)
@@ -151,10 +149,10 @@ def merged(graphs: list[NeighborGraph], k: int, n_base: int, *, n_jobs: int = 1)
         wrong = np.flatnonzero(is_wrong.any(axis=1))
         order = np.lexsort((indices[wrong], distances[wrong]), axis=1)
         indices[wrong] = np.take_along_axis(indices[wrong], order, axis=1)
-        found.indices[block], found.distances[block] = indices[:, :k], distances[:, :k]
+        whole.indices[block], whole.distances[block] = indices[:, :k], distances[:, :k]
 
     run_blocks(merge, len(first), 2**10, n_jobs, None)
-    return found
+    return whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +204,7 @@ class LivingIndex(Index):
         recall = search.recall if isinstance(search, InvertedLists) else InvertedLists.recall
         first = Segment(index, store.vectors, 0, len(store))
         living = cls(store, metric, (first,), store.alive, size, recall, None, planned_for)
-        return living._joined() if store.alive is not None and index.has_own_distances else living
+        return living.joined() if store.alive is not None and index.has_own_distances else living
 
     def __getstate__(self) -> dict[str, object]:
         return vars(self).copy()  # a concurrent search may store what it has counted
@@ -225,7 +223,7 @@ class LivingIndex(Index):
         return np.arange(self.n_places) if self.alive is None else np.flatnonzero(self.alive)
 
     @cached_property
-    def _dead(self) -> list[int]:
+    def dead_counts(self) -> list[int]:
         """How many rows of each segment were removed."""
         if self.alive is None:
             return [0] * len(self.segments)
@@ -241,10 +239,10 @@ class LivingIndex(Index):
         longer = replace(self, store=store, alive=alive)
         first, *later = self.segments
         if first.index.has_own_distances:
-            return longer._joined()
-        most = max(_FEWEST_JOINED, _SHARE_JOINED * len(first))
+            return longer.joined()
+        most = max(_FEWEST_JOINED, 1 / 8 * len(first))
         if first.index.is_exact and n - first.stop > most:
-            return longer._joined()
+            return longer.joined()
         start = before
         while later and later[-1].index.is_exact:
             last = later[-1]
@@ -254,7 +252,7 @@ class LivingIndex(Index):
         lists = first.index.lists if n - start > _EXACT_TAIL else None
         while lists is not None and later and len(later[-1]) <= _MUCH_LARGER * (n - later[-1].stop):
             start = later.pop().start
-        segments = longer._segment(start, n, None if lists is None else lists.tail)
+        segments = longer.new_segment(start, n, None if lists is None else lists.tail)
         return replace(longer, segments=(first, *later, *segments))
 
     def removed(self, places: Array) -> LivingIndex:
@@ -264,20 +262,21 @@ class LivingIndex(Index):
         shorter = replace(self, alive=alive)
         first, *later = self.segments
         if first.index.has_own_distances:
-            return shorter._joined()
-        dead = shorter._dead
-        if first.index.is_exact and dead[0] > _MOST_DEAD * len(first):
-            return shorter._joined()
+            return shorter.joined()
+        dead = shorter.dead_counts
+        # With so many removed, a search among the others alone is faster.
+        if first.index.is_exact and dead[0] > 1 / 2 * len(first):
+            return shorter.joined()
         later = [segment for segment, n in zip(later, dead[1:], strict=True) if n < len(segment)]
         return replace(shorter, segments=(first, *later))
 
-    def _joined(self) -> LivingIndex:
+    def joined(self) -> LivingIndex:
         """The same rows in one segment; unchanged if no row is left."""
         index = self.segments[0].index
-        whole = self._segment(0, self.n_places, index.over if index.has_own_distances else None)
+        whole = self.new_segment(0, self.n_places, index.over if index.has_own_distances else None)
         return replace(self, segments=tuple(whole)) if whole else self
 
-    def _segment(
+    def new_segment(
         self, start: int, stop: int, build: Callable[[Matrix], Index] | None = None
     ) -> list[Segment]:
         """A segment of the remaining rows at some places; none if there are none.
@@ -288,7 +287,8 @@ class LivingIndex(Index):
         left = n if self.alive is None else int(np.count_nonzero(self.alive[start:stop]))
         if not left:
             return []
-        most = 0 if build is not None else _FEW_DEAD * n
+        # A few removed rows may stay, which saves a copy.
+        most = 0 if build is not None else 1 / 8 * n
         if self.alive is not None and n - left > most:
             places = start + np.flatnonzero(self.alive[start:stop])
             vectors = self.store.take(places)
@@ -316,7 +316,7 @@ class LivingIndex(Index):
         """
         if queries is not None:
             return self._search(queries, k, planned_for or k, None, n_jobs, progress)[0]
-        if len(self.segments) == 1 and not self._dead[0] and self.segments[0].places is None:
+        if len(self.segments) == 1 and not self.dead_counts[0] and self.segments[0].places is None:
             return self.segments[0].index.graph(k, n_jobs=n_jobs, progress=progress)
         return self.left_out(self._alive_places(), k, n_jobs=n_jobs, progress=progress)
 
@@ -325,7 +325,7 @@ class LivingIndex(Index):
     ) -> NeighborGraph:
         """The k nearest rows of some rows, each excluded from its own neighbors."""
         n, kind = len(rows), index_type(self.n_places)
-        found = NeighborGraph.unchecked(
+        graph = NeighborGraph.unchecked(
             np.empty((n, k), kind), np.zeros((n, k), np.float32 if n else np.float64), self.n_places
         )
         for start in range(0, n, _ROWS_AT_ONCE):
@@ -333,14 +333,14 @@ class LivingIndex(Index):
             queries = self.store.take(block)
             part, _ = self._search(queries, k + 1, self._planned(k), None, n_jobs, None)
             part = part.without(block)
-            form = np.result_type(part.distances, found.distances)
-            found.distances = found.distances.astype(form, copy=False)
-            found.recall = part.recall
+            form = np.result_type(part.distances, graph.distances)
+            graph.distances = graph.distances.astype(form, copy=False)
+            graph.recall = part.recall
             at = slice(start, start + len(block))
-            found.indices[at], found.distances[at] = part.indices, part.distances
+            graph.indices[at], graph.distances[at] = part.indices, part.distances
             if progress is not None:
                 progress(at.stop, n)
-        return found
+        return graph
 
     def arrivals(
         self,
@@ -392,19 +392,20 @@ class LivingIndex(Index):
         rows = self._alive_places()
         rows = rows[sample_rows(len(rows), seed=self.n_places)]
         planned = replace(self, planned_for=None)  # for k, regardless of `planned_for`
-        everything = planned._probing(k, Probes.fixed(_ALL_LISTS), None)
+        # All lists: more than there can be.
+        everything = planned.with_probes(k, Probes.fixed(2**31 - 1), None)
         all_lists = everything.segments[0].index.probes(k)
         assert all_lists is not None
         exact = everything.left_out(rows, k, n_jobs=n_jobs)
         while True:
-            graph = planned._probing(k, probes, None).left_out(rows, k, n_jobs=n_jobs)
+            graph = planned.with_probes(k, probes, None).left_out(rows, k, n_jobs=n_jobs)
             recall = recall_of(graph.distances, exact, "base")
             if recall.value >= self.least_recall or probes.most == all_lists.most:
-                return replace(self._probing(k, probes, recall), recall=recall)
+                return replace(self.with_probes(k, probes, recall), recall=recall)
             probes = probes.more(all_lists.most)
 
-    def _probing(self, k: int, probes: Probes, recall: Recall | None) -> LivingIndex:
-        """The index that probes these lists for k neighbors."""
+    def with_probes(self, k: int, probes: Probes, recall: Recall | None) -> LivingIndex:
+        """The same index with other probes for k neighbors, and the given recall."""
         first, *later = self.segments
         first = replace(first, index=first.index.with_probes(k, probes, recall))
         later = [
@@ -442,7 +443,7 @@ class LivingIndex(Index):
     ) -> tuple[NeighborGraph, Reached]:
         """The neighbors of queries and, given limits of the rows, the rows that are reached."""
         graphs, reached = [], []
-        for segment, dead in zip(self.segments, self._dead, strict=True):
+        for segment, dead in zip(self.segments, self.dead_counts, strict=True):
             wanted = min(k, len(segment) - dead)
             if not wanted:
                 continue
@@ -460,10 +461,13 @@ class LivingIndex(Index):
             graphs.append(graph)
             if pairs is not None:
                 reached.append(pairs)
-        found, pairs = merged(graphs, k, self.n_places, n_jobs=n_jobs), Reached.joined(reached)
-        kind = found.distances.dtype
+        graph_of_all, pairs = (
+            merged(graphs, k, self.n_places, n_jobs=n_jobs),
+            Reached.joined(reached),
+        )
+        kind = graph_of_all.distances.dtype
         if limits is not None and pairs.distance.dtype != kind:
             pairs = pairs._replace(distance=pairs.distance.astype(kind))
             is_within = pairs.distance < limits[pairs.row]
             pairs = Reached(*(part[is_within] for part in pairs))
-        return found, pairs
+        return graph_of_all, pairs
