@@ -158,7 +158,7 @@ def test_a_suggestion_shows_what_each_voter_adds(tmp_path: Path) -> None:
     learner = opened(store, tmp_path, n_neighbors=5)
     suggestion = next(one for one in learner.suggest(np.ones(WIDTH)) if one.voters)
     voter = suggestion.voters[0]
-    expected = learner._state.model.explain(np.ones(WIDTH), labels=[suggestion.tag])[0]  # type: ignore[union-attr]
+    expected = learner.state.model.explain(np.ones(WIDTH), labels=[suggestion.tag])[0]  # type: ignore[union-attr]
     assert suggestion.probability == expected.score
     assert (voter.distance, voter.part) == (
         expected.neighbors[0].distance,

@@ -11,6 +11,7 @@ from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
 from nearlabel.collection import Change, Item, TagCount
 from nearlabel.collection.learning_methods import with_other
+from nearlabel.common.arrays import Tree
 
 Decided = list[tuple[int, str, bool | None, str]]
 _ITEMS_TOLD = 100  # listed in the answer to a change
@@ -79,7 +80,7 @@ def similar(served: Served, query: Query, n: int) -> list[models.NamedItem]:
     return _named(served, served.collection.items_of([id for id, _ in neighbors]), neighbors)
 
 
-def asked(query: Query) -> dict[str, Any]:
+def asked(query: Query) -> Tree:
     """The query, as the fields of `models.QueriedItem`."""
     if query.item is None:
         return {"id": None, "name": query.name, "tags": None, "no": None}
@@ -108,8 +109,8 @@ def questions(
 
 def change_of(change: Change, sentence: str) -> models.Changed:
     """A change, and a description of what it did."""
-    fields = {**change._asdict(), "said": sentence}
-    return models.Changed(**{name: fields[name] for name in models.Changed.model_fields})
+    names = models.Changed.model_fields.keys() - {"said"}
+    return models.Changed(**{name: getattr(change, name) for name in names}, said=sentence)
 
 
 def changes(served: Served, limit: int) -> list[models.Changed]:
@@ -197,7 +198,7 @@ def set_method(served: Served, change: models.MethodChange) -> None:
         collection.set_method(with_other(method, change.method, change.n_neighbors))
 
 
-def _near(served: Served, item: Item, distance: float) -> dict[str, Any]:
+def _near(served: Served, item: Item, distance: float) -> Tree:
     thumbnail = thumbnail_of(served, item)
     return {"id": item.id, "name": item.shown_name, "distance": distance, "thumbnail": thumbnail}
 

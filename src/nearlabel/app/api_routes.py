@@ -252,7 +252,7 @@ def tags(
 ) -> models.TagPage:
     """List the tags, with the number of items that have them."""
     page, total = answers.tag_page(served, q, sort, offset, limit)
-    counted = [models.Counted(**tag._asdict()) for tag in page]
+    counted = [models.Counted(name=tag.name, yes=tag.yes, no=tag.no) for tag in page]
     return models.TagPage(tags=counted, total=total)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from fastapi import Request
@@ -16,12 +16,12 @@ from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
 from nearlabel.app.uploads import check_content, shown_as, text_content
 from nearlabel.collection import Item
+from nearlabel.common.arrays import Array, Matrix, Tree
 
 T = TypeVar("T")
 
 _FORM, _JSON = "multipart/form-data", "application/json"
 _FILES = ("file", "picture")  # accepted names of the file field of a form
-_MOST_FIELDS, _MOST_FIELD = 1000, 2**16  # of a form
 _PART = {"type": "string", "format": "binary"}
 
 
@@ -58,13 +58,13 @@ class Query(NamedTuple):
     top : int or None
     """
 
-    question: Any
+    question: int | Matrix
     item: Item | None
     name: str
     top: int | None = None
 
 
-def body_of(model: str) -> dict[str, Any]:
+def body_of(model: str) -> Tree:
     """The OpenAPI description of a body that is JSON or a file."""
     form = {"type": "object", "required": ["file"], "properties": {"file": _PART}}
     if model == "NewContent":
@@ -89,9 +89,7 @@ async def posted(request: Request) -> Posted:
     if kind == _JSON:
         return Posted(await request.body())
     if kind == _FORM:
-        async with request.form(
-            max_files=1, max_fields=_MOST_FIELDS, max_part_size=_MOST_FIELD
-        ) as form:
+        async with request.form(max_files=1, max_fields=1000, max_part_size=2**16) as form:
             given = [value for name in _FILES for value in form.getlist(name)]
             files = [value for value in given if isinstance(value, UploadFile)]
             if not files:
@@ -115,12 +113,12 @@ def query_of(served: Served, body: Posted) -> Query:
     if len(given) != 1:
         raise Refusal(422, "exactly one of id, vector and text is required")
     if asked.id is not None:
-        return query_of_item(served, asked.id)._replace(top=asked.top)
+        return query_of_item(served, asked.id, asked.top)
     if given[0] != served.kind.removesuffix("s"):
         raise Refusal(422, f"{given[0]}: this collection holds {served.kind}: {_instead(served)}")
     if asked.text is not None:
-        return query_of_file(served, text_content(asked.text), "")._replace(top=asked.top)
-    return Query(vector_of(served, asked.vector), None, "", asked.top)
+        return query_of_file(served, text_content(asked.text), "", asked.top)
+    return Query(vector_of(served, asked.vector or []), None, "", asked.top)
 
 
 async def answered(served: Served, body: Posted, answer: Callable[[Query], T]) -> T:
@@ -130,29 +128,29 @@ async def answered(served: Served, body: Posted, answer: Callable[[Query], T]) -
         query = query_of(served, body)
         with served.answering():
             if query.item is not None:  # its current state
-                query = query._replace(item=served.collection.item(query.question))
+                query = query_of_item(served, query.item.id, query.top)
             return answer(query)
 
     return await run_in_threadpool(work)
 
 
-def query_of_item(served: Served, id: int) -> Query:
-    """The answer for an item of the collection."""
+def query_of_item(served: Served, id: int, top: int | None = None) -> Query:
+    """The query for an item of the collection."""
     item = served.collection.item(id)
-    return Query(item.id, item, item.shown_name)
+    return Query(item.id, item, item.shown_name, top)
 
 
-def query_of_file(served: Served, content: bytes, name: str) -> Query:
+def query_of_file(served: Served, content: bytes, name: str, top: int | None = None) -> Query:
     """The query for the content of a file, which may be an item of the collection."""
     check_content(served, content)
     digest = hashlib.sha256(content).digest()
     known = served.collection.known_contents([digest]).get(digest)
     if known is not None:
-        return query_of_item(served, known)
-    return Query(served.vector_of(content), None, shown_as(name))
+        return query_of_item(served, known, top)
+    return Query(served.vector_of(content), None, shown_as(name), top)
 
 
-def vector_of(served: Served, values: Any) -> Any:
+def vector_of(served: Served, values: Sequence[float]) -> Array:
     """A vector that was sent, in the form of the collection's vectors."""
     width = served.collection.settings.width
     if width is not None and len(values) != width:

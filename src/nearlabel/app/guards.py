@@ -11,7 +11,6 @@ import asyncio
 import ipaddress
 import time
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -161,7 +160,7 @@ def _netloc(origin: str) -> str:
 
 
 def _too_large(most: int) -> Refusal:
-    headers: dict[str, Any] = {"Connection": "close"}
+    headers: dict[str, str] = {"Connection": "close"}
     return Refusal(
         413, f"the request is too large: at most {most / 2**20:.0f} MiB", headers=headers
     )

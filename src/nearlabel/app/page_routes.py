@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Query, Request
@@ -26,11 +26,8 @@ from nearlabel.collection.choices import METHODS, State, Strategy
 from nearlabel.collection.thumbnails import THUMBNAIL_SIZE
 
 ITEMS_A_PAGE = 120
-_FEWEST_ASKED, _LEAST_ASKED = 3, 0.1  # suggestions, and the minimum probability of further ones
 NO_IN_A_ROW = 8  # answers of No after which the rest is unlikely to have the tag
-_SUGGESTED, _GROUPS, _PER_GROUP, _SIMILAR = 10, 5, 8, 12
 _UNDO_UNASKED = 50  # largest number of items undone without confirmation
-_TEXT_SHOWN = 20_000  # characters
 _PREVIEW = 1280  # pixels of the longer side
 
 router = APIRouter(default_response_class=HTMLResponse)
@@ -124,7 +121,7 @@ def review(
                 question.suggestions = [
                     each
                     for place, each in enumerate(question.suggestions)
-                    if place < _FEWEST_ASKED or each.probability >= _LEAST_ASKED
+                    if place < 3 or each.probability >= 0.1
                 ]
         except ValueError as error:
             missing = reason_of(error)
@@ -198,7 +195,7 @@ def login_form(
     """Ask for the token."""
     if served.settings.token is None:
         return RedirectResponse("/", 303)
-    return _rendered("login.html", target=target, is_wrong=False)
+    return _rendered("login.html", 200, target=target, is_wrong=False)
 
 
 @router.post("/login")
@@ -230,14 +227,14 @@ def login(
 def _answer_page(served: Served, query: Asked) -> HTMLResponse:
     """The page of a query."""
     has = set() if query.item is None else {*query.item.yes}
-    suggestions = answers.suggestions(served, query, _SUGGESTED + len(has))
+    suggestions = answers.suggestions(served, query, 10 + len(has))
     return _page(
         served,
         "item.html",
         item=None if query.item is None else answers.described(served, query.item),
         name=query.name,
         beside=(None, None) if query.item is None else served.collection.ids_beside(query.item.id),
-        suggestions=[each for each in suggestions if each.tag not in has][:_SUGGESTED],
+        suggestions=[each for each in suggestions if each.tag not in has][:10],
         known={each.tag: each.probability for each in suggestions if each.tag in has},
         text=_text(served, query),
     )
@@ -246,8 +243,9 @@ def _answer_page(served: Served, query: Asked) -> HTMLResponse:
 def _near(served: Served, query: Asked) -> HTMLResponse:
     return _rendered(
         "near.html",
-        groups=answers.groups(served, query, _GROUPS, _PER_GROUP),
-        similar=answers.similar(served, query, _SIMILAR),
+        200,
+        groups=answers.groups(served, query, 5, 8),
+        similar=answers.similar(served, query, 12),
         kind=served.kind,
     )
 
@@ -256,11 +254,12 @@ def _text(served: Served, query: Asked) -> str:
     """The text of an item, up to a readable length."""
     if query.item is None or served.kind != "texts":
         return ""
+    most = 20_000  # characters
     try:
-        content = served.collection.content(query.item.id)[: 4 * _TEXT_SHOWN]
+        content = served.collection.content(query.item.id)[: 4 * most]
     except FileNotFoundError:
         return query.item.text or ""
-    return content.decode("utf-8-sig", "replace")[:_TEXT_SHOWN]
+    return content.decode("utf-8-sig", "replace")[:most]
 
 
 def _picture(served: Served, id: int, request: Request, size: int) -> Response:
@@ -283,11 +282,12 @@ def _picture(served: Served, id: int, request: Request, size: int) -> Response:
     return Response(jpeg, media_type="image/jpeg", headers=headers)
 
 
-def _page(served: Served, template: str, **values: Any) -> HTMLResponse:
+def _page(served: Served, template: str, **values: object) -> HTMLResponse:
     """A whole page, with the parts that all pages share."""
     run = served.collection.next_undo()
     return _rendered(
         template,
+        200,
         title=served.collection.path.absolute().name.removesuffix(".nearlabel"),
         kind=served.kind,
         counts=served.totals().counts,
@@ -307,11 +307,11 @@ def error_page(refusal: Refusal) -> HTMLResponse:
     return _rendered("error.html", refusal.status_code, message=message)
 
 
-def _rendered(template: str, status: int = 200, **values: Any) -> HTMLResponse:
+def _rendered(template: str, status: int, **values: object) -> HTMLResponse:
     return HTMLResponse(_templates.get_template(template).render(values), status)
 
 
-def _address(path: str, query: Mapping[str, Any]) -> str:
+def _address(path: str, query: Mapping[str, object]) -> str:
     """An address with its nonempty parameters."""
     given = {name: value for name, value in query.items() if value not in (None, "", "all")}
     return f"{path}?{urlencode(given)}" if given else path

@@ -9,7 +9,6 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Any
 
 from starlette.types import Scope
 
@@ -38,7 +37,7 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
-        line: dict[str, Any] = {
+        line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "message": record.getMessage(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -18,6 +17,7 @@ from nearlabel.collection.folder_checks import (
     NotInCollectionError,
     TagTakenError,
 )
+from nearlabel.common.arrays import Tree
 from nearlabel.common.messages import one_line
 from nearlabel.common.validation import ArgumentError, ArgumentTypeError
 from nearlabel.features.pictures import UnreadablePicture
@@ -70,7 +70,7 @@ class Refusal(HTTPException):
         self.code = code or CODES[status][0]
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def documented(*statuses: int) -> dict[int | str, Tree]:
     """The error answers of an address, for its OpenAPI description."""
     usual = (400, 401, 403, 408, 413, 422, 500, 503)
     return {
@@ -79,7 +79,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def error_body(code: str, message: str) -> dict[str, Any]:
+def error_body(code: str, message: str) -> Tree:
     """The body of an error answer."""
     return {"error": {"code": code, "message": message}}
 

@@ -6,11 +6,12 @@ import io
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nearlabel.app.service_settings import ServiceSettings
 from nearlabel.collection import Collection, TagCount
 from nearlabel.collection.item_features import ItemFeatures, item_features
+from nearlabel.common.arrays import Matrix
 from nearlabel.common.validation import check_n_jobs
 
 _DECODED_AT_ONCE = 2  # pictures, each of which may take hundreds of megabytes
@@ -81,7 +82,7 @@ class Served:
                 self._features = item_features(settings.kind, settings.features)
             return self._features
 
-    def vector_of(self, content: bytes) -> Any:
+    def vector_of(self, content: bytes) -> Matrix:
         """The vector of a picture or a text, from the content of its file."""
         features = self.features()
         with self._decoding:

@@ -9,7 +9,6 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -21,7 +20,6 @@ from nearlabel.common.threads import one_blas_thread
 
 _CONNECTIONS = 500
 _SLOWEST = 10_000  # minimum bytes per second that a client must read
-_M_MMAP_THRESHOLD, _LARGE_BLOCK = -3, 2**20  # of malloc.h; bytes
 _LAST_SECONDS = 20  # for requests under way at shutdown
 
 
@@ -63,7 +61,7 @@ def _give_large_blocks_back() -> None:
     long-running process keeps more and more memory in fragments that cannot be used.
     """
     with contextlib.suppress(OSError, AttributeError):  # another C library
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
+        ctypes.CDLL(None).mallopt(-3, 2**20)  # M_MMAP_THRESHOLD of malloc.h; bytes
 
 
 def server_of(
@@ -118,9 +116,9 @@ def _protocol(seconds: float) -> type[H11Protocol]:
 
     class Impatient(H11Protocol):
         _timer: asyncio.TimerHandle | None = None
-        _left: tuple[Any, int] = (None, 0)  # the answer and its unread bytes at the last check
+        _left: tuple[object, int] = (None, 0)  # the answer and its unread bytes at the last check
 
-        def connection_made(self, transport: Any) -> None:
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             self._watch()
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -26,11 +25,7 @@ from nearlabel.app.responses import install_error_answers
 from nearlabel.app.served import Served
 from nearlabel.app.service_settings import ServiceSettings
 from nearlabel.collection import Collection
-
-_ABOUT = (
-    "Suggests tags for items from the tagged items nearest to them, finds items, and learns from "
-    "every tag immediately. All errors have one format, with stable codes."
-)
+from nearlabel.common.arrays import Tree
 
 
 def create_app(collection: Collection, settings: ServiceSettings) -> FastAPI:
@@ -50,7 +45,10 @@ def create_app(collection: Collection, settings: ServiceSettings) -> FastAPI:
 
     app = FastAPI(
         title="nearlabel",
-        description=_ABOUT,
+        description=(
+            "Suggests tags for items from the tagged items nearest to them, finds items, and "
+            "learns from every tag immediately. All errors have one format, with stable codes."
+        ),
         version=nearlabel.__version__,
         openapi_url="/api/openapi.json",
         docs_url=None,  # they load scripts from other sites
@@ -72,14 +70,14 @@ def create_app(collection: Collection, settings: ServiceSettings) -> FastAPI:
     return app
 
 
-def _metrics(metrics: RequestMetrics) -> Any:
+def _metrics(metrics: RequestMetrics) -> Callable[[], Response]:
     def figures() -> Response:
         return metrics.response()
 
     return figures
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
+def _described(app: FastAPI) -> Tree:
     """The OpenAPI description, with the bodies that are parsed by hand."""
     if app.openapi_schema is None:
         described = get_openapi(

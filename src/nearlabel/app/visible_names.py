@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-# They reverse the direction of what follows, so that a name can pose as another one.
-_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_INVISIBLE = ("Cc", "Cf", "Cn", "Co", "Mn", "Zl", "Zp", "Zs")
-_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and symbols that are blank
-
 
 def visible(name: str) -> str:
     """A name with control characters as code points; all characters if none is visible.
@@ -22,11 +17,15 @@ def visible(name: str) -> str:
 
 
 def _has_ink(mark: str) -> bool:
-    return mark not in _BLANK and unicodedata.category(mark) not in _INVISIBLE
+    is_blank = mark in "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols without ink
+    invisible = ("Cc", "Cf", "Cn", "Co", "Mn", "Zl", "Zp", "Zs")
+    return not is_blank and unicodedata.category(mark) not in invisible
 
 
 def _unless_control(mark: str) -> str:
-    is_control = mark in _TURNING or unicodedata.category(mark) in ("Cc", "Zl", "Zp")
+    # These reverse the direction of what follows, so that a name can pose as another one.
+    turns = mark in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    is_control = turns or unicodedata.category(mark) in ("Cc", "Zl", "Zp")
     return _code_point(mark) if is_control else mark
 
 

@@ -359,7 +359,7 @@ def unpacked(what: What, text: str) -> Row:
     return row
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether a column can hold a value."""
     if isinstance(value, int):
         return not isinstance(value, bool) and -MOST <= value <= MOST

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -44,12 +44,16 @@ from nearlabel.collection.store_checks import CollectionCheck, store_differences
 from nearlabel.collection.tag_effects import said_effects, said_run
 from nearlabel.collection.tag_names import tag_name, tag_names
 from nearlabel.collection.thumbnails import THUMBNAIL_SIZE, source_of, thumbnail
+from nearlabel.common.arrays import Matrix, MatrixLike, Tree
 from nearlabel.common.validation import (
     ArgumentError,
     ArgumentTypeError,
     check_choice,
     check_integer,
 )
+
+if TYPE_CHECKING:
+    from nearlabel.collection.learner import Learner
 
 
 class Collection:
@@ -106,8 +110,8 @@ class Collection:
         path: str | os.PathLike[str],
         *,
         kind: str = "pictures",
-        features: str | os.PathLike[str] | Mapping[str, Any] | None = None,
-        method: Any = None,
+        features: str | os.PathLike[str] | Mapping[str, object] | None = None,
+        method: object = None,
     ) -> Self:
         """Create an empty collection and open it.
 
@@ -341,7 +345,7 @@ class Collection:
         item = self.item(id)
         return source_of(item.content, _paths(item))
 
-    def vectors(self, ids: Sequence[int]) -> Any:
+    def vectors(self, ids: Sequence[int]) -> Matrix:
         """The vectors of items.
 
         Parameters
@@ -458,7 +462,9 @@ class Collection:
         """
         self._folder.salvage_vectors()
 
-    def set_vectors(self, vectors: Mapping[int, Any], *, group: int | None = None) -> Change | None:
+    def set_vectors(
+        self, vectors: Mapping[int, MatrixLike], *, group: int | None = None
+    ) -> Change | None:
         """Replace the vectors of items, recomputed from the same contents.
 
         Parameters
@@ -541,7 +547,12 @@ class Collection:
         return self._folder.change("files", group, work)
 
     def tag(
-        self, ids: Any, tags: Any, *, by: str = "person", group: int | None = None
+        self,
+        ids: int | Iterable[int],
+        tags: str | Iterable[str],
+        *,
+        by: str = "person",
+        group: int | None = None,
     ) -> Change | None:
         """Give items tags.
 
@@ -561,7 +572,12 @@ class Collection:
         return self._answer("tag", ids, tags, True, by, group)
 
     def reject(
-        self, ids: Any, tags: Any, *, by: str = "person", group: int | None = None
+        self,
+        ids: int | Iterable[int],
+        tags: str | Iterable[str],
+        *,
+        by: str = "person",
+        group: int | None = None,
     ) -> Change | None:
         """Reject tags for items: they are never suggested for these items again.
 
@@ -576,7 +592,9 @@ class Collection:
         """
         return self._answer("reject", ids, tags, False, by, group)
 
-    def clear(self, ids: Any, tags: Any, *, group: int | None = None) -> Change | None:
+    def clear(
+        self, ids: int | Iterable[int], tags: str | Iterable[str], *, group: int | None = None
+    ) -> Change | None:
         """Remove decisions about items and tags.
 
         Parameters
@@ -591,7 +609,7 @@ class Collection:
         return self._answer("clear", ids, tags, None, "person", group)
 
     def set_tags(
-        self, id: int, tags: Any, *, by: str = "person", group: int | None = None
+        self, id: int, tags: str | Iterable[str], *, by: str = "person", group: int | None = None
     ) -> Change | None:
         """Set the tags of an item; tags that are removed count as rejected.
 
@@ -661,7 +679,9 @@ class Collection:
             "rename_tag", group, lambda log: tag_changes.rename_tag(log, *names, self.path)
         )
 
-    def merge_tags(self, sources: Any, target: str, *, group: int | None = None) -> Change | None:
+    def merge_tags(
+        self, sources: str | Iterable[str], target: str, *, group: int | None = None
+    ) -> Change | None:
         """Merge several tags into one. Where they disagree on an item, yes wins over no.
 
         Parameters
@@ -699,7 +719,7 @@ class Collection:
             "delete_tag", group, lambda log: tag_changes.delete_tag(log, known, self.path)
         )
 
-    def set_method(self, method: Any) -> None:
+    def set_method(self, method: object) -> None:
         """Change the method that learns, or its parameters.
 
         The next query learns from scratch. `undo` skips this change.
@@ -725,7 +745,7 @@ class Collection:
                 connection.execute("ROLLBACK")
             return undone
 
-    def forget(self, ids: Any) -> Change | None:
+    def forget(self, ids: int | Iterable[int]) -> Change | None:
         """Remove items for good: from all tables, files and the log of changes.
 
         They cannot be restored, except from backups. While another process reads an older state, or
@@ -800,7 +820,7 @@ class Collection:
 
     # What was learned.
 
-    def suggest(self, query: Any, top: int = 10) -> list[Suggestion]:
+    def suggest(self, query: object, top: int = 10) -> list[Suggestion]:
         """Suggest tags for an item, or for a vector that is not in the collection.
 
         Parameters
@@ -823,7 +843,7 @@ class Collection:
                 if tag in names
             ]
 
-    def retrieve(self, query: Any, top: int = 5, per_tag: int = 8) -> list[TaggedItems]:
+    def retrieve(self, query: object, top: int = 5, per_tag: int = 8) -> list[TaggedItems]:
         """For each of the most probable tags, the nearest items with this tag.
 
         Parameters
@@ -844,7 +864,7 @@ class Collection:
                 if tag in names
             ]
 
-    def similar(self, query: Any, n: int = 12) -> list[tuple[int, float]]:
+    def similar(self, query: object, n: int = 12) -> list[tuple[int, float]]:
         """The items nearest to an item or a vector, regardless of their tags.
 
         Parameters
@@ -916,7 +936,13 @@ class Collection:
         return f"Collection({str(self.path)!r})"
 
     def _answer(
-        self, kind: str, ids: Any, tags: Any, answer: bool | None, by: str, group: int | None
+        self,
+        kind: str,
+        ids: int | Iterable[int],
+        tags: str | Iterable[str],
+        answer: bool | None,
+        by: str,
+        group: int | None,
     ) -> Change | None:
         names, items = tag_names(tags), _ids(ids, are_unique=False)
         check_choice(by, "by", AUTHORS)
@@ -926,7 +952,7 @@ class Collection:
         )
 
     @contextmanager
-    def _asking(self, query: Any) -> Iterator[tuple[Any, set[int], dict[int, str]]]:
+    def _asking(self, query: object) -> Iterator[tuple[Learner, set[int], dict[int, str]]]:
         """The current answers, the tags rejected for an item, and the names of all tags."""
         with self._folder.learned.asking() as learner:
             with self._database.reading() as connection:  # the same state
@@ -944,21 +970,22 @@ class Collection:
         return bool(connection.execute("SELECT 1 FROM items WHERE id = ?", (item,)).fetchone())
 
 
-def _is_id(query: Any) -> bool:
+def _is_id(query: object) -> bool:
     return isinstance(query, int | np.integer) and not isinstance(query, bool)
 
 
-def _query(query: Any) -> Any:
+def _query(query: object) -> object:
     return _id(query) if isinstance(query, int | np.integer) else query
 
 
-def _id(value: Any) -> int:
+def _id(value: object) -> int:
     return check_integer(value, "id", low=1, high=MOST)
 
 
-def _ids(values: Any, *, are_unique: bool = True) -> list[int]:
+def _ids(values: int | Iterable[int], *, are_unique: bool = True) -> list[int]:
     """One id or several, without duplicates by default."""
-    listed = [values] if np.ndim(values) == 0 and not isinstance(values, Iterable) else [*values]
+    is_one = np.ndim(values) == 0 and not isinstance(values, Iterable)  # type: ignore[arg-type]
+    listed = [values] if is_one else [*values]  # type: ignore[misc]
     ids = [_id(value) for value in listed]
     return list(dict.fromkeys(ids)) if are_unique else ids
 
@@ -971,7 +998,7 @@ def _root(root: str | os.PathLike[str]) -> str:
     return str(Path(root).absolute())
 
 
-def _method(method: Any) -> dict[str, Any]:
+def _method(method: object) -> Tree:
     """A method as its name and parameters."""
     if method is None:
         return dict(DEFAULT_METHOD)
@@ -984,7 +1011,7 @@ def _method(method: Any) -> dict[str, Any]:
     return dict(method)
 
 
-def _json(value: Any, name: str) -> str:
+def _json(value: object, name: str) -> str:
     try:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):

@@ -21,7 +21,6 @@ from nearlabel.collection.folder_checks import DATABASE, CollectionError
 
 _APPLICATION = 0x4E4C636F  # "NLco", shown by `file`
 _PATIENCE = 30  # seconds to wait for another process that reads or copies
-_OLDEST = (3, 38, 0)
 
 # A collection of version n has run the first n of these. None is ever edited: schema changes are
 # appended.
@@ -102,8 +101,9 @@ class Database:
     """The open database of a collection."""
 
     def __init__(self, folder: Path, *, readonly: bool) -> None:
-        if sqlite3.sqlite_version_info < _OLDEST:
-            wanted = ".".join(map(str, _OLDEST))
+        oldest = (3, 38, 0)
+        if sqlite3.sqlite_version_info < oldest:
+            wanted = ".".join(map(str, oldest))
             version = sqlite3.sqlite_version
             raise ImportError(
                 f"collections need SQLite {wanted} or newer; this Python has {version}"
@@ -212,12 +212,12 @@ class Database:
                 with suppress(sqlite3.Error):
                     connection.close()
 
-    def leave(self) -> list[Any]:
+    def leave(self) -> list[object]:
         """After a fork, in the child: stop using the parent's connections, but keep them open.
 
         Closing one would release locks that the parent holds.
         """
-        left = [self._idle, self._writer, self._current]
+        left: list[object] = [self._idle, self._writer, self._current]
         self._lock, self._pool, self._is_closed = threading.RLock(), threading.Lock(), True
         self._idle, self._writer, self._current = [], None, threading.local()
         return left

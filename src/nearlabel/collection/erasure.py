@@ -18,7 +18,6 @@ from nearlabel.collection.change_log import LISTED, ChangeLog, What, remove_unne
 from nearlabel.collection.folder_checks import THUMBNAILS
 
 _CONTENT = 0  # position in the row of an item
-_ITEM_OF_FILE = 4  # position in the row of a file
 
 
 def forget_items(log: ChangeLog, ids: Sequence[int]) -> None:
@@ -105,7 +104,7 @@ def _forget_files(connection: sqlite3.Connection, files: set[int], ids: set[int]
     nulled, of_others = [], set()
     for change, place, key, before in noted.fetchall():
         row = unpacked(What.FILE, before)
-        if row[_ITEM_OF_FILE] in ids:
+        if row[4] in ids:  # the item of a file
             nulled.append((change, place))
         else:
             of_others.add(key)

@@ -8,15 +8,15 @@ content still exists elsewhere: then that file keeps the tags.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from nearlabel.collection.change_log import LISTED, MOST, ChangeLog, Row, What, next_id, stored_rows
 from nearlabel.collection.item_tables import path_bytes, select_in
 from nearlabel.collection.records import FileState, NewItem
 from nearlabel.collection.stored_vectors import StoredVectors
 from nearlabel.collection.tag_changes import refuse_unknown
+from nearlabel.common.arrays import MatrixLike
 from nearlabel.common.validation import ArgumentError, check_integer
 
 _FILES = "SELECT id, root, path, size, mtime_ns, item, is_missing FROM files WHERE "
@@ -66,7 +66,7 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVecto
     return ids
 
 
-def set_vectors(log: ChangeLog, vectors: Mapping[int, Any], stored: StoredVectors) -> None:
+def set_vectors(log: ChangeLog, vectors: Mapping[int, MatrixLike], stored: StoredVectors) -> None:
     """Replace the vectors of items, computed from the same contents."""
     places = stored.append(log.connection, list(vectors), list(vectors.values()))
     rows = stored_rows(log.connection, What.ITEM, [(item,) for item in vectors])
@@ -154,7 +154,7 @@ class _Files:
                 if row is not None and row[_IS_MISSING]:
                     self._remove(number, row)
 
-    def left_behind(self, files: Iterable[FileState], taken: Any) -> int | None:
+    def left_behind(self, files: Iterable[FileState], taken: Container[int]) -> int | None:
         """The item that has no other paths than these: its file was changed."""
         own = {self._at[key] for file in files if (key := self._key(file)) in self._at}
         for number in sorted(own):
@@ -212,7 +212,7 @@ class _Files:
     def _root_numbers(self, roots: Iterable[str]) -> dict[str, int]:
         wanted = {path_bytes(root): root for root in roots}
         select = "SELECT path, id FROM roots WHERE path"
-        known = dict(select_in(self._log.connection, select, wanted))
+        known: dict[bytes, int] = dict(select_in(self._log.connection, select, wanted))
         (last,) = self._log.connection.execute("SELECT coalesce(max(id), 0) FROM roots").fetchone()
         new = {path: n for n, path in enumerate((p for p in wanted if p not in known), last + 1)}
         self._log.write(What.ROOT, {(n,): (path,) for path, n in new.items()}, are_new=True)

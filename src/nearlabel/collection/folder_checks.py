@@ -11,22 +11,19 @@ import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from nearlabel.common.files import FileError
 
 DATABASE = "collection.sqlite"
 LOCK = "lock"
 THUMBNAILS = "thumbnails"
-_VECTORS = re.compile(r"vectors-(\d{6,18})\.bin")
 _INDEX = re.compile(r"index-(\d{1,18})\.model")
-_PART = re.compile(r"\.(?:index-\d+\.model|vectors-\d+\.bin|thumbnail)\.[0-9a-f]+\.part")
 
 
 class CollectionError(FileError):
     """A folder is not an intact collection, or an operation is not possible; says why."""
 
-    def of(self, path: Any) -> CollectionError:
+    def of(self, path: str | os.PathLike[str]) -> CollectionError:
         """The error with the name of its folder, unless it has one already."""
         return type(self)(str(self), path) if self.path is None else self
 
@@ -74,7 +71,7 @@ def thumbnail_path(folder: Path, content: bytes) -> Path:
 
 def vector_files(folder: Path) -> Iterator[tuple[int, Path]]:
     """All vector files, with their numbers."""
-    return _numbered(folder, _VECTORS)
+    return _numbered(folder, re.compile(r"vectors-(\d{6,18})\.bin"))
 
 
 def index_files(folder: Path) -> Iterator[tuple[int, Path]]:
@@ -89,7 +86,8 @@ def is_index(path: Path) -> bool:
 
 def part_files(folder: Path) -> Iterator[Path]:
     """Files that a process did not finish writing."""
-    return (path for path in folder.iterdir() if _PART.fullmatch(path.name))
+    part = re.compile(r"\.(?:index-\d+\.model|vectors-\d+\.bin|thumbnail)\.[0-9a-f]+\.part")
+    return (path for path in folder.iterdir() if part.fullmatch(path.name))
 
 
 def check_folder(folder: Path, *, readonly: bool) -> None:
@@ -151,6 +149,6 @@ def remove(path: Path) -> None:
             raise
 
 
-def opened_plainly(path: Any, flags: int) -> int:
+def opened_plainly(path: str | os.PathLike[str], flags: int) -> int:
     """Open a file, refusing links: the `opener` of `open`."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)

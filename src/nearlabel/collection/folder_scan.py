@@ -17,7 +17,6 @@ from nearlabel.features.pictures import UnreadablePicture, is_of_kind, regular_f
 
 # A file may be written twice within one tick of the file system's clock, so a very recent
 # modification time proves nothing. Clocks with whole seconds tick every second, or every other one.
-_TICK, _SLOW_TICK, _SECOND = 5 * 10**7, 2 * 10**9, 10**9
 
 
 class FileStamp(NamedTuple):
@@ -163,7 +162,7 @@ def read_unchanged(path: str | os.PathLike[str], most_bytes: int) -> ReadFile:
             raise UnreadablePicture("", f"cannot be read: {error.strerror}") from None
     if _stamp(before) != _stamp(after) or len(content) != after.st_size:
         raise UnreadablePicture("", "changed while it was being read")
-    tick = _TICK if after.st_mtime_ns % _SECOND else _SLOW_TICK
+    tick = 5 * 10**7 if after.st_mtime_ns % 10**9 else 2 * 10**9  # nanoseconds
     is_settled = abs(now - after.st_mtime_ns) > tick
     stamp = FileStamp(after.st_size, after.st_mtime_ns if is_settled else 0)  # 0: no time
     return ReadFile(content, hashlib.sha256(content).digest(), stamp)

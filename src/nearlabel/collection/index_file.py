@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from nearlabel.collection.learning_methods import estimator_of
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Matrix, Tree
 from nearlabel.common.files import FileError, read_stored, remove_parts, write_tree
 from nearlabel.common.mapped_arrays import checked
 from nearlabel.common.validation import check_integer
 from nearlabel.methods.model_trees import model_from, vector_tree
 from nearlabel.methods.registry import method
+
+if TYPE_CHECKING:
+    from nearlabel.methods.base import NeighborClassifier
 
 _MARK = "nearlabel collection index"
 
@@ -22,14 +26,12 @@ _MARK = "nearlabel collection index"
 class StoredModel(NamedTuple):
     """A model from a file, the item of each row, and the number of rows of the last full fit."""
 
-    model: Any
+    model: NeighborClassifier
     items: Array
     fitted_rows: int
 
 
-def write_index(
-    path: Path, change: int, items: Array, tree: Mapping[str, Any], fitted_rows: int
-) -> str:
+def write_index(path: Path, change: int, items: Array, tree: Tree, fitted_rows: int) -> str:
     """Write a model, as a tree, as of a change; returns the checksum of the file.
 
     Vectors are left out, as the collection stores them, except copies in the order of lists.
@@ -49,8 +51,8 @@ def read_index(
     path: Path,
     change: int,
     digest: str | None,
-    settings: Mapping[str, Any],
-    vectors: Callable[[Sequence[int]], Any],
+    settings: Mapping[str, object],
+    vectors: Callable[[Sequence[int]], Matrix],
 ) -> StoredModel:
     """Read a file of `write_index`, memory-mapped; raises OSError or FileError if it is not valid.
 
@@ -77,12 +79,13 @@ def read_index(
     wanted, own = asked.get_params(), model.get_params()
     if any(own[name] != value for name, value in wanted.items() if name != "n_jobs"):
         raise FileError("belongs to other parameters of the method")
-    if len(items) != len(model.items_) or model.items_.store.ids.dtype.kind != "i":
+    rows = model.items_
+    if len(items) != len(rows) or rows.store.ids.dtype.kind != "i":
         raise FileError("is damaged: it does not name its items")
     return StoredModel(model, items, check_integer(tree["fitted_rows"], "fitted_rows", low=0))
 
 
-def said_again(path: Any, error: Exception) -> str:
+def said_again(path: str | os.PathLike[str], error: Exception) -> str:
     """The message that everything was learned again because an index file could not be used."""
     name, why = Path(path).name, str(error)
     if isinstance(error, FileError):

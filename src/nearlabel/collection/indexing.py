@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nearlabel.collection.collection import Collection
 from nearlabel.collection.folder_checks import CollectionError, is_collection
@@ -29,6 +29,7 @@ from nearlabel.collection.folder_scan import (
 )
 from nearlabel.collection.item_features import ItemFeatures
 from nearlabel.collection.records import FileState, NewItem
+from nearlabel.common.arrays import MatrixLike
 from nearlabel.common.progress import Progress
 from nearlabel.features.picture_files import Skipping, in_parallel
 from nearlabel.features.picture_formats import FileKind
@@ -359,7 +360,7 @@ class _Run:
 
     def _vectors_of(
         self, files: Mapping[bytes, _FileContent]
-    ) -> dict[bytes, tuple[Any, str | None]]:
+    ) -> dict[bytes, tuple[MatrixLike, str | None]]:
         """Vectors and texts of contents; those that are neither picture nor text are left out."""
         if not files:
             return {}

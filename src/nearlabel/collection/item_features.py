@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from nearlabel import features as transformers  # loads scikit-learn on first use
-from nearlabel.common.arrays import Array, Csr, canonical_csr
+from nearlabel.common.arrays import Array, Csr, Tree, canonical_csr
 from nearlabel.common.files import FORMAT
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError, check_choice, check_integer
@@ -45,8 +45,8 @@ class ItemFeatures(NamedTuple):
 
 
 def chosen_features(
-    kind: str, features: str | os.PathLike[str] | Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+    kind: str, features: str | os.PathLike[str] | Mapping[str, object] | None = None
+) -> Tree:
     """The features of a new collection, in the form stored in its settings, with checksums.
 
     Parameters
@@ -179,7 +179,7 @@ class _Words:
 class _Meaning:
     """Texts by a network."""
 
-    def __init__(self, embedding: Any, n_jobs: int | None) -> None:
+    def __init__(self, embedding: transformers.TextEmbedding, n_jobs: int | None) -> None:
         self._embedding, self._n_jobs = embedding, n_jobs
 
     def __call__(self, sources: Iterable[Any]) -> Array:

@@ -7,9 +7,8 @@ import os
 import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from nearlabel.collection.change_log import LISTED, moment
+from nearlabel.collection.change_log import LISTED, Row, moment
 from nearlabel.collection.folder_checks import CollectionError, NotInCollectionError
 from nearlabel.collection.records import Decision, FileState, Item, TagCount
 from nearlabel.common.messages import did_you_mean, shown, some
@@ -36,8 +35,8 @@ def path_text(path: bytes) -> str:
 
 
 def select_in(
-    connection: sqlite3.Connection, select: str, values: Iterable[Any], *first: Any
-) -> list[Any]:
+    connection: sqlite3.Connection, select: str, values: Iterable[object], *first: object
+) -> list[Row]:
     """The rows of ``select IN (values)``, for any number of values."""
     listed, rows, step = list(values), [], 900  # SQLite limits the parameters of a statement
     for start in range(0, len(listed), step):
@@ -88,7 +87,8 @@ def item_ids(
     name: str | None = None,
 ) -> list[int]:
     """Ids after a given one, ascending: all, or those with a tag, a name or in a state."""
-    where, given = "id > ?", list[Any]([after])
+    where = "id > ?"
+    given: list[object] = [after]
     if tag is not None:
         where += (
             " AND EXISTS (SELECT 1 FROM decisions WHERE item = items.id AND tag = ? AND is_yes)"

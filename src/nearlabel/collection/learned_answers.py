@@ -10,7 +10,6 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
 
 from nearlabel.collection.change_log import last_change, touched_after
 from nearlabel.collection.database import Database
@@ -165,8 +164,9 @@ class LearnedAnswers:
 
     def _is_replaced(self, connection: sqlite3.Connection) -> bool:
         index, _ = _stored(connection)
-        is_needed = self._learner is None and index is not None
-        return is_needed and not index_path(self._folder, index).exists()
+        if self._learner is not None or index is None:
+            return False
+        return not index_path(self._folder, index).exists()
 
     def _current(self, connection: sqlite3.Connection) -> Learner:
         """The learner, updated to the state that is being read."""
@@ -200,7 +200,7 @@ class LearnedAnswers:
             raise CollectionError(why, self._folder) from None
 
 
-def _stored(connection: sqlite3.Connection) -> tuple[Any, Any]:
+def _stored(connection: sqlite3.Connection) -> tuple[int | None, str | None]:
     """The change after which the index file was written, and its digest."""
     index, digest = connection.execute("SELECT index_change, index_digest FROM state").fetchone()
     return index, digest

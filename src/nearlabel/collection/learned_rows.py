@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from nearlabel.collection.database import Database
 from nearlabel.collection.folder_checks import CollectionError
 from nearlabel.collection.records import MOST_TAGS, Rows
 from nearlabel.collection.stored_vectors import StoredVectors
+from nearlabel.common.arrays import Matrix
 
 
 class LearnedRows:
@@ -49,7 +49,7 @@ class LearnedRows:
         ends = np.append(indptr, len(pairs)).astype(np.int64)
         return Rows(examples[:, 0].copy(), examples[:, 1].copy(), ends, pairs[:, 1].copy())
 
-    def vectors(self, ids: Sequence[int]) -> Any:
+    def vectors(self, ids: Sequence[int]) -> Matrix:
         """The current vectors of items; zeros for removed items."""
         with self._database.reading() as connection:
             return self._vectors.read(connection, ids, gone="zeros")

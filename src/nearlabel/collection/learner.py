@@ -17,7 +17,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as Container
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -27,7 +27,7 @@ from nearlabel.collection.index_file import read_index, said_again, write_index
 from nearlabel.collection.learning_methods import estimator, estimator_of
 from nearlabel.collection.records import MOST_TAGS, Rows, Settings
 from nearlabel.collection.tag_answers import State, TagGroup, TagScore, groups, suggestions
-from nearlabel.common.arrays import Array, Csr, csr_of_known
+from nearlabel.common.arrays import Array, Csr, Matrix, csr_of_known
 from nearlabel.common.files import NONSENSE, FileError
 from nearlabel.common.growing import Grown
 from nearlabel.common.progress import Progress
@@ -39,6 +39,11 @@ from nearlabel.methods.fitted_model import state_of
 from nearlabel.methods.model_trees import model_tree
 from nearlabel.methods.verification import Verification
 from nearlabel.search.approximate.inverted_lists import takes_lists
+
+if TYPE_CHECKING:
+    from nearlabel.methods.base import NeighborClassifier
+    from nearlabel.methods.items import Items
+    from nearlabel.search.vector_store import VectorStore
 
 _Answer = TypeVar("_Answer")
 
@@ -52,7 +57,7 @@ class TrainingItems(Protocol):
     def rows(self, ids: Sequence[int] | None = None) -> Rows:
         """The items with decisions: some by their ids, or all; in their order."""
 
-    def vectors(self, ids: Sequence[int]) -> Any:
+    def vectors(self, ids: Sequence[int]) -> Matrix:
         """The current vectors of items; zeros for removed items."""
 
 
@@ -83,9 +88,9 @@ class Learner:
         estimator(self._method)
         self._lock = ForkSafeLock()
         self._origin: Learner | None = None  # the learner that `as_it_is` copied
-        self._model: Any = None
+        self._model: NeighborClassifier | None = None
         self._items = Grown(np.empty(0, np.int64))
-        self._state: State | None = None
+        self.state: State | None = None
         self._fitted_rows = 0  # at the last full fit
         self._behind: set[int] = set()  # items left out of date by a failed change
         self.unsaved = 0
@@ -93,9 +98,21 @@ class Learner:
 
     def __len__(self) -> int:
         """The number of rows of the model; 0 if there are too few to learn from."""
-        return 0 if self._state is None else len(self._state.model.items_)
+        return 0 if self.state is None else len(self.state.rows)
 
-    def is_by(self, method: Mapping[str, Any]) -> bool:
+    @property
+    def _rows(self) -> Items:
+        """The rows of the model."""
+        assert self._model is not None
+        return self._model.items_
+
+    @property
+    def _store(self) -> VectorStore:
+        """The vectors of the model."""
+        assert self._rows.store is not None
+        return self._rows.store
+
+    def is_by(self, method: Mapping[str, object]) -> bool:
         """Whether it uses this method with these parameters."""
         return self._method == dict(method)
 
@@ -136,16 +153,17 @@ class Learner:
             if not ids:
                 return
             self._behind = ids
-            if self._model is None or not self._followed(np.array(sorted(ids), np.int64)):
+            if not self._followed(np.array(sorted(ids), np.int64)):
                 self._learn_all()
             self._behind = set()
             self.unsaved += len(ids)
 
     def _followed(self, touched: Array) -> bool:
         """Apply the net change of some items, if the model can follow it."""
-        model, items = self._model, self._model.items_
-        if len(self._items) != items.n_places:  # it was interrupted
+        model = self._model
+        if model is None or len(self._items) != self._rows.n_places:  # it was interrupted
             return False
+        items, store = self._rows, self._store
         places = np.flatnonzero(np.isin(self._items.array, touched))
         places = places if items.alive is None else places[items.alive[places]]
         held, rows = items.ids(places), self._source.rows(touched.tolist())
@@ -155,7 +173,7 @@ class Learner:
         if n < 2 or not _is_like(model, estimator_of(n, self._method)):
             return False
         if len(new):
-            if rows.learned[new[0]] <= items.store.ids[-1]:  # rows would be out of order
+            if rows.learned[new[0]] <= store.ids[-1]:  # rows would be out of order
                 return False
             ids, y = rows.ids[new], label_rows(rows, items.labels.shape[1], new)
             model.partial_fit(self._source.vectors(ids.tolist()), y, ids=rows.learned[new])
@@ -163,7 +181,7 @@ class Learner:
         if is_gone.any():
             model.forget(held[is_gone])
         if len(known):
-            items, order = model.items_, rows.learned[known]
+            items, order = self._rows, rows.learned[known]
             y = label_rows(rows, items.labels.shape[1], known)
             differ = _differ(items.labels[items.places_of(order)], y)
             if differ.any():
@@ -190,13 +208,13 @@ class Learner:
     def _show(self) -> None:
         """Publish the current model to queries."""
         model = self._model
-        self._state = None if model is None else State(state_of(model), self._items.array)
+        self.state = None if model is None else State(state_of(model), self._items.array)
 
     def _prepare(self) -> None:
         """Do the work that the first query and the first change would have to do."""
-        items = self._model.items_
-        items.prepare_search(self._model.n_neighbors_, 1)
-        items.prepare_changes(self._model.n_neighbors_)
+        assert self._model is not None
+        self._rows.prepare_search(self._model.n_neighbors_, 1)
+        self._rows.prepare_changes(self._model.n_neighbors_)
 
     # The index file.
 
@@ -226,7 +244,7 @@ class Learner:
         if tree["lists"] is None and self._are_for_lists():
             self._learn_all()
             tree = model_tree(self._model)
-        present = self._items.array[self._model.items_.places]
+        present = self._items.array[self._rows.places]
         return write_index(self.path(change), change, present, tree, self._fitted_rows)
 
     def saved(self, still: Learner) -> bool:
@@ -236,7 +254,7 @@ class Learner:
         """
         with self._lock.held():
             self.unsaved = max(0, self.unsaved - still.unsaved)
-            has_gaps = self._model is not None and self._model.items_.alive is not None
+            has_gaps = self._model is not None and self._rows.alive is not None
             return has_gaps or self._fitted_rows != still._fitted_rows
 
     def compact(self) -> None:
@@ -247,7 +265,7 @@ class Learner:
             if self._are_for_lists():
                 self._learn_all()
                 return
-            present = self._items.array[self._model.items_.places]
+            present = self._items.array[self._rows.places]
             self._model.compact()
             self._items = Grown(present)
             self.unsaved += len(present)
@@ -258,8 +276,9 @@ class Learner:
 
         Some vectors cannot be searched by lists, however many there are.
         """
-        items, k, d = self._model.items_, self._model.n_neighbors_, self._model.n_features_in_
-        if items.search != "auto" or sparse.issparse(items.store.take(slice(0, 1))):
+        assert self._model is not None
+        items, k, d = self._rows, self._model.n_neighbors_, self._model.n_features_in_
+        if items.search != "auto" or sparse.issparse(self._store.take(slice(0, 1))):
             return False
         before, now = (takes_lists((n, d), k) for n in (self._fitted_rows, len(items)))
         return now and not before
@@ -279,7 +298,7 @@ class Learner:
             rows, model = self._source.rows(None), self._model
             if model is None:
                 return Verification(0, (), ("the model is missing",) if len(rows.ids) > 1 else ())
-            items, differences = model.items_, []
+            items, differences = self._rows, []
             places = items.places
             if not np.array_equal(self._items.array[places], rows.ids):
                 differences.append("the items are not those of the collection")
@@ -296,7 +315,7 @@ class Learner:
 
     def _other_vectors(self, ids: Array, places: Array) -> bool:
         """Whether a vector of the model differs from that of its item."""
-        store = self._model.items_.store
+        store = self._store
         step = 2**14
         for start in range(0, len(ids), step):
             rows = slice(start, start + step)
@@ -308,31 +327,33 @@ class Learner:
 
     # Answers.
 
-    def suggest(self, query: Any, top: int = 10, *, without: Container[int] = ()) -> list[TagScore]:
+    def suggest(
+        self, query: object, top: int = 10, *, without: Container[int] = ()
+    ) -> list[TagScore]:
         """The most probable tags of an item, by its id, or of a vector; best first.
 
         An item that is a row is answered as if it were new. Tags in `without`, and tags that no
         other item has, are left out.
         """
         top = check_integer(top, "top", low=1)
-        return self._answer(query, lambda state, x, at: suggestions(state, x, at, top, without))
+        return self.answer(query, lambda state, x, at: suggestions(state, x, at, top, without))
 
     def retrieve(
-        self, query: Any, top: int = 5, per_tag: int = 8, *, without: Container[int] = ()
+        self, query: object, top: int = 5, per_tag: int = 8, *, without: Container[int] = ()
     ) -> list[TagGroup]:
         """For each of the most probable tags, the nearest items that have it."""
         top, per_tag = check_integer(top, "top", low=1), check_integer(per_tag, "per_tag", low=1)
-        return self._answer(query, lambda state, x, at: groups(state, x, at, top, per_tag, without))
+        return self.answer(query, lambda state, x, at: groups(state, x, at, top, per_tag, without))
 
-    def _answer(
-        self, query: Any, answer: Callable[[State, Any, int | None], list[_Answer]]
+    def answer(
+        self, query: object, answer: Callable[[State, Matrix, int | None], list[_Answer]]
     ) -> list[_Answer]:
         """The answer of a state for a vector, and its position if it is a row.
 
         Vectors in an index file are checked against their checksums on first access. If one is
         damaged, everything is learned again.
         """
-        state = self._state
+        state = self.state
         if state is None:
             return []
         try:
@@ -342,30 +363,31 @@ class Learner:
                 raise
             origin = self._origin or self
             with self._lock.held():
-                if origin._state is state:
+                if origin.state is state:
                     origin._learn_all()
                     self.notes.append(said_again(error.path, error))
-                state = self._state = origin._state
+                state = self.state = origin.state
         return [] if state is None else answer(state, *self._asked(state, query))
 
-    def _asked(self, state: State, query: Any) -> tuple[Any, int | None]:
-        if not isinstance(query, int | np.integer):
-            x = state.model._check_queries(as_one_row(query))
-            if x.shape[0] != 1:
-                raise ArgumentError(f"query must be one vector; got {x.shape[0]}", "query")
-            return x, None
-        place = state.place_of(int(query))
-        if place is None:
-            return state.model._check_queries(self._source.vectors([int(query)])), None
-        return state.model.items_.store.take(np.array([place])), place
+    def _asked(self, state: State, query: object) -> tuple[Matrix, int | None]:
+        id = int(query) if isinstance(query, int | np.integer) else None
+        place = None if id is None else state.place_of(id)
+        if place is not None:
+            return state.store.take(np.array([place])), place
+        x = state.model._check_queries(
+            as_one_row(query) if id is None else self._source.vectors([id])
+        )
+        if x.shape[0] != 1:
+            raise ArgumentError(f"query must be one vector; got {x.shape[0]}", "query")
+        return x, None
 
 
-def _is_like(model: Any, other: Any) -> bool:
+def _is_like(model: NeighborClassifier, other: NeighborClassifier) -> bool:
     """Whether a model has the method and the number of neighbors of another."""
     return type(model) is type(other) and model.n_neighbors == other.n_neighbors
 
 
-def label_rows(rows: Any, n_columns: int, which: Array | None = None) -> Csr:
+def label_rows(rows: Rows, n_columns: int, which: Array | None = None) -> Csr:
     """The tags of some rows, all by default, as a 0/1 matrix: column l for tag number l."""
     starts, ends = rows.indptr[:-1], rows.indptr[1:]
     if which is not None:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nearlabel.collection.choices import METHODS
 from nearlabel.common.validation import check_choice
 from nearlabel.methods.registry import method
 
+if TYPE_CHECKING:
+    from nearlabel.methods.base import NeighborClassifier
+
 DEFAULT_METHOD = {"name": "MLkNN", "n_neighbors": 10, "metric": "cosine"}
 
-_ROWS_A_NEIGHBOR = 15  # where there are few rows
 
-
-def estimator(settings: Mapping[str, Any]) -> Any:
+def estimator(settings: Mapping[str, object]) -> NeighborClassifier:
     """The unfitted method of a collection, from its name and parameters."""
     from nearlabel.search import SEARCHES
     from nearlabel.search.exact.distances import SPACES
 
     parameters = dict(settings)
     name = parameters.pop("name", None)
-    model = method(check_choice(name, "method", METHODS))(**parameters)
+    model: NeighborClassifier = method(check_choice(name, "method", METHODS))(**parameters)
     model.check_parameters()
     check_choice(model.metric, "metric", SPACES)
     check_choice(model.search, "search", SEARCHES)
@@ -29,8 +30,8 @@ def estimator(settings: Mapping[str, Any]) -> Any:
 
 
 def with_other(
-    settings: Mapping[str, Any], name: str | None = None, n_neighbors: int | None = None
-) -> dict[str, Any]:
+    settings: Mapping[str, object], name: str | None = None, n_neighbors: int | None = None
+) -> dict[str, object]:
     """The settings of a method with another name, another number of neighbors, or both.
 
     A different method keeps only the metric and the search of the previous one.
@@ -42,7 +43,7 @@ def with_other(
     return chosen if n_neighbors is None else {**chosen, "n_neighbors": n_neighbors}
 
 
-def estimator_of(n: int, settings: Mapping[str, Any]) -> Any:
+def estimator_of(n: int, settings: Mapping[str, object]) -> NeighborClassifier:
     """The unfitted method for n rows: with few rows, it uses fewer neighbors than asked for.
 
     About a fifteenth of few rows is best. Below fifteen rows ML-kNN has too little data to estimate
@@ -50,7 +51,10 @@ def estimator_of(n: int, settings: Mapping[str, Any]) -> Any:
     (docs/collection.md).
     """
     model = estimator(settings)
-    model.n_neighbors = min(model.n_neighbors, max(1, n // _ROWS_A_NEIGHBOR))
-    if n < _ROWS_A_NEIGHBOR and isinstance(model, method("MLkNN")):
-        return method("MallowskNN")(model.n_neighbors, metric=model.metric, search=model.search)
+    rows_a_neighbor = 15  # where there are few rows
+    most = max(1, n // rows_a_neighbor)
+    model.n_neighbors = most if model.n_neighbors is None else min(model.n_neighbors, most)
+    if n < rows_a_neighbor and isinstance(model, method("MLkNN")):
+        few = {"n_neighbors": model.n_neighbors, "metric": model.metric, "search": model.search}
+        model = method("MallowskNN")(**few)
     return model

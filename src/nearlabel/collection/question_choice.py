@@ -12,24 +12,23 @@ For quick confirmation, the items come first whose tags the model is most certai
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats, Matrix
 from nearlabel.methods.answers import chances
 from nearlabel.search import neighbor_graph
 
+if TYPE_CHECKING:
+    from nearlabel.methods.base import NeighborClassifier
+    from nearlabel.search.exact.distances import Metric
+
 LOOKED_AT = 1000
 """Items among which questions are chosen, a random sample if there are more; see `looked_at`."""
-CARRIERS = 64
-"""Items with a tag that others are compared with, a random sample if there are more."""
-LIKELY_LOOKED_AT = 200
-"""Nearest items for which the probability of the tag is computed."""
 
 _CELLS_AT_ONCE = 2**22  # probabilities processed at once
 _ROWS_AT_ONCE = 4096  # vectors compared at once
-_EVERY = 4  # one in so many mixed questions is quick to confirm
 
 
 class Seen(NamedTuple):
@@ -50,10 +49,11 @@ class Seen(NamedTuple):
     nearest: Floats
 
 
-def seen_by(model: Any, X: Any) -> Seen:
+def seen_by(model: NeighborClassifier, X: Matrix) -> Seen:
     """What a fitted model predicts for the rows of X."""
-    graph = model.items_.neighbors(X, model.n_neighbors_)
-    count, q = X.shape[0], model.items_.labels.shape[1]
+    items = model.items_
+    graph = items.neighbors(X, model.n_neighbors_)
+    count, q = X.shape[0], items.labels.shape[1]
     doubts, best = np.empty(count), np.empty(count)
     for place, near in graph.blocks(max(1, _CELLS_AT_ONCE // q)):
         probabilities = chances(model, model._scores(near, X[place]))
@@ -78,7 +78,7 @@ def looked_at(n_learned: int) -> int:
     return int(np.clip(4_000_000 // max(n_learned, 1), LOOKED_AT // 10, LOOKED_AT))
 
 
-def telling(X: Any, seen: Seen | None, n: int, metric: Any = "cosine") -> Array:
+def telling(X: Matrix, seen: Seen | None, n: int, metric: Metric = "cosine") -> Array:
     """The rows of X whose tags would teach a model most, best first.
 
     `seen` is what the model predicts for them; None without a model.
@@ -117,19 +117,20 @@ def certain(seen: Seen | None, n: int) -> Array:
     return np.asarray(order[seen.best[order] >= 0.5][:n])
 
 
-def mixed(X: Any, seen: Seen | None, n: int, metric: Any = "cosine") -> tuple[Array, Array]:
+def mixed(X: Matrix, seen: Seen | None, n: int, metric: Metric = "cosine") -> tuple[Array, Array]:
     """Informative rows of X, every fourth one quick to confirm; and which ones these are."""
-    quick = certain(seen, n // _EVERY)
+    every = 4
+    quick = certain(seen, n // every)
     slow = [row for row in telling(X, seen, n, metric).tolist() if row not in quick]
     rows = slow[: n - len(quick)]
     for place, row in enumerate(quick.tolist(), 1):
-        rows.insert(place * _EVERY - 1, row)
+        rows.insert(place * every - 1, row)
     chosen = np.array(rows, np.int64)
     return chosen, np.isin(chosen, quick)
 
 
 def nearest_to(
-    X: Any, vectors: Callable[[slice], Any], count: int, n: int, metric: Any = "cosine"
+    X: Matrix, vectors: Callable[[slice], Matrix], count: int, n: int, metric: Metric = "cosine"
 ) -> Array:
     """Which n of `count` items, whose vectors come in blocks, are nearest to any row of X."""
     distances = np.empty(count)
@@ -139,13 +140,15 @@ def nearest_to(
     return np.argsort(distances, kind="stable")[:n]
 
 
-def tag_probabilities(model: Any, X: Any, tag: int, places: Sequence[int | None]) -> Floats:
+def tag_probabilities(
+    model: NeighborClassifier, X: Matrix, tag: int, places: Sequence[int | None]
+) -> Floats:
     """The probability of a tag, by its column, for the rows of X.
 
     `places` says which of them the model has learned from: these are answered as if they were new.
     """
-    probabilities = np.zeros(X.shape[0])
-    if tag >= model.items_.labels.shape[1]:
+    probabilities, items = np.zeros(X.shape[0]), model.items_
+    if tag >= items.labels.shape[1]:
         return probabilities
     rows = np.array([-1 if place is None else place for place in places], np.int64)
     for is_learned in (False, True):
@@ -156,7 +159,7 @@ def tag_probabilities(model: Any, X: Any, tag: int, places: Sequence[int | None]
             near, _ = model.items_.other_voters(rows[which], model.n_neighbors_)
             scores = model._left_out_scores(near, X[which], rows[which])
         else:
-            near = model.items_.neighbors(X[which], model.n_neighbors_)
+            near = items.neighbors(X[which], model.n_neighbors_)
             scores = model._scores(near, X[which])
         probabilities[which] = chances(model, scores)[:, tag]
     return probabilities

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,13 @@ from nearlabel.collection.item_tables import known_tag
 from nearlabel.collection.learning_methods import estimator
 from nearlabel.collection.records import Suggestion
 from nearlabel.collection.tag_names import tag_name
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Matrix
 from nearlabel.common.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
     from nearlabel.collection.collection import Collection
+    from nearlabel.collection.tag_answers import State
+    from nearlabel.search.exact.distances import Metric
 
 
 class Question(NamedTuple):
@@ -51,7 +53,7 @@ def questions(
     check_choice(strategy, "strategy", STRATEGIES)
     asking = collection._folder.learned.asking()
     with asking as learner, collection._database.reading() as connection:
-        state = learner._state
+        state = learner.state
         # The same questions in the same state, different ones after each change.
         rng = np.random.default_rng(last_change(connection))
         if tag is not None:
@@ -59,7 +61,7 @@ def questions(
             return _about_tag(collection, state, tag, number, n, without, rng)
         ids = _askable(collection, collection.ids(state="undecided"), without)
         model = None if state is None else state.model
-        ids = _sample(ids, choice.looked_at(0 if model is None else len(model.items_)), rng)
+        ids = _sample(ids, choice.looked_at(0 if state is None else len(state.rows)), rng)
         X = collection.vectors(ids.tolist())
         seen = None if model is None or not len(ids) else choice.seen_by(model, X)
         rows, is_quick = _chosen(X, seen, n, strategy, _metric(collection))
@@ -74,7 +76,7 @@ def questions(
 
 
 def _chosen(
-    X: Any, seen: choice.Seen | None, n: int, strategy: str, metric: Any
+    X: Matrix, seen: choice.Seen | None, n: int, strategy: str, metric: Metric
 ) -> tuple[Array, Array]:
     """The rows of X to ask about, and which of them are quick to confirm."""
     if strategy == "mixed":
@@ -86,7 +88,7 @@ def _chosen(
 
 def _about_tag(
     collection: Collection,
-    state: Any,
+    state: State | None,
     tag: str,
     number: int,
     n: int,
@@ -99,12 +101,12 @@ def _about_tag(
             item
             for (item,) in connection.execute("SELECT item FROM decisions WHERE tag = ?", [number])
         }
-    carriers = _sample(np.array(collection.ids(tag), np.int64), choice.CARRIERS, rng)
+    carriers = _sample(np.array(collection.ids(tag), np.int64), 64, rng)
     open_ids = [item for item in collection.ids() if item not in decided]
     ids = _sample(_askable(collection, open_ids, without), 20_000, rng)  # takes about a second
     if not len(carriers) or not len(ids):
         return []
-    wanted = max(choice.LIKELY_LOOKED_AT, n)
+    wanted = max(200, n)  # the nearest, for which the probability of the tag is computed
     near = choice.nearest_to(
         collection.vectors(carriers.tolist()),
         lambda part: collection.vectors(ids[part].tolist()),
@@ -139,5 +141,6 @@ def _sample(ids: Array, most: int, rng: np.random.Generator) -> Array:
     return ids if len(ids) <= most else np.sort(rng.choice(ids, most, replace=False))
 
 
-def _metric(collection: Collection) -> Any:
-    return estimator(collection.settings.method).metric
+def _metric(collection: Collection) -> Metric:
+    metric: Metric = estimator(collection.settings.method).metric
+    return metric

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, MatrixLike, Tree
 
 MOST_TAGS = 2**24
 """Numbers of tags, which are never reused: a model allocates labels up to the largest."""
@@ -49,8 +49,8 @@ class Settings(NamedTuple):
     """
 
     kind: str
-    features: Mapping[str, Any]
-    method: Mapping[str, Any]
+    features: Tree
+    method: Tree
     width: int | None
     is_sparse: bool | None
 
@@ -97,7 +97,7 @@ class NewItem(NamedTuple):
     """
 
     content: bytes
-    vector: Any
+    vector: MatrixLike
     files: tuple[FileState, ...] = ()
     name: str = ""
     text: str | None = None
@@ -196,9 +196,7 @@ class Change(NamedTuple):
     @property
     def said(self) -> str:
         """What was done, for display."""
-        items = "1 item" if self.items == 1 else f"{self.items} items"
-        sentence = _CHANGES.get(self.kind)
-        return f"{self.kind} {items}" if sentence is None else sentence.format(items)
+        return said_changes([self])
 
 
 def said_changes(run: Sequence[Change]) -> str:
@@ -206,7 +204,12 @@ def said_changes(run: Sequence[Change]) -> str:
     items: dict[str, int] = {}
     for change in reversed(run):
         items[change.kind] = items.get(change.kind, 0) + change.items
-    return ", ".join(run[0]._replace(kind=kind, items=n).said for kind, n in items.items())
+    sentences = []
+    for kind, n in items.items():
+        count = "1 item" if n == 1 else f"{n} items"
+        is_known = kind in _CHANGES
+        sentences.append(_CHANGES[kind].format(count) if is_known else f"{kind} {count}")
+    return ", ".join(sentences)
 
 
 class Voter(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from nearlabel.collection.item_tables import known_ids
 from nearlabel.collection.learning_methods import estimator
 from nearlabel.collection.records import Settings
 from nearlabel.collection.tag_answers import State
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Matrix
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import ArgumentError, check_vectors
 from nearlabel.methods.answers import as_one_row
@@ -26,6 +26,7 @@ from nearlabel.search import Index, build_index
 
 if TYPE_CHECKING:
     from nearlabel.collection.collection import Collection
+    from nearlabel.search.exact.distances import Metric
 
 _MOST_TOUCHED = 256  # items compared separately: takes some milliseconds
 _MOST_KEPT = 2**31  # bytes of vectors; more are read again for each query
@@ -36,7 +37,7 @@ class _Indexed(NamedTuple):
     """Items without a row in the model, as of a change."""
 
     change: int
-    metric: Any
+    metric: Metric
     parts: list[tuple[Array, Index]]
 
 
@@ -47,7 +48,7 @@ class SimilarItems:
         self._lock = ForkSafeLock()
         self._indexed: _Indexed | None = None
 
-    def nearest(self, collection: Collection, query: Any, n: int) -> list[tuple[int, float]]:
+    def nearest(self, collection: Collection, query: object, n: int) -> list[tuple[int, float]]:
         """The result of `Collection.similar`."""
         own = query if isinstance(query, int) else None
         with (
@@ -58,8 +59,8 @@ class SimilarItems:
             x = _checked(query, settings.width) if own is None else collection.vectors([own])
             if settings.width is None:
                 return []
-            distances = dict(learner._answer(x, lambda state, x, _: _learned(state, x, n + 1)))
-            state = learner._state
+            distances = dict(learner.answer(x, lambda state, x, _: _learned(state, x, n + 1)))
+            state = learner.state
             indexed, touched = self._current(collection, connection, settings, state)
             for part in indexed.parts if indexed else _parts(collection, state, collection.ids()):
                 near = _nearest(part, x, n + 1 + len(touched))
@@ -94,7 +95,7 @@ class SimilarItems:
             return self._indexed, set()
 
 
-def _checked(query: Any, width: int | None) -> Any:
+def _checked(query: object, width: int | None) -> Matrix:
     x = check_vectors(as_one_row(query), "query")
     if x.shape[0] != 1:
         raise ArgumentError(f"query must be one vector; got {x.shape[0]}", "query")
@@ -103,12 +104,12 @@ def _checked(query: Any, width: int | None) -> Any:
     return x
 
 
-def _learned(state: State, x: Any, n: int) -> list[tuple[int, float]]:
+def _learned(state: State, x: Matrix, n: int) -> list[tuple[int, float]]:
     """The nearest of the items the model has learned from, including all ties with the last one.
 
     The model orders ties by when it learned them.
     """
-    items, k = state.model.items_, n
+    items, k = state.rows, n
     while True:
         k = min(k + 1, len(items))
         near = items.neighbors(x, k, planned_for=n)
@@ -124,13 +125,13 @@ def _parts(
     """Those of some items that are not rows of the model, in blocks, ready to be searched."""
     others, metric = np.array(ids, np.int64), estimator(collection.settings.method).metric
     if state is not None:
-        others = others[~np.isin(others, state.items[state.model.items_.places])]
+        others = others[~np.isin(others, state.items[state.rows.places])]
     for start in range(0, len(others), _ROWS_AT_ONCE):
         block = others[start : start + _ROWS_AT_ONCE]
         yield block, build_index(collection.vectors(block.tolist()), metric, "exact")
 
 
-def _nearest(part: tuple[Array, Index], x: Any, n: int) -> dict[int, float]:
+def _nearest(part: tuple[Array, Index], x: Matrix, n: int) -> dict[int, float]:
     """The nearest of some items, with their distances."""
     ids, index = part
     near = index.graph(min(n, len(ids)), x)

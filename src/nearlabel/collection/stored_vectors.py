@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +22,7 @@ from nearlabel.collection.folder_checks import (
     vectors_path,
 )
 from nearlabel.collection.vector_file import HEAD_SIZE, Form, VectorFile, form_of, stacked
-from nearlabel.common.arrays import Array
+from nearlabel.common.arrays import Array, Matrix, MatrixLike
 
 _VECTOR = 3  # position of the vector in a logged item
 
@@ -61,7 +60,7 @@ class StoredVectors:
         return Form(width, is_sparse)
 
     def append(
-        self, connection: sqlite3.Connection, ids: Sequence[int], vectors: Sequence[Any]
+        self, connection: sqlite3.Connection, ids: Sequence[int], vectors: Sequence[MatrixLike]
     ) -> list[int]:
         """Append vectors of items in a transaction; returns their places, valid once it commits."""
         if not ids:
@@ -86,7 +85,7 @@ class StoredVectors:
 
     def read(
         self, connection: sqlite3.Connection, ids: Sequence[int], gone: str = "refused"
-    ) -> Any:
+    ) -> Matrix:
         """The vectors of items; with `gone`, zeros for items that do not exist."""
         form = self.form(connection) or Form(0, False)
         wanted = np.asarray(ids, np.int64)
@@ -236,7 +235,7 @@ class StoredVectors:
             held[1].close()
 
     def _first(self, connection: sqlite3.Connection, form: Form) -> VectorFile:
-        value = json.dumps(form._asdict())
+        value = json.dumps({"width": form.width, "is_sparse": form.is_sparse})
         connection.execute("INSERT OR REPLACE INTO settings VALUES ('form', ?)", (value,))
         connection.execute("UPDATE state SET vectors_file = 1, vectors_end = ?", (HEAD_SIZE,))
         self.close()
@@ -262,9 +261,11 @@ class StoredVectors:
             )
 
 
-def _whole_rows(path: Path, form: Form, end: int, places: Sequence[tuple[int, int]]) -> list[Any]:
+def _whole_rows(
+    path: Path, form: Form, end: int, places: Sequence[tuple[int, int]]
+) -> list[Matrix | None]:
     """The vectors of records in a damaged file; None for damaged ones."""
-    rows: list[Any] = [None] * len(places)
+    rows: list[Matrix | None] = [None] * len(places)
     try:
         file = VectorFile(path, form, end, writable=False, is_whole=False)
     except DamagedVectorsError:
@@ -276,9 +277,9 @@ def _whole_rows(path: Path, form: Form, end: int, places: Sequence[tuple[int, in
     return rows
 
 
-def _spread(rows: Any, is_there: Array) -> Any:
+def _spread(rows: Matrix, is_there: Array) -> Matrix:
     """Rows at their positions, and zeros elsewhere."""
-    if sparse.issparse(rows):
+    if not isinstance(rows, np.ndarray):
         sizes = np.zeros(len(is_there), np.int64)
         sizes[is_there] = np.diff(rows.indptr)
         indptr = np.concatenate([[0], np.cumsum(sizes)])

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection as Container
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from nearlabel.collection.records import Voter
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats, Matrix
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.answers import chances
 from nearlabel.methods.explanations import explained
 from nearlabel.methods.retrieval import label_groups
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from nearlabel.methods.base import NeighborClassifier
+    from nearlabel.methods.items import Items
+    from nearlabel.search.vector_store import VectorStore
 
 
 class TagScore(NamedTuple):
@@ -34,30 +41,41 @@ class TagGroup(NamedTuple):
 class State(NamedTuple):
     """A model that does not change any more, and the item of each of its places."""
 
-    model: Any
+    model: NeighborClassifier
     items: Array
+
+    @property
+    def rows(self) -> Items:
+        """The rows of the model."""
+        return self.model.items_
+
+    @property
+    def store(self) -> VectorStore:
+        """The vectors of the model."""
+        assert self.rows.store is not None
+        return self.rows.store
 
     def place_of(self, item: int) -> int | None:
         """The position of an item; None if it is not a row."""
-        places = np.flatnonzero(self.items[: self.model.items_.n_places] == item)
-        alive = self.model.items_.alive
+        places = np.flatnonzero(self.items[: self.rows.n_places] == item)
+        alive = self.rows.alive
         places = places if alive is None else places[alive[places]]
         return int(places[0]) if len(places) else None
 
-    def items_of(self, order: Any) -> list[int]:
+    def items_of(self, order: npt.ArrayLike) -> list[int]:
         """The items of rows by their ids in the model."""
-        places = self.model.items_.places_of(np.asarray(order, np.int64))
+        places = self.rows.places_of(np.asarray(order, np.int64))
         return list(self.items[places].tolist())
 
 
 def suggestions(
-    state: State, x: Any, place: int | None, top: int, without: Container[int]
+    state: State, x: Matrix, place: int | None, top: int, without: Container[int]
 ) -> list[TagScore]:
     """The most probable tags of one vector, and who has them.
 
     The vector of a training row, at position `place`, is answered as if it were new.
     """
-    chosen = _Chosen(state.model, place, top, without)
+    chosen = _Chosen(state, place, top, without)
     rows = None if place is None else np.array([place])
     (explanation,) = explained(state.model, x, chosen.columns, rows)
     answers = []
@@ -70,10 +88,10 @@ def suggestions(
 
 
 def groups(
-    state: State, x: Any, place: int | None, top: int, per_tag: int, without: Container[int]
+    state: State, x: Matrix, place: int | None, top: int, per_tag: int, without: Container[int]
 ) -> list[TagGroup]:
     """For each of the most probable tags of one vector, the nearest items that have it."""
-    model, chosen = state.model, _Chosen(state.model, place, top, without)
+    model, chosen = state.model, _Chosen(state, place, top, without)
     if place is None:
         near, _ = model.voters(x)
         scores = model._scores(near, x)
@@ -94,12 +112,13 @@ def groups(
 class _Chosen:
     """Which labels of one query to return: the best of those that another item has."""
 
-    def __init__(self, model: Any, place: int | None, top: int, without: Container[int]) -> None:
-        self._model, self._top = model, top
-        self._is_told = model.items_.totals > 0
+    def __init__(self, state: State, place: int | None, top: int, without: Container[int]) -> None:
+        self._model, self._top = state.model, top
+        labels, totals = state.rows.labels, state.rows.totals
+        self._is_told = totals > 0
         if place is not None:
-            own = model.items_.labels[[place]].indices
-            self._is_told[own] = model.items_.totals[own] > 1
+            own = labels[[place]].indices
+            self._is_told[own] = totals[own] > 1
         self._is_told[[tag for tag in without if tag < len(self._is_told)]] = False
         self.probabilities: Floats = np.empty(0)
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
-from typing import Any
 
 from nearlabel.common.messages import shown
 from nearlabel.common.validation import ArgumentError, ArgumentTypeError
 
 LEVELS = "|"
 """Separates the levels of a hierarchy, as in ``Places|Rome``."""
-_LONGEST = 1000
 
 
-def tag_name(name: Any, argument: str = "tags") -> str:
+def tag_name(name: object, argument: str = "tags") -> str:
     """A name in normal form: composed (NFC), without spaces around its levels.
 
     Any character is allowed except control characters and line breaks.
@@ -29,18 +27,19 @@ def tag_name(name: Any, argument: str = "tags") -> str:
     if any(unicodedata.category(mark) in ("Cc", "Cs", "Zl", "Zp") for mark in normal):
         message = f"{argument}: the tag {shown(name)} contains a control character or a line break"
         raise ArgumentError(message, argument)
-    if len(normal) > _LONGEST:
+    longest = 1000
+    if len(normal) > longest:
         message = (
             f"{argument}: the tag {shown(name)} has {len(normal)} characters; "
-            f"at most {_LONGEST} are allowed"
+            f"at most {longest} are allowed"
         )
         raise ArgumentError(message, argument)
     return normal
 
 
-def tag_names(names: Any, argument: str = "tags") -> list[str]:
+def tag_names(names: object, argument: str = "tags") -> list[str]:
     """One name or several, without duplicates, in their order."""
-    listed: Iterable[Any] = [names] if isinstance(names, str) else names
+    listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, Iterable):
         raise ArgumentTypeError(f"{argument} must be a string or strings; got {names!r}", argument)
     return list(dict.fromkeys(tag_name(name, argument) for name in listed))

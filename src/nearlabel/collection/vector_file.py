@@ -9,7 +9,6 @@ it keeps its length, and everything else becomes zeros.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import struct
@@ -25,14 +24,13 @@ import numpy as np
 from scipy import sparse
 
 from nearlabel.collection.folder_checks import CollectionError, DamagedVectorsError, opened_plainly
-from nearlabel.common.arrays import Array, canonical_csr, csr_of_known
+from nearlabel.common.arrays import Array, Matrix, canonical_csr, csr_of_known
 from nearlabel.common.files import sync_folder
 
 _VERSION = 1
 _MARK = b"\x89nlvectors\r\n\x1a\n"
 _HEAD = struct.Struct("<14sHIQ")  # magic, version, 1 if rows are sparse, width
 _RECORD = struct.Struct("<qII")  # item, bytes of the numbers, checksum
-_HEADS = np.dtype([("item", "<i8"), ("length", "<u4"), ("sum", "<u4")])  # of many records
 HEAD_SIZE, _SUM = 64, 16
 _NUMBERS_AT_ONCE = 2**22
 
@@ -51,7 +49,7 @@ def form_of(vector: Any) -> Form:
     return Form(int(np.asarray(vector).size), False)
 
 
-def stacked(vectors: Sequence[Any], form: Form) -> Any:
+def stacked(vectors: Sequence[Any], form: Form) -> Matrix:
     """Vectors as the rows of one float32 array or CSR matrix; refuses another form."""
     for vector in vectors:
         other = form_of(vector)
@@ -111,7 +109,7 @@ class VectorFile:
         sync_folder(path)
         return cls(path, form, HEAD_SIZE, writable=True)
 
-    def append(self, ids: Sequence[int], rows: Any) -> tuple[list[int], int]:
+    def append(self, ids: Sequence[int], rows: Matrix) -> tuple[list[int], int]:
         """Append vectors after the last record that counts; returns their places and the new end.
 
         They are on disk then, and count once `end` is moved. On an error the file is unchanged.
@@ -146,7 +144,7 @@ class VectorFile:
             os.fsync(self._file.fileno())
         return max(behind, 0)
 
-    def read(self, ids: Array, places: Array) -> Any:
+    def read(self, ids: Array, places: Array) -> Matrix:
         """The vectors of items, whose records are at these places, in their order."""
         if self.form.is_sparse:
             return self._read_sparse(ids, places)
@@ -204,8 +202,8 @@ class VectorFile:
         """A new file with some of the records, and their places in it."""
         copy = VectorFile.create(target, self.form)
         try:
-            moved, content = [], self._bytes()
-            copy._file.seek(HEAD_SIZE)
+            moved, content, file = [], self._bytes(), copy._file
+            file.seek(HEAD_SIZE)
             end = HEAD_SIZE
             for place in places:
                 record = content[place : self.end_after(place)]
@@ -213,11 +211,11 @@ class VectorFile:
                 left = record.data
                 with named(target):
                     while left:
-                        left = left[copy._file.write(left) or 0 :]
+                        left = left[file.write(left) or 0 :]
                 moved.append(end)
                 end += len(record)
             with named(target):
-                os.fsync(copy._file.fileno())
+                os.fsync(file.fileno())
         except BaseException:
             copy.close()
             raise
@@ -234,26 +232,23 @@ class VectorFile:
         """The size of a record in bytes, if all have the same."""
         return _RECORD.size + 4 * self.form.width
 
-    def _records(self, ids: Sequence[int], rows: Any) -> Iterator[tuple[bytes, list[int]]]:
+    def _records(self, ids: Sequence[int], rows: Matrix) -> Iterator[tuple[bytes, list[int]]]:
         """The bytes of records, in blocks, and their lengths."""
-        step = (
-            max(1, _NUMBERS_AT_ONCE // max(1, self.form.width))
-            if not sparse.issparse(rows)
-            else 256
-        )
+        is_dense = isinstance(rows, np.ndarray)
+        step = max(1, _NUMBERS_AT_ONCE // max(1, self.form.width)) if is_dense else 256
         for start in range(0, len(ids), step):
             records = []
             for row in range(start, min(start + step, len(ids))):
-                if sparse.issparse(rows):
+                if isinstance(rows, np.ndarray):
+                    content = rows[row].astype("<f4", copy=False).tobytes()
+                else:
                     inside = slice(rows.indptr[row], rows.indptr[row + 1])
                     columns = rows.indices[inside].astype("<i4").tobytes()
                     content = columns + rows.data[inside].astype("<f4").tobytes()
-                else:
-                    content = rows[row].astype("<f4", copy=False).tobytes()
                 records.append(_record(ids[row], content))
             yield b"".join(records), list(map(len, records))
 
-    def _read_sparse(self, ids: Array, places: Array) -> Any:
+    def _read_sparse(self, ids: Array, places: Array) -> Matrix:
         content, indptr = self._bytes(), [0]
         columns, values = [], []
         for item, place in zip(ids.tolist(), places.tolist(), strict=True):
@@ -295,7 +290,8 @@ class VectorFile:
 
     def _check_records(self, records: Array, ids: Array) -> None:
         """Check many records of one length at once, without a Python loop."""
-        heads = np.frombuffer(np.ascontiguousarray(records[:, : _RECORD.size]), _HEADS)
+        kind = np.dtype([("item", "<i8"), ("length", "<u4"), ("sum", "<u4")])  # as _RECORD
+        heads = np.frombuffer(np.ascontiguousarray(records[:, : _RECORD.size]), kind)
         stride, content = records.shape[1], records.reshape(-1).data
         sums = [
             crc32(content[at + _RECORD.size : at + stride], crc32(content[at : at + 8]))  # the item
@@ -353,11 +349,6 @@ def named(path: Path) -> Iterator[None]:
     except OSError as error:
         error.filename = str(path)
         raise
-
-
-def no_room(error: OSError) -> bool:
-    """Whether an error says that the disk is full."""
-    return error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def _record(item: int, content: bytes) -> bytes:

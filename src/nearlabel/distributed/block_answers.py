@@ -10,12 +10,12 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr
+from nearlabel.common.arrays import Array, Csr, LabelsLike, Matrix
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer, check_same_length
 from nearlabel.distributed.label_files import LabelFiles, read_labels
@@ -30,14 +30,21 @@ from nearlabel.metrics.conventions import convention_named
 from nearlabel.metrics.metric_sums import MetricSums
 from nearlabel.persistence.models import load, save
 
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from nearlabel.distributed.workspaces import Folder
+    from nearlabel.methods.base import NeighborClassifier
+    from nearlabel.methods.pipeline import Pipeline
+
 
 def rank(
-    model: Any,
-    X: Any,
+    model: NeighborClassifier | Pipeline,
+    X: object,
     top: int = 10,
-    client: Any = None,
+    client: Client | str | None = None,
     *,
-    folder: Any = None,
+    folder: Folder = None,
     progress: Progress | None = None,
 ) -> RankedLabels:
     """Rank the labels of rows in blocks, with the same result as the model's own `rank`.
@@ -64,8 +71,13 @@ def rank(
 
 
 def predict(
-    model: Any, X: Any, client: Any = None, *, folder: Any = None, progress: Progress | None = None
-) -> Any:
+    model: NeighborClassifier | Pipeline,
+    X: object,
+    client: Client | str | None = None,
+    *,
+    folder: Folder = None,
+    progress: Progress | None = None,
+) -> LabelsLike:
     """Predict the labels of rows in blocks, with the same result as the model's own `predict`.
 
     Parameters
@@ -83,14 +95,14 @@ def predict(
 
 
 def evaluate(
-    model: Any,
-    X: Any,
-    y: Any,
-    client: Any = None,
+    model: NeighborClassifier | Pipeline,
+    X: object,
+    y: object,
+    client: Client | str | None = None,
     *,
     convention: str = "paper",
     at: int = 5,
-    folder: Any = None,
+    folder: Folder = None,
     progress: Progress | None = None,
 ) -> dict[str, float]:
     """Compute all metrics of a model on rows in blocks, as exact sums over the blocks.
@@ -126,7 +138,7 @@ class _BlockCalls:
         self.place, self.n, self._blocks, self._path = place, len(blocks), blocks, path
 
     def __call__(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], progress: Progress | None
+        self, function: Callable[..., Any], arguments: tuple[object, ...], progress: Progress | None
     ) -> list[Any]:
         blocks = self._blocks.blocks
         calls = [(self._path, self._blocks.of([i]), *arguments) for i in range(len(blocks))]
@@ -135,7 +147,9 @@ class _BlockCalls:
 
 
 @contextmanager
-def _answering(model: Any, X: Any, client: Any, folder: Any) -> Iterator[_BlockCalls]:
+def _answering(
+    model: NeighborClassifier | Pipeline, X: object, client: Client | str | None, folder: Folder
+) -> Iterator[_BlockCalls]:
     with working(client, folder) as place:
         # A pipeline may replace missing values; what it does not accept, it refuses by itself.
         blocks = place.vectors(X, finite=not hasattr(model, "steps"))
@@ -162,7 +176,7 @@ def decide_block(path: str, block: VectorBlocks) -> Csr:
     model, X = _prepared(path, block)
     decided: dict[int, Csr] = {}
 
-    def decide(place: slice, scores: LabelScores, near: NeighborGraph, _: Any) -> None:
+    def decide(place: slice, scores: LabelScores, near: NeighborGraph, _: object) -> None:
         decided[place.start] = model._decide(scores, near)
 
     each_run(model, decide, X)
@@ -176,7 +190,7 @@ def measure_block(
     model, X = _prepared(path, block)
     first, sums = block.blocks[0].start, dict[int, MetricSums]()
 
-    def measure(place: slice, scores: LabelScores, near: NeighborGraph, _: Any) -> None:
+    def measure(place: slice, scores: LabelScores, near: NeighborGraph, _: object) -> None:
         Y = truth.of(first + np.arange(place.start, place.stop))
         decided = model._decide(scores, near)
         sums[place.start] = MetricSums.of(Y, scores, decided, convention, at)
@@ -185,24 +199,26 @@ def measure_block(
     return MetricSums.joined([sums[start] for start in sorted(sums)])
 
 
-def _prepared(path: str, block: VectorBlocks) -> tuple[Any, Any]:
+def _prepared(path: str, block: VectorBlocks) -> tuple[NeighborClassifier, Matrix]:
     """The model without its pipeline, and the rows of a block as transformed by the pipeline."""
     model, X = _model(path), block.read()
     if hasattr(model, "steps"):
         X = model[:-1].transform(X)
-    return _last(model), _last(model)._check_queries(X)
+    last = _last(model)
+    return last, last._check_queries(X)
 
 
 @lru_cache(maxsize=1)
-def _model(path: str) -> Any:
-    return load(path, mmap=True)
+def _model(path: str) -> NeighborClassifier | Pipeline:
+    model: NeighborClassifier | Pipeline = load(path, mmap=True)
+    return model
 
 
-def _last(model: Any) -> Any:
+def _last(model: NeighborClassifier | Pipeline) -> NeighborClassifier:
     return model[-1] if hasattr(model, "steps") else model
 
 
-def _in_memory(y: Any) -> Any:
+def _in_memory(y: object) -> object:
     """Labels in a form that a model accepts."""
     in_blocks = hasattr(y, "to_delayed") or isinstance(y, str | os.PathLike)
     return read_labels(y).matrix if in_blocks else y

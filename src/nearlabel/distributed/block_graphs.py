@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,12 @@ from nearlabel.distributed.workers import ClusterError, check_function, dask_mod
 from nearlabel.distributed.workspaces import Workspace, alone_in, data_mark, working
 from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.search import InvertedLists, check_metric, check_search, is_precomputed
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from nearlabel.distributed.workspaces import Folder
+    from nearlabel.search.exact.distances import Metric
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class BlockGraph:
     n_base: int
     k: int
     recall: Recall | None = None
-    temporary: Any = None
+    temporary: tempfile.TemporaryDirectory[str] | None = None
 
     def __len__(self) -> int:
         return sum(self.sizes)
@@ -99,10 +105,10 @@ class BlockGraph:
 class KeptFolder:
     """Keeps the temporary folder of a graph while a Dask array reads from it."""
 
-    def __init__(self, folder: Any = None) -> None:
+    def __init__(self, folder: tempfile.TemporaryDirectory[str] | None = None) -> None:
         self._folder = folder
 
-    def __reduce__(self) -> Any:  # the workers need only its files
+    def __reduce__(self) -> tuple[type[KeptFolder], tuple[()]]:  # the workers need only its files
         return KeptFolder, ()
 
 
@@ -112,14 +118,14 @@ def read_graph_file(path: str, _: KeptFolder) -> Array:
 
 
 def neighbor_graph(
-    X: Any,
+    X: object,
     k: int,
-    client: Any = None,
+    client: Client | str | None = None,
     *,
-    queries: Any = None,
-    metric: Any = "euclidean",
-    search: Any = "auto",
-    folder: Any = None,
+    queries: object = None,
+    metric: Metric = "euclidean",
+    search: object = "auto",
+    folder: Folder = None,
     progress: Progress | None = None,
 ) -> BlockGraph:
     """Find the k nearest rows of X for each row on a Dask cluster.
@@ -178,7 +184,7 @@ def neighbor_graph(
     return replace(graph, temporary=own)
 
 
-def check_metric_of_cluster(metric: Any) -> None:
+def check_metric_of_cluster(metric: Metric) -> None:
     """Refuse an unknown metric, and one that does not compute distances from vectors."""
     check_metric(metric)
     if is_precomputed(metric):
@@ -192,8 +198,8 @@ def graph_of(
     blocks: VectorBlocks,
     k: int,
     queries: VectorBlocks | None,
-    metric: Any,
-    search: Any,
+    metric: Metric,
+    search: object,
     progress: Progress | None,
 ) -> BlockGraph:
     """The graph of blocks that are already in files; see `neighbor_graph`."""
@@ -211,6 +217,7 @@ def graph_of(
             if lists is None:
                 graph = _compared(place, blocks, k, queries, metric, target, progress)
             else:
+                assert isinstance(metric, str)  # lists are for some of those with names
                 graph = _listed(place, blocks, k, queries, metric, lists, target, progress)
             record = {**asdict(graph), "files": None}  # the folder may be moved
             with replacing(stored) as file:
@@ -229,8 +236,8 @@ def _graph_folder(
     blocks: VectorBlocks,
     k: int,
     queries: VectorBlocks | None,
-    metric: Any,
-    lists: Any,
+    metric: Metric,
+    lists: InvertedLists | None,
 ) -> Path:
     # Whether a function computes the same as in an earlier run cannot be known.
     name = metric if isinstance(metric, str) else secrets.token_hex(16)
@@ -269,7 +276,7 @@ def _compared(
     blocks: VectorBlocks,
     k: int,
     queries: VectorBlocks | None,
-    metric: Any,
+    metric: Metric,
     target: Path,
     progress: Progress | None,
 ) -> BlockGraph:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,21 +25,29 @@ from nearlabel.methods.base import NeighborClassifier, TrainingNeighbors, Traini
 from nearlabel.methods.fitted_model import FittedModel
 from nearlabel.search import InvertedLists, check_search
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+    from distributed import Client
+
+    from nearlabel.distributed.workspaces import Folder
+
 _PARTS_AT_ONCE = 8  # partial counts joined by one call, in a tree
 
 
 def fit(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    client: Any = None,
+    estimator: NeighborClassifier,
+    X: object,
+    y: object,
+    client: Client | str | None = None,
     *,
-    label_names: Any = None,
-    ids: Any = None,
+    label_names: Iterable[object] | None = None,
+    ids: npt.ArrayLike | None = None,
     separator: str | None = None,
-    folder: Any = None,
+    folder: Folder = None,
     progress: Progress | None = None,
-) -> Any:
+) -> NeighborClassifier:
     """Fit an estimator to rows in blocks on a Dask cluster.
 
     The fitted estimator has the same neighbors, counts and predictions as after its own `fit` on
@@ -84,7 +92,7 @@ def fit(
 class ClusterRows(TrainingRows):
     """Training rows in blocks, among which the workers of a cluster search."""
 
-    def __init__(self, place: Workspace, X: Any, labels: Labels) -> None:
+    def __init__(self, place: Workspace, X: object, labels: Labels) -> None:
         super().__init__(X)
         self._place, self._labels = place, labels
         self._lists: InvertedLists | None = None  # for an exact search

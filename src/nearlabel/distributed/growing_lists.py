@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,13 +25,16 @@ from nearlabel.search.exact.block_pairs import neighbors_between
 from nearlabel.search.exact.index import ExactSearch
 from nearlabel.search.exact.merged_lists import merged_lists
 
+if TYPE_CHECKING:
+    from nearlabel.search.exact.distances import Metric
+
 
 @dataclass(frozen=True)
 class Comparing:
     """How blocks are compared; the same for all blocks."""
 
     k: int
-    metric: Any
+    metric: Metric
     n_base: int
     n_blocks: int  # of the base rows
 

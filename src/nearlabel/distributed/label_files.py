@@ -8,18 +8,20 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, csr_of_known
+from nearlabel.common.arrays import Array, Csr, Matrix, csr_of_known
 from nearlabel.common.validation import Labels, check_labels, label_matrix
 from nearlabel.distributed.vector_blocks import files_in, mapped_file, read_arrays, write_array
 from nearlabel.labels.counts import label_totals
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _ROWS_AT_ONCE = 2**14  # converted to sparse together
-_NO_NPZ = (OSError, EOFError, zipfile.BadZipFile, zlib.error)  # raised by damaged archives
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ class LabelFiles:
         return csr_of_known(*parts, (len(rows), self.q))
 
 
-def read_labels(y: Any, label_names: Any = None, separator: str | None = None) -> Labels:
+def read_labels(
+    y: Any, label_names: Iterable[object] | None = None, separator: str | None = None
+) -> Labels:
     """Read labels in any form that `fit` accepts, a Dask array of 0 and 1, or a folder of blocks.
 
     Blocks are ``.npy`` or Parquet files of 0 and 1, or ``.npz`` files written by
@@ -98,24 +102,33 @@ def _from_folder(folder: Path) -> Csr:
     return sparse.vstack(parts, format="csr")
 
 
-def _read_npy(path: Path) -> Iterator[tuple[int, Any]]:
+def _read_npy(path: Path) -> Iterator[tuple[int, Matrix]]:
     """Some rows of a block at a time, each with the number of its first row in the block."""
     rows = mapped_file(path, "y")
     for start in range(0, max(1, len(rows) if rows.ndim else 0), _ROWS_AT_ONCE):
         yield start, rows[start : start + _ROWS_AT_ONCE] if rows.ndim else rows
 
 
-def _read_npz(path: Path) -> Iterator[tuple[int, Any]]:
+def _read_npz(path: Path) -> Iterator[tuple[int, Matrix]]:
     try:
         rows = sparse.load_npz(path)
         if hasattr(rows, "check_format"):
             rows.check_format(full_check=True)  # an index outside would be used as it is
-    except (*_NO_NPZ, ValueError, KeyError, TypeError, IndexError):
+    except (
+        OSError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+    ):
         raise ValueError(f"y: {path} was not written by scipy.sparse.save_npz") from None
     yield 0, rows
 
 
-def _read_parquet(path: Path) -> Iterator[tuple[int, Any]]:
+def _read_parquet(path: Path) -> Iterator[tuple[int, Matrix]]:
     from nearlabel.datasets.frames import import_polars
 
     polars = import_polars()

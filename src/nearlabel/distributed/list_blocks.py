@@ -9,11 +9,11 @@ import json
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats, Tree
 from nearlabel.common.files import read_stored, replacing, write_tree
 from nearlabel.common.validation import check_integer, check_real
 from nearlabel.distributed.vector_blocks import (
@@ -31,12 +31,17 @@ from nearlabel.search.approximate.stored_lists import listed_from
 from nearlabel.search.exact.packed_bounds import DenseBounds, is_ordinary
 from nearlabel.search.exact.row_arithmetic import core_rows, float_kind
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from nearlabel.search.exact.distances import Metric
+
 ROWS_A_CALL = 2**15
 """Rows that one call to a worker searches or puts in order."""
 
 
 def lists_for(
-    place: Workspace, blocks: VectorBlocks, k: int, metric: Any, search: Any
+    place: Workspace, blocks: VectorBlocks, k: int, metric: Metric, search: object
 ) -> InvertedLists | None:
     """The inverted lists to use for k neighbors, as in one process; None for exact search."""
     how = check_search(search)
@@ -92,7 +97,7 @@ def _make_lists(
     write_tree(folder / "lists.tree", {**tree, "bounds": _bounds(place, blocks, metric)})
 
 
-def _bounds(place: Workspace, blocks: VectorBlocks, metric: str) -> dict[str, Any] | None:
+def _bounds(place: Workspace, blocks: VectorBlocks, metric: str) -> Tree | None:
     """The stored parameters of the bounds of all rows."""
     center, reach = np.zeros(blocks.width), 1.0
     if metric != "cosine":
@@ -138,7 +143,7 @@ def put_in_order(blocks: VectorBlocks, order: str, path: str, start: int, stop: 
     write_rows(path, start, blocks[numbers])
 
 
-def make_file(path: Path, shape: tuple[int, int], kind: Any) -> None:
+def make_file(path: Path, shape: tuple[int, int], kind: npt.DTypeLike) -> None:
     """Create a ``.npy`` file of full size for `write_rows`."""
     np.lib.format.open_memmap(path, "w+", np.dtype(kind), shape).flush()
 
@@ -161,8 +166,8 @@ def listed_rows(folder: str, metric: str) -> ListedRows:
 
 
 def list_index(
-    place: Workspace, blocks: VectorBlocks, metric: str, lists: InvertedLists, search: Any
-) -> Any:
+    place: Workspace, blocks: VectorBlocks, metric: str, lists: InvertedLists, search: object
+) -> ListIndex:
     """The lists as the index of a model, the same as one process would build."""
     folder = lists_folder(place, blocks, metric, lists)
     rows = np.load(folder / "rows.npy", mmap_mode="r")
@@ -174,13 +179,13 @@ def list_index(
     return ListIndex.from_tree(tree, rows, metric)
 
 
-def known_plans(folder: Path, lists: InvertedLists) -> list[dict[str, Any]]:
+def known_plans(folder: Path, lists: InvertedLists) -> list[Tree]:
     """The search plans kept for these lists and their target recall."""
     paths = sorted(folder.glob(f"plan-{lists.recall}-*.json"))
     return [json.loads(path.read_bytes()) for path in paths]
 
 
-def keep_plan(folder: Path, lists: InvertedLists, plan: dict[str, Any]) -> None:
+def keep_plan(folder: Path, lists: InvertedLists, plan: Tree) -> None:
     """Keep a search plan for models that use these lists."""
     with replacing(folder / f"plan-{lists.recall}-{plan['k']}.json") as file:
         file.write(json.dumps(plan).encode())

@@ -6,13 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import replacing
 from nearlabel.common.validation import all_finite
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class VectorBlocks:
 
     blocks: tuple[Block, ...]
     width: int
-    dtype: Any
+    dtype: np.dtype[np.generic]
 
     def __len__(self) -> int:
         return self.blocks[-1].stop
@@ -45,7 +48,7 @@ class VectorBlocks:
         """Rows and features."""
         return len(self), self.width
 
-    def __getitem__(self, rows: Any) -> Array:
+    def __getitem__(self, rows: slice | npt.ArrayLike) -> Array:
         """Rows by number: a slice or an array of numbers."""
         numbers = np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows)
         starts = np.array([block.start for block in self.blocks])

@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nearlabel import __version__
 from nearlabel.common.extras import extra_module
 from nearlabel.common.progress import Progress
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 _PATIENCE = 10  # seconds that a scheduler has to answer
-_MOST_DEATHS = 4  # how often a call may fail because its worker died
 
 
 class ClusterError(ConnectionError):
@@ -31,7 +33,7 @@ def dask_module(name: str) -> Any:
 
 
 @contextmanager
-def connected(client: Any = None) -> Iterator[Any]:
+def connected(client: Client | str | None = None) -> Iterator[Client]:
     """A client: the given one, one for a scheduler address, or one for workers on this machine.
 
     None means the current client if there is one.
@@ -91,10 +93,10 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def check_workers(client: Any, folder: Path) -> None:
+def check_workers(client: Client, folder: Path) -> None:
     """Check that the cluster has this version of nearlabel and can write to the folder."""
     if not client.nthreads():
-        raise ClusterError(f"the cluster at {client.scheduler.address} has no workers")
+        raise ClusterError(f"the cluster at {client.scheduler_info()['address']} has no workers")
     # A function of the standard library: nearlabel may be missing on a worker.
     asked = pkgutil.resolve_name, "nearlabel:__version__"
     answers = client.run(*asked, on_error="return")
@@ -116,14 +118,14 @@ def check_workers(client: Any, folder: Path) -> None:
             )
 
 
-def check_files(client: Any, paths: Sequence[str], name: str) -> None:
+def check_files(client: Client, paths: Sequence[str], name: str) -> None:
     """Check that all workers see the blocks."""
     for worker, missing in client.run(_first_missing, list(paths)).items():
         if missing is not None:
             raise FileNotFoundError(f"{name}: worker {worker} does not see {missing}")
 
 
-def check_function(client: Any, function: Callable[..., Any], name: str) -> None:
+def check_function(client: Client, function: Callable[..., Any], name: str) -> None:
     """Check that all workers can load a function; a call that they cannot load never ends."""
     pickled = dask_module("distributed.protocol.pickle").dumps(function)
     for worker, problem in client.run(_problem_of_loading, pickled).items():
@@ -132,9 +134,9 @@ def check_function(client: Any, function: Callable[..., Any], name: str) -> None
 
 
 def run_calls(
-    client: Any,
+    client: Client,
     function: Callable[..., Any],
-    calls: Sequence[tuple[Any, ...]],
+    calls: Sequence[tuple[object, ...]],
     *,
     uses: Sequence[tuple[int, ...]] | None = None,
     sizes: Sequence[int] | None = None,
@@ -157,8 +159,9 @@ def run_calls(
     sizes = [1] * len(calls) if sizes is None else sizes
     results: list[Any] = [None] * len(calls)
     waiting, busy = dict.fromkeys(range(len(calls))), set[int]()
-    running: dict[Any, int] = {}
+    running: dict[object, int] = {}
     deaths, done, total = Counter[int](), 0, sum(sizes)
+    most_deaths = 4  # how often a call may fail because its worker died
     finished = distributed.as_completed()
     try:
         while waiting or running:
@@ -182,9 +185,9 @@ def run_calls(
                 results[number] = future.result()
             except distributed.KilledWorker:
                 deaths[number] += 1
-                if deaths[number] == _MOST_DEATHS:
+                if deaths[number] == most_deaths:
                     raise ClusterError(
-                        f"workers died {_MOST_DEATHS} times during {function.__name__}: their "
+                        f"workers died {most_deaths} times during {function.__name__}: their "
                         "memory may be too small for two blocks"
                     ) from None
                 waiting[number] = None

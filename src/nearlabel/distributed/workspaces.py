@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -42,6 +42,11 @@ from nearlabel.distributed.workers import (
     run_calls,
 )
 
+if TYPE_CHECKING:
+    from distributed import Client
+
+Folder: TypeAlias = str | os.PathLike[str] | None
+
 _ROWS_AT_ONCE = 2**13  # copied together
 
 
@@ -49,11 +54,11 @@ _ROWS_AT_ONCE = 2**13  # copied together
 class Workspace:
     """A client, and a folder for the files of its workers."""
 
-    client: Any
+    client: Client
     folder: Path
     is_kept: bool  # whether the folder remains after the run
 
-    def part(self, kind: str, *made_from: Any) -> Path:
+    def part(self, kind: str, *made_from: object) -> Path:
         """A subfolder for files made from some data and parameters; it may already exist."""
         text = json.dumps(made_from, default=str, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:20]
@@ -171,7 +176,7 @@ class Workspace:
 
 
 @contextmanager
-def working(client: Any, folder: Any) -> Iterator[Workspace]:
+def working(client: Client | str | None, folder: Folder) -> Iterator[Workspace]:
     """A workspace in the given folder, or in a temporary one on this machine."""
     with connected(client) as own:
         if folder is not None:
@@ -184,7 +189,7 @@ def working(client: Any, folder: Any) -> Iterator[Workspace]:
             yield Workspace(own, Path(temporary), False)
 
 
-def _made_folder(folder: Any) -> Path:
+def _made_folder(folder: Folder) -> Path:
     """The given folder, created if it does not exist yet."""
     if not isinstance(folder, str | os.PathLike):
         raise TypeError(f"folder must be a path or None; got {type(folder).__name__}")
@@ -212,12 +217,12 @@ def alone_in(part: Path) -> Iterator[None]:
         yield
 
 
-def data_mark(blocks: VectorBlocks) -> list[Any]:
+def data_mark(blocks: VectorBlocks) -> list[object]:
     """What identifies the data of blocks: the marks of their files, and their shape."""
     return [[file_mark(Path(block.path)) for block in blocks.blocks], *blocks.shape]
 
 
-def file_mark(path: Path) -> list[Any]:
+def file_mark(path: Path) -> list[object]:
     """What identifies a version of a file.
 
     The time of modification is not enough: archives set it, often to the same for all versions.
@@ -226,12 +231,12 @@ def file_mark(path: Path) -> list[Any]:
     return [str(path), about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
 
 
-def array_mark(rows: Array) -> list[Any]:
+def array_mark(rows: Array) -> tuple[tuple[int, ...], str]:
     """What identifies an array: its shape and a digest."""
     digest = hashlib.sha256(str(rows.dtype).encode())
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         digest.update(np.ascontiguousarray(rows[start : start + _ROWS_AT_ONCE]).data)
-    return [rows.shape, digest.hexdigest()]
+    return rows.shape, digest.hexdigest()
 
 
 def write_chunk(rows: Any, folder: str, name: str, number: int, finite: bool) -> str:

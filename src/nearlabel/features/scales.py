@@ -60,7 +60,7 @@ def scaler(scale: str, X: Matrix) -> TransformerMixin | None:
         # Use all rows: a random sample would differ from run to run.
         quantiles = min(200, X.shape[0])
         return preprocessing.QuantileTransformer(n_quantiles=quantiles, subsample=None)
-    if not is_sparse:
+    if isinstance(X, np.ndarray):
         return preprocessing.MinMaxScaler()
     if X.nnz and np.any(X.min(axis=0).toarray() != 0):
         raise ArgumentError(

@@ -5,9 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-_CHARACTER_SET, _KEYWORDS = (1, 90), (2, 25)
-_RESOURCE, _IPTC = b"8BIM", 0x0404
-
 
 def iptc_keywords(content: bytes) -> tuple[str, ...]:
     """The keywords of IIM records; a damaged end is ignored, as other tools do.
@@ -18,9 +15,9 @@ def iptc_keywords(content: bytes) -> tuple[str, ...]:
     is_utf_8 = False
     values: list[bytes] = []
     for data_set, value in _data_sets(content):
-        if data_set == _CHARACTER_SET:
+        if data_set == (1, 90):  # the character set
             is_utf_8 = value == b"\x1b%G"  # the escape sequence of UTF-8
-        elif data_set == _KEYWORDS and len(values) < 10_000:
+        elif data_set == (2, 25) and len(values) < 10_000:
             values.append(value)
     return tuple(text for value in values if (text := _text(value, is_utf_8)))
 
@@ -51,14 +48,14 @@ def _text(value: bytes, is_utf_8: bool) -> str:
 def iptc_of_photoshop(content: bytes) -> bytes:
     """The IIM records in Photoshop resources; empty if there are none."""
     at = 0
-    while content[at : at + 4] == _RESOURCE and at + 7 <= len(content):
+    while content[at : at + 4] == b"8BIM" and at + 7 <= len(content):
         number, name = struct.unpack_from(">HB", content, at + 4)
         at += 6 + name + 1 + (name + 1) % 2
         if at + 4 > len(content):
             break
         (size,) = struct.unpack_from(">I", content, at)
         at += 4
-        if number == _IPTC:
+        if number == 0x0404:  # IPTC
             return content[at : at + size]
         at += size + size % 2
     return b""

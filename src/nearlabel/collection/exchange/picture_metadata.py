@@ -22,8 +22,6 @@ from nearlabel.collection.exchange.xmp_parser import MOST_BYTES
 
 _JPEG_XMP, _JPEG_PHOTOSHOP = b"http://ns.adobe.com/xap/1.0/\0", b"Photoshop 3.0\0"
 _TIFF_XMP, _TIFF_IPTC, _TIFF_PHOTOSHOP = 700, 33723, 34377
-_TIFF_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 6: 1, 7: 1}  # bytes per value, by type
-_PNG_XMP, _PNG_IPTC = b"XML:com.adobe.xmp", b"Raw profile type iptc"
 _MOST_BLOCKS, _MOST_PARTS = 100, 10_000  # keyword blocks, and blocks in all
 
 Blocks = Iterator[tuple[str, bytes]]  # "xmp", "iptc" or "photoshop", and the content
@@ -103,10 +101,10 @@ def _png(file: BinaryIO) -> Blocks:
             continue
         name, _, content = _exactly(file, size).partition(b"\0")
         file.seek(4, os.SEEK_CUR)
-        if kind == b"iTXt" and name == _PNG_XMP:
+        if kind == b"iTXt" and name == b"XML:com.adobe.xmp":
             *_, text = content[2:].split(b"\0", 2)
             yield "xmp", _inflated(text) if content[:1] == b"\1" else text
-        elif kind != b"iTXt" and name == _PNG_IPTC:
+        elif kind != b"iTXt" and name == b"Raw profile type iptc":
             yield from _raw_profile(_inflated(content[1:]) if kind == b"zTXt" else content)
 
 
@@ -140,7 +138,8 @@ def _tiff(file: BinaryIO, order: str) -> Blocks:
     for tag, kind, number, place in struct.iter_unpack(f"{order}HHII", entries):
         if tag not in (_TIFF_XMP, _TIFF_IPTC, _TIFF_PHOTOSHOP):
             continue
-        size = _TIFF_SIZES.get(kind, 0) * number
+        # Bytes per value, by type.
+        size = {1: 1, 2: 1, 3: 2, 4: 4, 6: 1, 7: 1}.get(kind, 0) * number
         if size <= 4:  # stored inline: no block is that small
             continue
         file.seek(place)

@@ -20,9 +20,6 @@ from nearlabel.collection.exchange.tag_tables import TaggedFile
 from nearlabel.collection.tag_names import LEVELS
 from nearlabel.common.files import replacing
 
-_NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f"*/:<>?\\|%]')  # on any system
-_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
-
 
 def folder_of(tag: str) -> Path:
     """The folder of a tag; characters not allowed in names are percent-encoded: ``%2F``."""
@@ -30,8 +27,9 @@ def folder_of(tag: str) -> Path:
 
 
 def _folder_name(level: str) -> str:
-    name = _NOT_IN_NAMES.sub(_encoded, level)
-    if name.startswith((".", " ")) or _RESERVED.match(name):
+    name = re.sub(r'[\x00-\x1f\x7f"*/:<>?\\|%]', _encoded, level)  # not in names, on any system
+    reserved = r"(?i:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)"
+    if name.startswith((".", " ")) or re.match(reserved, name):
         name = _encoded(name[0]) + name[1:]
     if name.endswith((".", " ")):
         name = name[:-1] + _encoded(name[-1])

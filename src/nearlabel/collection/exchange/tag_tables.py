@@ -11,9 +11,10 @@ import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nearlabel.collection.exchange.keywords import tag_names
+from nearlabel.common.arrays import Tree
 from nearlabel.common.messages import did_you_mean, shown
 from nearlabel.common.tag_texts import separated_tags
 from nearlabel.datasets.csv_tables import csv_rows, write_rows
@@ -120,7 +121,7 @@ def _of_object(file: TextFile, line: str) -> TaggedFile:
     return TaggedFile(name or "", _tags(file, row, _TAGS), _tags(file, row, _NOT), content)
 
 
-def _tags(file: TextFile, row: dict[str, Any], key: str) -> tuple[str, ...]:
+def _tags(file: TextFile, row: Tree, key: str) -> tuple[str, ...]:
     tags = row.get(key)
     if isinstance(tags, str):
         return _divided(tags)
@@ -169,9 +170,9 @@ def write_json_tags(path: str | os.PathLike[str], files: Iterable[TaggedFile]) -
     write_json_records(Path(path), map(tag_record, files))
 
 
-def tag_record(tagged: TaggedFile) -> dict[str, Any]:
+def tag_record(tagged: TaggedFile) -> Tree:
     """The JSON object of a file."""
-    record: dict[str, Any] = {} if tagged.id is None else {"id": tagged.id}
+    record: Tree = {} if tagged.id is None else {"id": tagged.id}
     if tagged.file:
         record[_FILE] = tagged.file
     if tagged.others:

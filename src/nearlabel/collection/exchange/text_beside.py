@@ -12,14 +12,13 @@ from nearlabel.common.messages import shown
 from nearlabel.common.tag_texts import separated_tags, tag_separator
 from nearlabel.datasets.text_lines import DataError, TextFile
 
-_SUFFIX = ".txt"
 _SEPARATORS = (";", ",")  # | is between the levels of a tag
 
 
 def text_files_of(picture: str | os.PathLike[str]) -> list[Path]:
     """The existing text files of a picture."""
     path = Path(picture)
-    names = dict.fromkeys((path.name + _SUFFIX, path.stem + _SUFFIX))
+    names = dict.fromkeys((path.name + ".txt", path.stem + ".txt"))
     return [
         beside
         for beside in map(path.with_name, names)
@@ -58,7 +57,7 @@ def write_text_tags(
     """
     path, tags = Path(picture), [*yes]
     there = text_files_of(path)
-    target = there[0] if there else path.with_suffix(_SUFFIX)
+    target = there[0] if there else path.with_suffix(".txt")
     if target.is_symlink():
         raise DataError(str(target), None, "this is a link; links are not written to")
     if len(tags) == 1 and tag_separator(tags, _SEPARATORS) is not None:

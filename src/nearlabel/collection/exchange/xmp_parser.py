@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.parsers import expat
 
 MOST_BYTES = 2**24
@@ -132,7 +132,7 @@ class XmpParser:
         if not hasattr(self, "root"):
             raise ValueError("is not XMP: it has no rdf:RDF")
 
-    def _refuse(self, *_: Any) -> None:
+    def _refuse(self, *_: object) -> None:
         raise ValueError("has a document type, which is not allowed in XMP")
 
     def _declare(self, prefix: str | None, space: str | None) -> None:
