@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from nearlabel.cli.open_collections import (
-    encodable,
     item_record,
     listed_tags,
     open_collection,
@@ -19,6 +18,7 @@ from nearlabel.cli.options import Count, Json, algorithm_names
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, printable, say, say_folded, say_json, say_table
 from nearlabel.collection.choices import Method, State
+from nearlabel.common.messages import encodable
 
 if TYPE_CHECKING:
     from nearlabel.collection import Change, Collection, Item

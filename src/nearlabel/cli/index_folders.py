@@ -20,11 +20,12 @@ from nearlabel.cli.collection_changes import (
 )
 from nearlabel.cli.import_tags import import_record, note_some, say_import, tagged_files
 from nearlabel.cli.model_changes import check_jobs
-from nearlabel.cli.open_collections import encodable, open_collection
+from nearlabel.cli.open_collections import open_collection
 from nearlabel.cli.options import Json, Switch, Whole
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabelReading
 from nearlabel.cli.output import counted, printable, say, say_folded, say_json, steps, write
+from nearlabel.common.messages import encodable
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection

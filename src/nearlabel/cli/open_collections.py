@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nearlabel.cli.output import steps
+from nearlabel.common.messages import encodable
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection, Item
@@ -67,11 +68,6 @@ def listed_tags(tags: Iterable[str]) -> str:
 def item_record(item: Item) -> Tree:
     """An item in JSON."""
     return {"id": item.id, "name": item.shown_name, "tags": item.yes, "no": item.no}
-
-
-def encodable(path: str) -> str:
-    """A path that can be written to files, with bytes that are not UTF-8 as escapes."""
-    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 class AskedItem(NamedTuple):

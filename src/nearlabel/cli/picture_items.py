@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 import nearlabel as nl
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import steps
-from nearlabel.common.messages import did_you_mean
+from nearlabel.common.messages import did_you_mean, encodable
 from nearlabel.datasets.dataset import Dataset, unlabeled
 from nearlabel.datasets.picture_sets import is_picture_set
 
@@ -108,7 +107,7 @@ def new_pictures(sources: Sequence[str], transformer: BaseEstimator) -> PictureI
     if others:
         pictures = [picture for each in sources for picture in nl.features.find_pictures(each)]
     read = _read(", ".join(sources[:2]), pictures, transformer)
-    names = np.array([*map(_encodable, read.names)], dtype=np.str_)
+    names = np.array([*map(encodable, read.names)], dtype=np.str_)
     origin = _origin(read, transformer)
     return PictureItems(read.X, unlabeled(len(names)), row_names=names, **origin)
 
@@ -127,13 +126,8 @@ def _read(source: str, pictures: Any, transformer: BaseEstimator) -> PictureVect
 
 
 def _origin(read: PictureVectors, transformer: BaseEstimator) -> Tree:
-    skipped = tuple((_encodable(name), reason) for name, reason in read.skipped)
+    skipped = tuple((encodable(name), reason) for name, reason in read.skipped)
     return {"transformer": transformer, "skipped": skipped}
-
-
-def _encodable(name: str) -> str:
-    """A name that can be written to files, with bytes that are not UTF-8 as escapes."""
-    return os.fsencode(name).decode(errors="backslashreplace")
 
 
 def picture_step(steps: Sequence[BaseEstimator]) -> BaseEstimator:

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from nearlabel.cli.open_collections import AskedItem, encodable
+from nearlabel.cli.open_collections import AskedItem
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, say, say_json, say_table
+from nearlabel.common.messages import encodable
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection

@@ -30,6 +30,7 @@ from nearlabel.collection.folder_scan import (
 from nearlabel.collection.item_features import ItemFeatures
 from nearlabel.collection.records import FileState, NewItem
 from nearlabel.common.arrays import MatrixLike
+from nearlabel.common.messages import encodable
 from nearlabel.common.progress import Progress
 from nearlabel.features.picture_files import Skipping, in_parallel
 from nearlabel.features.picture_formats import FileKind
@@ -318,7 +319,7 @@ class _Run:
                     digest,
                     vector,
                     tuple(file.state(self._root) for file in by_content[digest]),
-                    _plain_name(by_content[digest][0].path),
+                    encodable(by_content[digest][0].path),
                     text,
                 )
                 for digest, (vector, text) in {
@@ -420,8 +421,3 @@ class _Run:
         self.done = done
         if self._progress is not None:
             self._progress(done, self.total)
-
-
-def _plain_name(path: str) -> str:
-    """A file name as text: bytes that are not UTF-8 are escaped."""
-    return os.fsencode(path).decode(errors="backslashreplace")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearlabel.common.arrays import Array, MatrixLike, Tree
+from nearlabel.common.messages import encodable
 
 MOST_TAGS = 2**24
 """Numbers of tags, which are never reused: a model allocates labels up to the largest."""
@@ -147,7 +147,7 @@ class Item(NamedTuple):
         named = [path for path in paths if self.content.hex() not in path]
         if not named or self.name in paths:
             return self.name
-        return os.fsencode(named[0]).decode(errors="backslashreplace")
+        return encodable(named[0])
 
     @property
     def yes(self) -> list[str]:

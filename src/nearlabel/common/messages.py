@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -86,3 +87,13 @@ def some(names: Sequence[object]) -> str:
     """The first three names or numbers and how many more there are, for a message."""
     first = ", ".join(shown(name) if isinstance(name, str) else str(name) for name in names[:3])
     return f"{first} and {len(names) - 3} more" if len(names) > 3 else first
+
+
+def encodable(path: str) -> str:
+    """A path that any file can store and any terminal print: other bytes than UTF-8 are escaped."""
+    if path.isascii():
+        return path
+    try:
+        return os.fsencode(path).decode(errors="backslashreplace")
+    except UnicodeEncodeError:  # a string from JSON that is not a valid path here
+        return path.encode(errors="backslashreplace").decode()

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from nearlabel.collection.exchange.own_files import (
     FolderSidecars,
     files_there,
-    plain_text,
     problem_with,
 )
 from nearlabel.collection.exchange.tag_tables import TaggedFile
 from nearlabel.collection.exchange.text_beside import write_text_tags
 from nearlabel.collection.exchange.xmp_sidecars import update_sidecar
+from nearlabel.common.messages import encodable
 from nearlabel.common.progress import Progress
 from nearlabel.datasets.text_lines import DataError
 from nearlabel.features.picture_formats import HEAD, format_of
@@ -37,7 +37,7 @@ def tagged_files(collection: Collection) -> Iterator[TaggedFile]:
     for item in items:
         there = sorted(item.files, key=lambda file: file.is_missing)
         names = [os.path.join(file.root, file.path) if several else file.path for file in there]  # noqa: PTH118
-        names = [plain_text(name) for name in names] or [_name(item, paths)]
+        names = [encodable(name) for name in names] or [_name(item, paths)]
         places = files_there(item)
         yield TaggedFile(
             names[0],

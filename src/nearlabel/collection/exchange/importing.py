@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from nearlabel.collection.exchange.own_files import plain_text
 from nearlabel.collection.exchange.tag_tables import TaggedFile
 from nearlabel.collection.tag_names import tag_name
-from nearlabel.common.messages import shown
+from nearlabel.common.messages import encodable, shown
 
 if TYPE_CHECKING:
     from nearlabel.collection.collection import Collection
@@ -199,4 +198,4 @@ class ItemNames:
 
 def _composed(name: str) -> str:
     """A name in composed form (NFC): macOS decomposes ü into two characters."""
-    return unicodedata.normalize("NFC", plain_text(name))
+    return unicodedata.normalize("NFC", encodable(name))

@@ -98,16 +98,6 @@ class FolderSidecars:
         return keywords, problems
 
 
-def plain_text(path: str) -> str:
-    """A path that any file can store: bytes that are not UTF-8 are escaped."""
-    if path.isascii():
-        return path
-    try:
-        return os.fsencode(path).decode(errors="backslashreplace")
-    except UnicodeEncodeError:  # a string from JSON that is not a valid path here
-        return path.encode(errors="backslashreplace").decode()
-
-
 def files_there(item: Item) -> list[str]:
     """The paths of an item's files that existed at the last indexing.
 
