@@ -26,7 +26,11 @@ _TO_XYZ = np.array(
 )
 _WHITE = np.array([0.95047, 1.0, 1.08883])
 _WEIGHTS = np.array([1, 15, 3])  # u' = 4 X / (X + 15 Y + 3 Z), v' = 9 Y / (X + 15 Y + 3 Z)
+_WHITE_U, _WHITE_V = 4 * _WHITE[0] / (_WEIGHTS @ _WHITE), 9 * _WHITE[1] / (_WEIGHTS @ _WHITE)
+_TO_SUMS = np.array([_WEIGHTS @ _TO_XYZ, *_TO_XYZ[:2]])
 _DARK = 0.008856  # up to this Y, L* is linear
+_SHADES = np.arange(256) / 255
+_LINEAR = np.where(_SHADES > 0.04045, ((_SHADES + 0.055) / 1.055) ** 2.4, _SHADES / 12.92)
 
 
 class GridMoments(TransformerMixin, BaseEstimator):
@@ -176,10 +180,7 @@ def grid_moments(rgb: Array, grid: int) -> Array:
 
 def cie_luv(rgb: Array) -> Array:
     """L*, u* and v* (3, height, width) of pixels (height, width, 3) of uint8."""
-    shades = np.arange(256) / 255
-    linear = np.where(shades > 0.04045, ((shades + 0.055) / 1.055) ** 2.4, shades / 12.92)
-    to_sums = np.array([_WEIGHTS @ _TO_XYZ, *_TO_XYZ[:2]])
-    luv: Array = to_sums @ linear.take(np.moveaxis(rgb, -1, 0).reshape(3, -1))
+    luv: Array = _TO_SUMS @ _LINEAR.take(np.moveaxis(rgb, -1, 0).reshape(3, -1))
     total, u, v = luv  # X + 15 Y + 3 Z, X and Y; overwritten in place below
     lightness = np.maximum(v, _DARK)
     np.log(lightness, out=lightness)  # with `exp`, twice as fast as `cbrt`
@@ -189,10 +190,10 @@ def cie_luv(rgb: Array) -> Array:
     lightness -= 16
     np.copyto(lightness, 903.3 * v, where=v <= _DARK)
     np.copyto(total, 1, where=total == 0)  # black: u* and v* are 0, as its lightness is
-    for values, factor, white in ((u, 4, _WHITE[0]), (v, 9, _WHITE[1])):
+    for values, factor, white in ((u, 4, _WHITE_U), (v, 9, _WHITE_V)):
         values *= factor
         values /= total
-        values -= factor * white / (_WEIGHTS @ _WHITE)
+        values -= white
         values *= lightness
         values *= 13
     total[:] = lightness
