@@ -21,7 +21,7 @@ from nearlabel.labels.count_changes import CountChanges, count_changes
 from nearlabel.methods.fitted_model import FittedModel, next_state
 from nearlabel.methods.further_labels import FurtherLabels
 from nearlabel.methods.items import Items, LivingParts
-from nearlabel.methods.learned_counts import Change, LearnedCounts
+from nearlabel.methods.learned_counts import LearnedCounts, RowChange
 from nearlabel.search import HeadChanges, KeptNeighbors, VectorStore, is_precomputed
 
 _MEASURED_EVERY = 10  # recall is measured again when one row in ten has changed
@@ -69,7 +69,7 @@ class NextState(Generic[_Model]):
         self._note_version(lists)
         places, near = np.arange(first, first + m), arrivals.neighbors.indices[:, : lists.k]
         counts += count_changes(places, None, near, *matrices, n_jobs=n_jobs)
-        self._follow_or_learn(Change(before, after, counts))
+        self._follow_or_learn(RowChange(before, after, counts))
         self._measure_recall(m, n_jobs)
 
     def remove(self, places: Array, progress: Progress | None = None) -> None:
@@ -101,7 +101,7 @@ class NextState(Generic[_Model]):
             *count_changes(*heads, labels, labels, n_jobs=n_jobs),
             *count_changes(places, own, None, labels, labels, n_jobs=n_jobs),
         ]
-        self._follow_or_learn(Change(before, after, counts))
+        self._follow_or_learn(RowChange(before, after, counts))
         self._measure_recall(len(places), n_jobs)
 
     def replace_labels(
@@ -122,7 +122,7 @@ class NextState(Generic[_Model]):
         counts = count_changes(
             rows, near, near, before.labels, after.labels, relabelled=places, n_jobs=n_jobs
         )
-        self._follow_or_learn(Change(before, after, counts))
+        self._follow_or_learn(RowChange(before, after, counts))
 
     def learn_again(
         self, *, anew: bool = False, search: bool = False, progress: Progress | None = None
@@ -245,11 +245,11 @@ class NextState(Generic[_Model]):
             return
         self.model.n_neighbors_ = self.model.items_.neighbors_of_a_query
         if self.model.follows():
-            self._follow_or_learn(Change(before, self.model.items_, None))
+            self._follow_or_learn(RowChange(before, self.model.items_, None))
         else:
             self.model.__dict__["_is_outdated"] = True
 
-    def _follow_or_learn(self, change: Change) -> None:
+    def _follow_or_learn(self, change: RowChange) -> None:
         """Update what was learned, or learn again if that is impossible."""
         if not self.model._follow(change):
             self.learn_again()

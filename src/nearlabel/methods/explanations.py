@@ -23,7 +23,7 @@ _TERMS_SHOWN = 6
 
 
 @dataclass(frozen=True)
-class Voter:
+class VotingNeighbor:
     """A neighbor with a label.
 
     Attributes
@@ -59,7 +59,7 @@ class LabelExplanation:
         Whether `predict` gives the label to the item.
     terms : mapping of str to float
         The terms of the score, in the method's own terminology.
-    neighbors : tuple of Voter
+    neighbors : tuple of VotingNeighbor
         The neighbors with the label, nearest first.
     """
 
@@ -68,7 +68,7 @@ class LabelExplanation:
     score: float
     predicted: bool
     terms: Mapping[str, float]
-    neighbors: tuple[Voter, ...]
+    neighbors: tuple[VotingNeighbor, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -220,7 +220,7 @@ def explained(
             score, votes = float(chosen_scores[place, column]), carried[place, :, column]
             without = score_without[place, votes, column].tolist()
             voters = zip(ids[votes].tolist(), distances[votes].tolist(), without, strict=True)
-            neighbors = tuple(Voter(*voter, score - voter[-1]) for voter in voters)
+            neighbors = tuple(VotingNeighbor(*voter, score - voter[-1]) for voter in voters)
             terms = model._terms(number, len(neighbors), near, x)
             explained.append(
                 LabelExplanation(

@@ -25,7 +25,7 @@ from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.items import Items
 from nearlabel.methods.label_forms import LabelForms
-from nearlabel.methods.learned_counts import Change, LearnedCounts
+from nearlabel.methods.learned_counts import LearnedCounts, RowChange
 from nearlabel.search import Metric, is_plugged
 
 # What `_rows_to_learn_from` says of a method that learns nothing from neighbors.
@@ -152,7 +152,7 @@ class FittedModel(LabelForms, ABC):
         """Learn again from training rows that have changed, and keep what `refresh` is for."""
         self._learn(seen)
 
-    def _follow(self, change: Change) -> bool:
+    def _follow(self, change: RowChange) -> bool:
         """Bring what was learned up to date after a change of the training rows; say if it could.
 
         It must be what `_learn_on` would learn. The model has the changed items already. By default

@@ -24,7 +24,7 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.histograms import label_histograms
 from nearlabel.methods.fields import Field, Numbers, Reals
 from nearlabel.methods.fitted_model import Needs, Training
-from nearlabel.methods.learned_counts import Change, Histograms, living
+from nearlabel.methods.learned_counts import Histograms, RowChange, living
 from nearlabel.methods.mlknn import MLkNN
 
 
@@ -116,7 +116,7 @@ class LAMLkNN(MLkNN):
             progress=seen.progress,
         )
 
-    def _follow(self, change: Change) -> bool:
+    def _follow(self, change: RowChange) -> bool:
         assert change.counts is not None
         new = self._clusters_at(np.arange(change.before.n_places, change.after.n_places))
         self._cluster = np.concatenate([self._cluster[change.stayed], new])

@@ -19,7 +19,7 @@ from nearlabel.methods.fields import Field, stored_array
 from nearlabel.methods.items import Items
 
 
-class Change(NamedTuple):
+class RowChange(NamedTuple):
     """A change of the training rows, as a method sees it.
 
     Attributes
@@ -47,7 +47,7 @@ class LearnedCounts(Field):
     """Counts of all training rows: after a change, only the rows that it concerns are counted."""
 
     @abstractmethod
-    def follow(self, model: Any, change: Change) -> None:
+    def follow(self, model: Any, change: RowChange) -> None:
         """Bring the counts up to date after a change of the training rows."""
 
     def compact(self, model: object) -> None:
@@ -84,7 +84,7 @@ class Histograms(LearnedCounts):
         )
         setattr(model, self.attribute, counted)
 
-    def follow(self, model: Any, change: Change) -> None:
+    def follow(self, model: Any, change: RowChange) -> None:
         assert change.counts is not None
         tables = living(getattr(model, self.attribute), model.n_neighbors_)
         n, n_jobs = np.array([len(change.after)]), check_n_jobs(model.n_jobs)
@@ -115,7 +115,7 @@ class NeighborCounts(LearnedCounts):
             raise ValueError("its counts must be integers from 1 to the number of neighbors")
         setattr(model, self.attribute, counts.astype(np.int32))
 
-    def follow(self, model: Any, change: Change) -> None:
+    def follow(self, model: Any, change: RowChange) -> None:
         assert change.counts is not None
         after, changes = change.after, CountChanges.joined(change.counts)
         number = np.full(after.n_places, -1)

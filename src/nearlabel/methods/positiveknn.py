@@ -30,7 +30,7 @@ from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.calibrated import CalibratedMethod, StoredCalibration
 from nearlabel.methods.fields import Real
 from nearlabel.methods.fitted_model import Needs, Training
-from nearlabel.methods.learned_counts import Change
+from nearlabel.methods.learned_counts import RowChange
 from nearlabel.metrics import ranking_loss
 
 # Training rows that the rate and the cut are fitted to, and the total of their neighbors.
@@ -157,7 +157,7 @@ class PositivekNN(CalibratedMethod):
     def _learn_on(self, seen: Training) -> None:
         """The rate and the cut stay until `refresh`."""
 
-    def _follow(self, change: Change) -> bool:
+    def _follow(self, change: RowChange) -> bool:
         """So there is nothing to bring up to date."""
         return True
 
