@@ -16,7 +16,7 @@ from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Csr, Floats, kernel_rows, runs
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.threads import run_blocks
-from nearlabel.common.validation import check_dense_size
+from nearlabel.common.validation import check_dense_size, check_same_length
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import (
     blocks_of_votes,
@@ -219,6 +219,7 @@ def label_histograms(
     each row, if there are several. Each of `n_jobs` threads has its own tables.
     """
     n, k = graph.indices.shape
+    check_same_length(graph=n, Y=Y.shape[0])
     result = LabelHistograms.of_cells(Y, k, group=group, groups=groups)
     stages = None if progress is None else Stages(progress, n)
     size, starts = len(result.with_label) // groups, result.start[: len(result.n) // groups + 1]
