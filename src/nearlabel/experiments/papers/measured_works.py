@@ -136,10 +136,10 @@ def measured_works(
             continue
         key = result_key(work.all_settings(), data)
         stored = None if again else store.get(key)
-        if stored is None:
-            missing[work] = key
-        else:
+        if stored is not None:
             results[work] = stored
+        else:
+            missing[work] = key
     latest: dict[str, Dataset] = {}  # one at a time
     measured, steps = 0, 1000  # of progress, for each result
     stages = Stages(progress, steps * len(missing))
@@ -164,12 +164,11 @@ def measured_works(
             results[work] = Reason(one_line(str(error)))
             continue
         try:
-            result = work.measured(ready, n_jobs=n_jobs, progress=tell)
+            results[work] = result = work.measured(ready, n_jobs=n_jobs, progress=tell)
         except (UnsuitableDataError, MemoryError) as error:
             results[work] = Reason(one_line(str(error)))
             continue
         store.add(missing[work], result)
-        results[work] = result
         measured += 1
     return results, measured
 

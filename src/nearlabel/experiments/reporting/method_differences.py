@@ -25,7 +25,6 @@ from nearlabel.metrics import METRICS
 
 Source = Literal["published", "ours"]
 FEWEST = 6  # data sets: with five, the least p-value of Wilcoxon's test is 0.0625
-_Numbers = Mapping[tuple[str, str], Mapping[Source, float]]  # by data set and algorithm
 _NUMBERS: dict[Source, str] = {"published": "the published numbers", "ours": "our numbers"}
 
 
@@ -80,7 +79,10 @@ def method_comparisons(compared: Sequence[ComparedCell]) -> list[MethodCompariso
 
 
 def _comparison(
-    setup: TableSetup, source: Source, metric: str, numbers: _Numbers
+    setup: TableSetup,
+    source: Source,
+    metric: str,
+    numbers: Mapping[tuple[str, str], Mapping[Source, float]],
 ) -> MethodComparison:
     """All tests of one source, on the data sets that have a number of every algorithm."""
     names = tuple(dict.fromkeys(name for _, name in numbers))
@@ -243,7 +245,7 @@ class OrderView(NamedTuple):
 
 
 _Relations = Mapping[str, Iterable[tuple[str, str]]]  # by metric
-_Columns = dict[tuple[str, str], list[float | None]]  # values of rows, by metric and algorithm
+_Numbers = Iterable[tuple[PrintedCell, Sequence[float | None]]]  # of cells: one, or one a fold
 
 
 def order_views(compared: Sequence[ComparedCell] = ()) -> list[OrderView]:
@@ -251,12 +253,19 @@ def order_views(compared: Sequence[ComparedCell] = ()) -> list[OrderView]:
 
     Ours are there for the tables of which all methods were run.
     """
+    # Folds are not printed, so that printed cells are compared over data sets only.
+    printed: list[tuple[PrintedCell, Sequence[float | None]]] = [
+        (cell, [None if cell.printed is None else float(cell.printed)]) for cell in cells()
+    ]
+    ours: list[tuple[PrintedCell, Sequence[float | None]]] = [
+        (each.cell, each.splits or [each.ours]) for each in compared
+    ]
     views = []
     for table in relations():
         by_source = {
             "as printed": table.relations,
-            "from the printed cells": _of_printed_cells(table),
-            "from our runs": _of_our_runs(table, compared),
+            "from the printed cells": _tested(table, printed),
+            "from our runs": _tested(table, ours, of_all=True),
         }
         by_source = {source: by_metric for source, by_metric in by_source.items() if by_metric}
         rows = []
@@ -270,42 +279,26 @@ def order_views(compared: Sequence[ComparedCell] = ()) -> list[OrderView]:
     return views
 
 
-def _of_printed_cells(table: Relations) -> _Relations:
-    """Relations from printed cells: only over data sets, since folds are not printed."""
-    columns: _Columns = {}
-    for cell in cells():
-        if _is_compared(table, cell):
-            number = None if cell.published is None else float(cell.published)
-            columns.setdefault((cell.metric, cell.algorithm), []).append(number)
-    return _over_rows(table, columns)
+def _tested(table: Relations, numbers: _Numbers, *, of_all: bool = False) -> _Relations:
+    """Relations by paired tests over folds, or over data sets where each has one number.
 
-
-def _of_our_runs(table: Relations, compared: Sequence[ComparedCell]) -> _Relations:
-    """Relations from our numbers: over folds, or over data sets where each has one number."""
-    columns: _Columns = {}
-    for each in compared:
-        if _is_compared(table, each.cell):
-            column = columns.setdefault((each.cell.metric, each.cell.algorithm), [])
-            column.extend(each.splits or [each.ours])
-    was_run = {name for (_, name), column in columns.items() if None not in column}
-    return _over_rows(table, columns) if was_run.issuperset(table.score) else {}
-
-
-def _is_compared(table: Relations, cell: PrintedCell) -> bool:
-    of_table = cell.paper == PAPER_WITH_RELATIONS and cell.table in table.cells
-    return of_table and not cell.dataset.endswith("_average")
-
-
-def _over_rows(table: Relations, columns: _Columns) -> _Relations:
-    """Relations by paired tests over rows; none where there is one row."""
+    None where there is one row, or with `of_all` where a method has no number by any metric.
+    """
+    columns: dict[tuple[str, str], list[float | None]] = {}
+    for cell, values in numbers:
+        of_table = cell.paper == PAPER_WITH_RELATIONS and cell.table in table.cells
+        if of_table and not cell.dataset.endswith("_average"):
+            columns.setdefault((cell.metric, cell.algorithm), []).extend(values)
     names, by_metric = tuple(table.score), {}
+    if of_all and not {name for (_, name), own in columns.items() if None not in own} >= {*names}:
+        return {}
     for metric in table.relations:
-        values = [columns.get((metric, name), []) for name in names]
-        n = max(map(len, values))
+        of_metric = [columns.get((metric, name), []) for name in names]
+        n = max(map(len, of_metric))
         if n < 2:
             return {}
         # What has no number, such as a metric that a paper does not print, is unmeasured.
-        filled = [[None] * n if len(own) < n or None in own else own for own in values]
+        filled = [[None] * n if len(own) < n or None in own else own for own in of_metric]
         rows = list(zip(*filled, strict=True))
         by_metric[metric] = partial_order(rows, names, metric).relations
     return by_metric

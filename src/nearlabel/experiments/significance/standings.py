@@ -18,20 +18,10 @@ ENOUGH_PARTS = 5  # for a test over parts; with fewer, it is over their test row
 class Standing:
     """An algorithm among others, by one metric.
 
-    Attributes
-    ----------
-    value : float
-        Mean over the parts.
-    error : float
-        Its standard error: over the parts, or over the test rows where there are few parts. nan
-        where it is not known.
-    p_value : float
-        Of a paired t-test against the best, over the same; 1 for the best, nan if not known.
-    is_best : bool
-    is_alike : bool
-        Whether it is the best, or does not differ from it significantly.
-    pair : Pair or None
-        That test, the best first; None for the best, and where there is no test.
+    `value` is the mean over the parts, `error` its standard error: over the parts, or over the test
+    rows where there are few parts. `pair` is a paired t-test over the same, the best first, with
+    its `p_value`; the best itself has no test and the p-value 1. What is not known is nan. An
+    algorithm `is_alike` if it is the best or does not differ from it significantly.
     """
 
     value: float
