@@ -13,7 +13,7 @@ from lookalikes import make_baselines_quick, write_lookalikes
 
 from nearlabel.cli import run
 from nearlabel.cli.reproduce import say_claims
-from nearlabel.experiments.papers.paper_figures import PLOTS, Panel, Plot
+from nearlabel.experiments.papers.paper_figures import PLOTS, Plot
 from nearlabel.experiments.papers.printed_tables import cells, papers
 from nearlabel.experiments.papers.table_experiments import METRICS, Experiment, Measurement
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
@@ -51,7 +51,7 @@ def quick(monkeypatch):
         return [Measurement(one, metrics) for one in sets]
 
     def rate_plot(*_, **__):
-        return Plot([0.1, 1.0], "rate z", [Panel("ranking_loss", {"a": [0.2, 0.3]})], log_x=True)
+        return Plot("ranking_loss", [0.1, 1.0], "rate z", {"a": [0.2, 0.3]}, log_x=True)
 
     monkeypatch.setattr(Experiment, "measurements", measurements)
     monkeypatch.setitem(PLOTS, "rate", rate_plot)

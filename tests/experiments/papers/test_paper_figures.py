@@ -10,7 +10,7 @@ import nearlabel as nl
 from nearlabel.experiments.evaluation import evaluate_splits
 from nearlabel.experiments.papers import paper_figures
 from nearlabel.experiments.papers.measured_works import prepared
-from nearlabel.experiments.papers.paper_figures import PLOTS, Panel, Plot, measured_figures
+from nearlabel.experiments.papers.paper_figures import PLOTS, Plot, measured_figures
 from nearlabel.experiments.papers.table_experiments import setup_of
 from nearlabel.experiments.protocols import splits
 
@@ -31,7 +31,7 @@ def small(name, **settings):
 def plotted(figure, data, progress=None):
     """The plot of a figure; checks that it can be stored and loaded."""
     plot = PLOTS[figure.kind](prepared(data, figure.data), progress, **figure.settings)
-    assert Plot.from_json(json.loads(json.dumps(asdict(plot), allow_nan=False))) == plot
+    assert Plot(**json.loads(json.dumps(asdict(plot), allow_nan=False))) == plot
     return plot
 
 
@@ -65,8 +65,7 @@ def test_clusters(made):
     plot = plotted(figure, made, lambda *steps: told.append(steps))
     assert told[-1][0] == told[-1][1] > 0
     assert (plot.x, plot.x_label) == ([1, 2, 3], "clusters m")
-    [panel] = plot.panels
-    [curve], [line] = panel.curves.values(), panel.lines.values()
+    [curve], [line] = plot.curves.values(), plot.lines.values()
     assert curve[0] == pytest.approx(line, abs=1e-15)  # one cluster is ML-kNN
     values = [
         metric_of(
@@ -78,35 +77,22 @@ def test_clusters(made):
         for seed in range(2)
     ]
     assert curve[2] == pytest.approx(np.mean(values), abs=1e-15)
-    low, high = panel.spread["LAML-kNN"]
+    low, high = plot.spread["LAML-kNN"]
     assert (low[2], high[2]) == (min(values), max(values))
 
 
 def test_rates(made):
     rates = [0.1, 1.0, 10.0]
     plot = plotted(small("rate", k=7, rates=rates), made)
-    [panel] = plot.panels
-    product, quotient = panel.curves.values()
-    assert list(panel.curves) == ["exp(-z d)", "exp(-d / z)"]
+    product, quotient = plot.curves.values()
+    assert list(plot.curves) == ["exp(-z d)", "exp(-d / z)"]
     assert quotient == product[::-1]  # the two readings are related by 1 / z
     assert len(set(product)) > 1
     model = nl.PositivekNN(n_neighbors=7, rate=0.1)
     assert product[0] == metric_of(made, model, "ranking_loss", convention="mulan")
     votes = metric_of(made, nl.BRkNN(n_neighbors=7), "ranking_loss", convention="mulan")
-    assert panel.lines == {"BRkNN": votes}
+    assert plot.lines == {"BRkNN": votes}
     assert (plot.log_x, plot.shaded) == (True, [0.01, 1.0])
-
-
-def test_neighbors(made):
-    plot = plotted(small("neighbors_yeast", greatest_k=4, methods=["MLkNN", "PositivekNN"]), made)
-    metrics = [panel.metric for panel in plot.panels]
-    assert metrics == ["ranking_loss", "average_precision", "coverage", "one_error"]
-    for panel in plot.panels:
-        assert panel.curves["ML-kNN"] == [
-            metric_of(made, nl.MLkNN(n_neighbors=k), panel.metric) for k in range(1, 5)
-        ]
-        model = nl.PositivekNN(n_neighbors=4, random_state=0)
-        assert panel.curves["PositivekNN"][3] == metric_of(made, model, panel.metric)
 
 
 def test_run_time(made):
@@ -115,24 +101,23 @@ def test_run_time(made):
     plot = plotted(figure, made, lambda *steps: told.append(steps))
     assert plot.x == [60, 120]  # the data have no 1000 items
     assert told == [(1, 2), (2, 2)]
-    [panel] = plot.panels
-    assert list(panel.curves) == [
+    assert list(plot.curves) == [
         "ML-kNN, with the search",
         "Mallows kNN, with the search",
         "ML-kNN, without",
         "Mallows kNN, without",
     ]
-    assert all(len(values) == 2 and min(values) >= 0 for values in panel.curves.values())
+    assert all(len(values) == 2 and min(values) >= 0 for values in plot.curves.values())
 
 
 def test_a_data_set_without_a_split_of_its_own(made):
     bare = nl.datasets.Dataset(made.X, made.Y)
-    [panel] = plotted(small("clusters_corel16k001", k=5, clusters=[1], seeds=1), bare).panels
+    plot = plotted(small("clusters_corel16k001", k=5, clusters=[1], seeds=1), bare)
     model = nl.MLkNN(n_neighbors=5)
     [[found]] = evaluate_splits(
         bare, [model], splits(bare, "holdout"), scale="minmax", convention="mulan"
     )
-    assert panel.lines == {"ML-kNN": found.metrics["average_precision"]}
+    assert plot.lines == {"ML-kNN": found.metrics["average_precision"]}
 
 
 def test_figures_are_made_as_the_tables_on_the_same_data():
@@ -147,8 +132,8 @@ def test_figures_are_made_as_the_tables_on_the_same_data():
 
 def test_the_line_of_birds_is_that_of_its_table(load):
     """0.578 in Table 3: the location of a recording is a category."""
-    [panel] = plotted(small("clusters_birds", clusters=[1], seeds=1), load("birds")).panels
-    assert round(panel.lines["ML-kNN"], 3) == 0.578
+    plot = plotted(small("clusters_birds", clusters=[1], seeds=1), load("birds"))
+    assert round(plot.lines["ML-kNN"], 3) == 0.578
 
 
 @pytest.fixture
@@ -173,8 +158,8 @@ def test_figures_are_stored_and_measured_again_if_asked(made, tmp_path, monkeypa
     (tmp_path / "data").mkdir()
     nl.datasets.save(made, tmp_path / "data" / "yeast.npz")
     (first,) = measured_figures(["zhang-2017"], results=tmp_path)
-    assert (first.reason, len(first.plot.panels)) == ("", 1)
-    newer = Plot([1], "rate z", [Panel("ranking_loss", {"a": [0.5]})])
+    assert (first.reason, first.plot.metric) == ("", "ranking_loss")
+    newer = Plot("ranking_loss", [1], "rate z", {"a": [0.5]})
     measures(newer)
     (stored,) = measured_figures(["zhang-2017"], results=tmp_path)
     assert stored.plot == first.plot
@@ -199,9 +184,9 @@ def test_figures_whose_data_do_not_fit(made, tmp_path, monkeypatch, measures):
 def test_limits_of_the_rate(load):
     """The paper's limits are reversed: the votes of BRkNN are at z = 0, not at infinity."""
     data = load("yeast")
-    [panel] = plotted(small("rate", rates=[0.001, 7, 1000]), data).panels
-    small_rate, good_rate, great_rate = panel.curves["exp(-z d)"]
-    votes = panel.lines["BRkNN"]
+    plot = plotted(small("rate", rates=[0.001, 7, 1000]), data)
+    small_rate, good_rate, great_rate = plot.curves["exp(-z d)"]
+    votes = plot.lines["BRkNN"]
     assert votes - 0.005 < small_rate < votes  # ties of votes are broken by distance
     assert great_rate > votes + 0.02
     assert good_rate < small_rate - 0.005
@@ -228,6 +213,6 @@ def test_undefined_numbers_are_None(made):
     some = made.Y.toarray()
     some[~made.train] = 0
     data = nl.datasets.Dataset(made.X, some, train=made.train)
-    [panel] = plotted(small("clusters_yeast", clusters=[1], seeds=1), data).panels
-    assert all(value is None for curve in panel.curves.values() for value in curve)
-    assert not Plot([1], "clusters m", [panel]).has_points
+    plot = plotted(small("clusters_yeast", clusters=[1], seeds=1), data)
+    assert all(value is None for curve in plot.curves.values() for value in curve)
+    assert not plot.has_points

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
-from nearlabel.experiments.papers.paper_figures import Panel, Plot
+from nearlabel.experiments.papers.paper_figures import Plot
 from nearlabel.experiments.reporting import drawing, figures
 from nearlabel.experiments.significance.mean_ranks import nemenyi
 from nearlabel.experiments.significance.pairs import Pair
@@ -65,18 +65,6 @@ def test_lines_spread_and_a_shaded_part():
     assert (corners[:, 1].min(), corners[:, 1].max()) == (0.4, 0.7)
     figure.draw_without_rendering()
     assert {"0.01", "1", "100"} <= {tick.get_text() for tick in axes.get_xticklabels()}
-
-
-def test_a_share_of_the_points_decides_what_is_seen():
-    curve = [9.0, 1.0, *np.linspace(0.5, 0.4, 18)]
-    curves = {"a": (range(20), curve)}
-    low, high = figures.tuning_curve(curves, "coverage").axes[0].get_ylim()
-    assert low < 0.4 < 9 < high
-    low, high = figures.tuning_curve(curves, "coverage", share=0.9).axes[0].get_ylim()
-    assert low < 0.4 < 0.5 < high < 1
-    upside_down = {"a": (range(20), [1 - value for value in curve])}
-    low, high = figures.tuning_curve(upside_down, "jaccard", share=0.9).axes[0].get_ylim()
-    assert 0 < low < 0.5 < 0.6 < high
 
 
 @pytest.mark.parametrize("count", [1, 2, 9])
@@ -164,17 +152,14 @@ def test_critical_difference(rows, k):
         assert 0 <= box.y0 < box.y1 <= figure.bbox.y1
 
 
-def test_plot_figures():
-    lines = {"ML-kNN": 0.4}
-    panels = [
-        Panel("average_precision", {"LAML-kNN": [0.4, 0.5]}, lines),
-        Panel("seconds", {"ML-kNN": [1.0, 2.0]}),
-    ]
-    found = figures.plot_figures(Plot([1, 2], "clusters m", panels), "songs, k = 3")
-    assert list(found) == ["average_precision", "seconds"]
-    assert found["average_precision"].axes[0].get_title("left") == "songs, k = 3"
-    assert legend_texts(found["average_precision"]) == ["ML-kNN 0.4000", "LAML-kNN 0.5000 (2)"]
-    assert found["seconds"].axes[0].get_ylabel() == "seconds of processor time"
+def test_figures_of_plots():
+    curves, lines = {"LAML-kNN": [0.4, 0.5]}, {"ML-kNN": 0.4}
+    plot = Plot("average_precision", [1, 2], "clusters m", curves, lines)
+    figure = figures.plot_figure(plot, "songs, k = 3")
+    assert figure.axes[0].get_title("left") == "songs, k = 3"
+    assert legend_texts(figure) == ["ML-kNN 0.4000", "LAML-kNN 0.5000 (2)"]
+    times = figures.plot_figure(Plot("seconds", [1, 2], "items n", {"ML-kNN": [1.0, 2.0]}), "")
+    assert times.axes[0].get_ylabel() == "seconds of processor time"
 
 
 CURVES = {"a": ([1, 2], [0.1, 0.2])}

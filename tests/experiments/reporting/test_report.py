@@ -11,7 +11,6 @@ from html_pages import Page, check_needs_nothing
 from nearlabel.experiments.papers.measured_works import DataSetup
 from nearlabel.experiments.papers.paper_figures import (
     MeasuredFigure,
-    Panel,
     PaperFigure,
     Plot,
 )
@@ -94,9 +93,7 @@ FIGURE = PaperFigure(
     kind="clusters",
     settings={"k": 3, "clusters": [1, 2, 3, 4]},
 )
-PLOT = Plot(
-    [1, 2], "clusters m", [Panel("average_precision", {"LAML-kNN": [0.4, 0.5]}, {"ML-kNN": 0.4})]
-)
+PLOT = Plot("average_precision", [1, 2], "clusters m", {"LAML-kNN": [0.4, 0.5]}, {"ML-kNN": 0.4})
 FIGURES = [
     MeasuredFigure(FIGURE, PLOT),
     MeasuredFigure(replace(FIGURE, name="absent", label="gone"), reason="no data set 'gone'"),

@@ -37,41 +37,27 @@ from nearlabel.search import Progress, neighbor_graph
 
 
 @dataclass(frozen=True)
-class Panel:
-    """One picture: a metric, or "seconds", against the x axis of its plot.
+class Plot:
+    """One picture: a metric, or "seconds", against x.
 
     Each method has a curve with a value per point of x, or a line where it does not have the
-    parameter on the x axis. `spread` has the smallest and the greatest values over seeds.
+    parameter on the x axis. `spread` has the smallest and the greatest values over seeds, `shaded`
+    is the part of x that the paper shows, or None.
     """
 
     metric: str
+    x: Sequence[float]
+    x_label: str
     curves: Mapping[str, Values]
     lines: Mapping[str, float | None] = field(default_factory=dict)
     spread: Mapping[str, Sequence[Values]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Plot:
-    """Pictures with one x axis; `shaded` is the part of it that the paper shows, or None."""
-
-    x: Sequence[float]
-    x_label: str
-    panels: Sequence[Panel]
     log_x: bool = False
     shaded: Sequence[float] | None = None
 
     @property
     def has_points(self) -> bool:
-        """Whether there is anything to show in each picture."""
-        return all(
-            any(value is not None for curve in panel.curves.values() for value in curve)
-            for panel in self.panels
-        )
-
-    @classmethod
-    def from_json(cls, stored: Tree) -> Plot:
-        """A plot of which ``dataclasses.asdict`` was stored."""
-        return cls(**{**stored, "panels": [Panel(**panel) for panel in stored["panels"]]})
+        """Whether there is anything to show."""
+        return any(value is not None for curve in self.curves.values() for value in curve)
 
 
 def run_time_plot(
@@ -101,7 +87,7 @@ def run_time_plot(
             curve.append(round(float(seconds), 5))
         if progress is not None:
             progress(place + 1, len(sizes))
-    return Plot(sizes, "items n", [Panel("seconds", curves)], log_x=True)
+    return Plot("seconds", sizes, "items n", curves, log_x=True)
 
 
 def _fold_seconds(data: Dataset, methods: Sequence[str], k: int, folds: int, seed: int) -> Floats:
@@ -140,15 +126,16 @@ def cluster_plot(
         for seed in range(seeds)
     ]
     models = {"LAML-kNN": adaptive, "ML-kNN": [method("MLkNN")(**shared)]}
-    values = _values(ready, progress, convention, models)
-    table = np.reshape([metrics[metric] for metrics in values["LAML-kNN"]], (-1, seeds))
-    panel = Panel(
+    values = _values(metric, ready, progress, convention, models)
+    table = np.reshape(values["LAML-kNN"], (-1, seeds))
+    return Plot(
         metric,
+        clusters,
+        "clusters m",
         {"LAML-kNN": _defined(table.mean(axis=1))},
-        {"ML-kNN": _defined([values["ML-kNN"][0][metric]])[0]},
+        {"ML-kNN": _defined(values["ML-kNN"])[0]},
         {"LAML-kNN": [_defined(table.min(axis=1)), _defined(table.max(axis=1))]},
     )
-    return Plot(clusters, "clusters m", [panel])
 
 
 def rate_plot(
@@ -167,47 +154,26 @@ def rate_plot(
         "exp(-d / z)": [positive(n_neighbors=k, rate=1 / z) for z in rates],
         "BRkNN": [method("BRkNN")(n_neighbors=k)],
     }
-    values = _values(ready, progress, convention, models)
-    curves = {name: _defined(each[metric] for each in values[name]) for name in models}
+    values = _values(metric, ready, progress, convention, models)
+    curves = {name: _defined(values[name]) for name in models}
     line = {"BRkNN": curves.pop("BRkNN")[0]}
-    return Plot(rates, "rate z", [Panel(metric, curves, line)], log_x=True, shaded=shown)
-
-
-def neighbor_plot(
-    ready: PreparedData,
-    progress: Progress | None,
-    *,
-    methods: Sequence[str],
-    greatest_k: int,
-    convention: str,
-    seed: int,
-) -> Plot:
-    """The ranking metrics against the number of neighbors, for each method."""
-    neighbors, models = range(1, greatest_k + 1), {}
-    for name in methods:
-        seeded = {"random_state": seed} if name == "PositivekNN" else {}
-        models[title(name)] = [method(name)(n_neighbors=k, **seeded) for k in neighbors]
-    values = _values(ready, progress, convention, models)
-    panels = [
-        Panel(metric, {name: _defined(each[metric] for each in values[name]) for name in values})
-        for metric in ("ranking_loss", "average_precision", "coverage", "one_error")
-    ]
-    return Plot(list(neighbors), "neighbors k", panels)
+    return Plot(metric, rates, "rate z", curves, line, log_x=True, shaded=shown)
 
 
 def _values(
+    metric: str,
     ready: PreparedData,
     progress: Progress | None,
     convention: str,
     models: Mapping[str, Sequence[Model]],
-) -> dict[str, list[dict[str, float]]]:
-    """Metrics of the models of each curve on one split: one search for all."""
+) -> dict[str, list[float]]:
+    """A metric of the models of each curve on one split: one search for all."""
     (data, parts, scale), every = ready, [model for each in models.values() for model in each]
     results = evaluate_splits(
         data, every, parts, scale=scale, convention=convention, progress=progress
     )
-    metrics = (result.metrics for [result] in results)
-    return {name: [next(metrics) for _ in each] for name, each in models.items()}
+    values = (result.metrics[metric] for [result] in results)
+    return {name: [next(values) for _ in each] for name, each in models.items()}
 
 
 def _defined(values: Iterable[float] | Floats) -> list[float | None]:
@@ -219,7 +185,6 @@ PLOTS: dict[str, Callable[..., Plot]] = {
     "run_time": run_time_plot,
     "clusters": cluster_plot,
     "rate": rate_plot,
-    "neighbors": neighbor_plot,
 }
 
 
@@ -227,9 +192,9 @@ PLOTS: dict[str, Callable[..., Plot]] = {
 class PaperFigure(Work):
     """A figure that can be measured; see ``figures.toml``.
 
-    `paper` and `number` are empty if it is not from a paper; `label` is short: it stands above a
-    picture, and names the data set; `kind` is a name of `PLOTS`; `settings` are what else decides
-    its points beside the data and the code, as JSON can hold it.
+    `label` is short: it stands above a picture, and names the data set; `kind` is a name of
+    `PLOTS`; `settings` are what else decides its points beside the data and the code, as JSON can
+    hold it.
     """
 
     name: str
@@ -243,9 +208,7 @@ class PaperFigure(Work):
 
     @property
     def heading(self) -> str:
-        """Its paper and number, where it has one, and its title."""
-        if not self.paper:
-            return self.title
+        """Its paper, number and title."""
         return f"{papers()[self.paper].title}, Fig. {self.number}: {self.title}"
 
     def all_settings(self) -> Settings:
@@ -284,10 +247,8 @@ def paper_figures() -> Mapping[str, PaperFigure]:
 
 
 def _figures(entry: Tree) -> Iterator[PaperFigure]:
-    for dataset in entry.get("k") or entry["datasets"]:
-        settings = dict(entry["settings"])
-        if "k" in entry:
-            settings["k"] = entry["k"][dataset]
+    for dataset, k in entry["k"].items():
+        settings = {**entry["settings"], "k": k}
         if "as_in" in entry:
             setup = setup_of(entry["paper"], entry["as_in"]["table"])
             data = experiment(setup, dataset, entry["as_in"]["algorithm"]).data
@@ -295,7 +256,7 @@ def _figures(entry: Tree) -> Iterator[PaperFigure]:
         else:
             data = DataSetup(scale=entry["scale"], split=entry.get("split"))
         texts = {
-            key: entry.get(key, "").format(dataset=dataset, k=settings.get("k"))
+            key: entry[key].format(dataset=dataset, k=k)
             for key in ("name", "paper", "number", "title", "label", "caption")
         }
         yield PaperFigure(dataset, data, **texts, kind=entry["plot"], settings=settings)
@@ -310,7 +271,7 @@ def measured_figures(
 ) -> list[MeasuredFigure]:
     """Measure the figures of some papers that have no result yet, and read the others.
 
-    By default those of all papers, and those of none. The options are those of `reproduce`.
+    By default those of all papers. The options are those of `reproduce`.
     """
     chosen = set(map(paper_id, papers))
     figures = [
@@ -320,6 +281,6 @@ def measured_figures(
     return [
         MeasuredFigure(figure, reason=outcome.text)
         if isinstance(outcome := outcomes[figure], Reason)
-        else MeasuredFigure(figure, Plot.from_json(outcome))
+        else MeasuredFigure(figure, Plot(**outcome))
         for figure in figures
     ]

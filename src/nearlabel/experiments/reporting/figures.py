@@ -43,17 +43,13 @@ def tuning_curve(
     lines: Mapping[str, float | None] | None = None,
     spread: Mapping[str, Points] | None = None,
     shaded: Sequence[float] | None = None,
-    share: float = 1.0,
 ) -> Figure:
     """A metric against a parameter, with the best value of each series marked.
 
     A y of None or NaN is no point; of equal values the one at the smaller x is the best. `lines`
     are values of methods that do not have the parameter, `spread` the least and the greatest values
-    at each x, `shaded` the part of x that a paper shows. `share` is how many of the points of each
-    series, the best ones, must be in the picture: not all where a few bad ones would make the
-    others too small.
+    at each x, `shaded` the part of x that a paper shows.
     """
-    columns: list[list[float]] = []
     with one_axes(title) as (figure, axes):
         if shaded is not None:
             axes.axvspan(*shaded, color=YELLOW, alpha=0.25, lw=0, label="range in the paper")
@@ -62,7 +58,6 @@ def tuning_curve(
                 axes.axhline(value, color=GRAY, ls=line, lw=1.1, label=f"{name} {value:.4f}")
         for (name, points), style in zip(curves.items(), styles(), strict=False):
             x, y = _finite(points)
-            columns += [y] if y else []
             label = name
             if spread and name in spread:
                 low, high = np.asarray(spread[name], np.float64)
@@ -82,14 +77,6 @@ def tuning_curve(
         axes.set_xlabel(x_label)
         side = "lower" if METRICS[metric].loss else "higher"
         axes.set_ylabel(f"{metric_title(metric)} ({side} is better)")
-        if share < 1 and columns:  # bad values are cut off
-            costs = [sorted(_cost(value, metric) for value in column) for column in columns]
-            worst = max(column[int(share * (len(column) - 1))] for column in costs)
-            best_cost = min(column[0] for column in costs)
-            room = 0.05 * (worst - best_cost)
-            if room > 0:
-                ends = (best_cost - room, worst + room)
-                axes.set_ylim(*sorted(_cost(end, metric) for end in ends))
         add_legend(figure, f"○ best value (at {x_label.split()[-1]})")
     return figure
 
@@ -195,26 +182,21 @@ def critical_difference(test: Nemenyi, *, title: str | None = None) -> Figure:
     return figure
 
 
-def plot_figures(plot: Plot, title: str) -> dict[str, Figure]:
-    """The figures of a measured plot, by the metric that each shows."""
-    figures = {}
-    for panel in plot.panels:
-        curves = {name: (plot.x, values) for name, values in panel.curves.items()}
-        if panel.metric == "seconds":
-            figures["seconds"] = run_times(curves, title=title)
-            continue
-        figures[panel.metric] = tuning_curve(
-            curves,
-            panel.metric,
-            x_label=plot.x_label,
-            title=title,
-            log=plot.log_x,
-            lines=panel.lines,
-            spread=panel.spread,
-            shaded=plot.shaded,
-            share=1 if len(plot.x) < 30 or plot.log_x else 0.9,
-        )
-    return figures
+def plot_figure(plot: Plot, title: str) -> Figure:
+    """The figure of a measured plot."""
+    curves = {name: (plot.x, values) for name, values in plot.curves.items()}
+    if plot.metric == "seconds":
+        return run_times(curves, title=title)
+    return tuning_curve(
+        curves,
+        plot.metric,
+        x_label=plot.x_label,
+        title=title,
+        log=plot.log_x,
+        lines=plot.lines,
+        spread=plot.spread,
+        shaded=plot.shaded,
+    )
 
 
 def _finite(points: Points) -> tuple[list[float], list[float]]:

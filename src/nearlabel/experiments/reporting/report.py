@@ -13,7 +13,7 @@ from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.verdicts import Verdict
 from nearlabel.experiments.reporting import tables
 from nearlabel.experiments.reporting.drawing import encoded
-from nearlabel.experiments.reporting.figures import critical_difference, plot_figures
+from nearlabel.experiments.reporting.figures import critical_difference, plot_figure
 from nearlabel.experiments.reporting.method_differences import (
     MethodComparison,
     comparison_views,
@@ -39,18 +39,13 @@ def write_report(
     ranks = _rank_pictures(compared)
     groups: dict[tuple[str, str], list[tuple[MeasuredFigure, list[Picture]]]] = {}
     for measured in figures:
-        figure = measured.figure
-        drawn = {} if measured.plot is None else plot_figures(measured.plot, figure.label)
-        pictures = [
-            Picture(
-                f"{figure.name}_{metric}",
-                f"{metric_title(metric)} against {measured.plot.x_label}, {figure.label}",
-                encoded(picture, ".svg"),
-            )
-            for metric, picture in drawn.items()
-            if measured.plot is not None
-        ]
-        groups.setdefault((figure.heading, figure.caption), []).append((measured, pictures))
+        figure, plot = measured.figure, measured.plot
+        drawn = []
+        if plot is not None:
+            caption = f"{metric_title(plot.metric)} against {plot.x_label}, {figure.label}"
+            svg = encoded(plot_figure(plot, figure.label), ".svg")
+            drawn = [Picture(f"{figure.name}_{plot.metric}", caption, svg)]
+        groups.setdefault((figure.heading, figure.caption), []).append((measured, drawn))
     pictures = [*ranks, *(each for group in groups.values() for _, own in group for each in own)]
     blocks_of = {
         paper: list(blocks)
@@ -89,11 +84,12 @@ def write_report(
         "report.md": markdown_page("report.md.j2", view, "figures"),
     }
     written = [*(write_page(target / name, page) for name, page in pages.items()), *written]
-    # The names of all pictures that a report may have, or had when papers had numbers.
+    # The names of all pictures that a report may have, or had in earlier versions.
     keys = [key for paper in papers() for key in (paper, papers()[paper].number)]
     sources = ("published", "ours")
     old = {f"ranks_{key}_{metric}_{own}" for key in keys for metric in METRICS for own in sources}
-    old |= {f"{name}_{metric}" for name in paper_figures() for metric in (*METRICS, "seconds")}
+    names = (*paper_figures(), "neighbors_emotions", "neighbors_scene", "neighbors_yeast")
+    old |= {f"{name}_{metric}" for name in names for metric in (*METRICS, "seconds")}
     for path in {target / "figures" / f"{name}.svg" for name in old} - files.keys():
         path.unlink(missing_ok=True)
     return written
