@@ -212,9 +212,14 @@ class LabelScores:
             dense: Floats = self._defaults.values[self._group]
             dense[row_numbers(self._touched), self._touched.indices] = self._touched.data
             return dense
-        dense = np.empty((n, q))
-        for rows, (*scores, _) in self._for_kernels(runs(np.full(n, q), _CELLS_AT_ONCE)):
-            core.fill_scores(*scores, dense[rows])
+        dense, step = np.empty((n, q)), max(1, _CELLS_AT_ONCE // q)
+        indptr, indices = kernel_rows(self._touched)
+        data = kernel_array(self._touched.data, np.float64)
+        group = kernel_array(self._group, np.int64)
+        values = kernel_array(self._defaults.values, np.float64)
+        for start in range(0, n, step):
+            rows, ends = slice(start, start + step), indptr[start : start + step + 1]
+            core.fill_scores(ends, indices, data, group[rows], values, dense[rows])
         return dense
 
     def at(self, row: Array, label: Array) -> Floats:

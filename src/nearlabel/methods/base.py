@@ -115,12 +115,12 @@ class TrainingRows:
         learning: Progress | None,
     ) -> TrainingNeighbors:
         """The neighbors of some training rows of a model, of all if None."""
+        is_kept = rows is None and model.keeps_neighbors
         n_jobs, items = check_n_jobs(model.n_jobs), model.items_
         k = min(model.n_neighbors_, len(items) - 1)
         if self._graph is not None:
             graph = first_neighbors(self._graph, k)
             return TrainingNeighbors(graph if rows is None else graph.take(rows))
-        is_kept = rows is None and model.keeps_neighbors
         graph = items.left_out_neighbors(
             rows, k, and_spare=is_kept, n_jobs=n_jobs, progress=searching
         )
