@@ -82,12 +82,12 @@ class NetworkEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def fit(self, X: object, y: object = None) -> Self:
         """Choose the network; nothing is read from X, which may be None."""
-        self._check_parameters()
+        self.check_parameters()
         self.network_ = self._chosen()
         return self
 
     @abstractmethod
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         """Refuse invalid parameters other than `network`."""
 
     @abstractmethod
@@ -161,7 +161,7 @@ class NetworkEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _from_tree(cls, tree: Tree, _: int) -> Self:
         parameters = {name: value for name, value in tree.items() if name not in ("class", "used")}
         embedding = cls(**parameters)
-        embedding._check_parameters()
+        embedding.check_parameters()
         table: Tree = tree["used"]
         for text in (parameters["network"], table["name"], table["sha256"]):
             if not isinstance(text, str):

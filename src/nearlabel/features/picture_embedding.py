@@ -92,7 +92,7 @@ class PictureEmbedding(NetworkEmbedding):
         UnreadablePicture
             For the first picture that cannot be read, with its name.
         """
-        self._check_parameters()
+        self.check_parameters()
         used = self.used
         how, function = used.input, self.network
         prepare: Callable[[object], Any] = upright_rgb if how is None else partial(_pixels, how)
@@ -104,7 +104,8 @@ class PictureEmbedding(NetworkEmbedding):
             rows.append(self._rows(values, used.name, len(batch), used.width))
         return np.concatenate(rows)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse invalid parameters other than `network`."""
         check_integer(self.batch_size, "batch_size", low=1)
         check_n_jobs(self.n_jobs)
 
@@ -118,7 +119,7 @@ class PictureEmbedding(NetworkEmbedding):
         width, height = how.size
         grey = np.full((height, width, 3), 127, np.uint8)
         rows = self._rows(_activations(used, [grey], 1), used.name, 1)
-        return used._replace(width=rows.shape[1])
+        return UsedNetwork(used.name, used.sha256, rows.shape[1], how)
 
 
 def best_picture_features(*, n_jobs: int | None = None) -> PictureEmbedding | GridMoments:

@@ -79,7 +79,7 @@ class TextEmbedding(NetworkEmbedding):
         -------
         ndarray of shape (n, width), float32
         """
-        self._check_parameters()
+        self.check_parameters()
         texts, used = checked_texts(X), self.used
         if not texts:
             return np.empty((0, used.width), np.float32)
@@ -90,7 +90,8 @@ class TextEmbedding(NetworkEmbedding):
             values = [*in_parallel(texts, vector, self.n_jobs)]
         return self._rows(values, used.name, len(texts), used.width)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse invalid parameters other than `network`."""
         check_integer(self.max_tokens, "max_tokens", low=3, high=512)
         check_n_jobs(self.n_jobs)
 
@@ -101,7 +102,7 @@ class TextEmbedding(NetworkEmbedding):
         digests = [checksum(file_content(file)) for file in (path, path.with_name(TOKENIZER))]
         used = UsedNetwork(str(path), digests[0], 0, tokenizer_sha256=digests[1])
         vector = _vector(used.name, used.session(), _pieces(used), 8, "a text")
-        return used._replace(width=len(vector))
+        return UsedNetwork(used.name, used.sha256, len(vector), None, used.tokenizer_sha256)
 
     def __sklearn_tags__(self) -> Tags:
         return text_tags(super().__sklearn_tags__())
