@@ -61,6 +61,7 @@ def read_arff(source: DataFile) -> Dataset:
         if unknown := [name for name in labels if name not in known]:
             raise ValueError(f"labels={some(unknown)}: no such attribute")
         cells = read_rows(file, lines, columns)
+    carried = {*labels} - {*ignore}
     coded = known if options.nominal == "code" else set()
     if options.features is not None:  # their names show how they were encoded for the model
         coded, sources = set(options.features), source_columns(options.features, names)
@@ -69,7 +70,6 @@ def read_arff(source: DataFile) -> Dataset:
             if column.codes is not None:
                 values = [*column.codes, *known_values(column.name, options.features)]
                 column.codes = numbered(dict.fromkeys(values))
-    carried = {*labels} - {*ignore}
 
     def part(names: Collection[str]) -> tuple[list[Column], Csr | None]:
         places = [place for place, column in enumerate(columns) if column.name in names]
