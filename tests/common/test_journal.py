@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,7 @@ def digest_of(model):
 
 def opened(model):
     stored = read_stored(model)
-    return Journal.create_or_open(model, stored.digest, stored.tree.get("replaces"))
+    return closing(Journal.create_or_open(model, stored.digest, stored.tree.get("replaces")))
 
 
 def read(model):

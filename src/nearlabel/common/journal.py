@@ -88,11 +88,6 @@ class Journal(RenewedByFork):
         return digest_in(self._head)
 
     @property
-    def empty(self) -> bool:
-        """Whether it has no changes."""
-        return self._end in (0, HEAD_SIZE)
-
-    @property
     def closed(self) -> bool:
         """Whether it can no longer be written."""
         return self._file.closed
@@ -188,14 +183,8 @@ class Journal(RenewedByFork):
 
     def finish(self) -> None:
         """Close it; one without changes is removed."""
-        if self.empty and not self.closed:
+        if self._end in (0, HEAD_SIZE) and not self.closed:
             self.remove()
-        self.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:

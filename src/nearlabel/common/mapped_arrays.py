@@ -119,9 +119,6 @@ class MappedArray(np.memmap[Any, Any]):
         return self.checked().copy()
 
 
-_INNER = (dict, list, tuple, MappedArray)  # a list of a million names contains none of these
-
-
 def checked(array: Array) -> Array:
     """An array as a plain one, completely checked; free for one that is not mapped."""
     return array.checked() if isinstance(array, MappedArray) else array
@@ -132,5 +129,6 @@ def checked_tree(node: Any) -> Any:
     if isinstance(node, dict):
         return {key: checked_tree(value) for key, value in node.items()}
     if type(node) in (list, tuple):
-        return type(node)(checked_tree(v) if isinstance(v, _INNER) else v for v in node)
+        inner = (dict, list, tuple, MappedArray)  # a list of a million names has none of these
+        return type(node)(checked_tree(v) if isinstance(v, inner) else v for v in node)
     return checked(node)

@@ -12,8 +12,6 @@ from importlib.metadata import PackageNotFoundError, version
 from nearlabel import __version__
 from nearlabel.common.engine import engine_name
 
-_PACKAGES = ("nearlabel", "numpy", "scipy", "scikit-learn", "threadpoolctl")
-
 
 def versions() -> dict[str, str]:
     """Versions of Python, the platform and the packages in use, for reports and result files."""
@@ -26,7 +24,9 @@ def versions() -> dict[str, str]:
     }
 
 
-def package_versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
+def package_versions(
+    packages: Iterable[str] = ("nearlabel", "numpy", "scipy", "scikit-learn", "threadpoolctl"),
+) -> dict[str, str]:
     """Versions of packages: by default of this one and its main dependencies."""
     return {package: _version(package) for package in packages}
 

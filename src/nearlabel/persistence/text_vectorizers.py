@@ -18,7 +18,6 @@ from nearlabel.methods.fields import stored_array
 from nearlabel.persistence.values import as_stored
 
 _LONGEST_NGRAM = 32
-_LONGEST_PATTERN = 200  # characters
 _MOST_HASHES = 2**24  # columns of a HashingVectorizer
 # Characters and classes, of which the first is optional and the last may be repeated: there is next
 # to no backtracking. The second \b needs the first, or every character of a long word would start a
@@ -94,6 +93,6 @@ def is_plain_pattern(pattern: object) -> bool:
     """Whether a regular expression takes time linear in the length of any text."""
     return (
         isinstance(pattern, str)
-        and len(pattern) <= _LONGEST_PATTERN
+        and len(pattern) <= 200
         and _PLAIN_PATTERN.fullmatch(pattern) is not None
     )
