@@ -19,7 +19,7 @@ from nearlabel.cli.model_items import (
 )
 from nearlabel.cli.open_collections import is_collection
 from nearlabel.cli.options import Json, Output, Part
-from nearlabel.cli.options.reading import Reading
+from nearlabel.cli.options.reading import FileReading
 from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import (
     check_results,
@@ -88,7 +88,7 @@ class Answering:
     output: Output = None
     json: Json = False
     searching: Searching = Searching()
-    reading: Reading = Reading()
+    reading: FileReading = FileReading()
 
     def __post_init__(self) -> None:
         if self.json and self.output == "-":  # JSON goes there anyway

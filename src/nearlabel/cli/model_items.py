@@ -17,7 +17,7 @@ from nearlabel.cli.model_columns import (
     with_gaps_as_fitted,
 )
 from nearlabel.cli.options import Part
-from nearlabel.cli.options.reading import Reading, check_unused, part_of
+from nearlabel.cli.options.reading import FileReading, check_unused, part_of
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -65,7 +65,7 @@ def set_jobs(model: BaseEstimator, jobs: int | None) -> None:
 
 def items_for(
     pipeline: BaseEstimator,
-    reading: Reading,
+    reading: FileReading,
     data: str,
     part: Part,
     others: Sequence[str] = (),

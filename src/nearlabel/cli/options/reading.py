@@ -19,7 +19,7 @@ _GROUP = Group("Reading DATA", sort_key=2)
 
 @Parameter(name="*", group=_GROUP)
 @dataclass(frozen=True)
-class Reading:
+class FileReading:
     """How a file of items is read.
 
     Parameters
@@ -58,7 +58,7 @@ class Reading:
 
 @Parameter(name="*", group=_GROUP)
 @dataclass(frozen=True)
-class LabelReading(Reading):
+class LabelReading(FileReading):
     """How a file of items with labels is read, whose features are known or not wanted.
 
     Parameters
@@ -116,7 +116,7 @@ def check_labeled(items: Dataset, source: str) -> Dataset:
     return items
 
 
-def check_unused(options: Reading, source: str) -> None:
+def check_unused(options: FileReading, source: str) -> None:
     """Refuse options about columns, which pictures do not have."""
     for word in as_typed(options)[:1]:
         raise ValueError(f"{word}: {source} has pictures, not columns")
