@@ -49,14 +49,7 @@ def _chosen() -> tuple[Any, str]:
     if choice == "numpy":
         return None, ""
     try:
-        module = import_module("nearlabel._core")
-        version = getattr(module, "VERSION", None)
-        if version != CORE_VERSION:
-            raise ImportError(
-                f"it is from another build: its version is {version}, but {CORE_VERSION} is "
-                "required"
-            )
-        return module, ""
+        return _imported(), ""
     except ImportError as error:
         if choice == "compiled":
             raise ImportError(
@@ -64,6 +57,16 @@ def _chosen() -> tuple[Any, str]:
                 f"To get it, {_ADVICE}."
             ) from error
         return None, str(error)
+
+
+def _imported() -> Any:
+    module = import_module("nearlabel._core")
+    version = getattr(module, "VERSION", None)
+    if version != CORE_VERSION:
+        raise ImportError(
+            f"it is from another build: its version is {version}, but {CORE_VERSION} is required"
+        )
+    return module
 
 
 @cache
