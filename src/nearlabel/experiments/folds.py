@@ -23,6 +23,7 @@ from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fold_answers import FoldAnswers, FoldRows, decided_by_neighbors
 from nearlabel.methods.mlknn import posteriors
 from nearlabel.search import (
+    Index,
     Metric,
     Progress,
     build_index,
@@ -201,7 +202,7 @@ class PartsOfModels:
     each part takes its own rows and columns. Where a part hides nearly all rows, hardly any of
     their neighbors would be left. In these cases each part has a search of its own.
 
-    The rows that are searched are reported; the user reports the `answered` ones, all in all. The
+    The rows that are searched are reported here, the `answered` ones by the caller, all in all. The
     labels Y are needed where the scale is to be chosen.
     """
 
@@ -272,16 +273,17 @@ class PartsOfModels:
     def _fold_of_all(
         self, prepared: PreparedPart, search: NeighborSearch, k: int, whole: NeighborGraph
     ) -> Fold:
-        part, X, metric = prepared.part, self._X, search.metric
-        keep = np.zeros(X.shape[0], bool)
+        part, n_jobs = prepared.part, check_n_jobs(search.n_jobs)
+        keep = np.zeros(self._X.shape[0], bool)
         keep[part.train] = True
+
+        def build(rows: Matrix) -> Index:
+            return build_index(rows, search.metric, search.search)
+
         # Rows that are in neither train nor test are hidden as well.
-        graph, others = restrict(
-            *(whole, X, keep, k, lambda kept: build_index(kept, metric, search.search)),
-            n_jobs=check_n_jobs(search.n_jobs),
-        )
+        graph, others = restrict(whole, self._X, keep, k, build, n_jobs=n_jobs)
         queries = others.take(np.searchsorted(np.flatnonzero(~keep), part.test))
-        train, test, _ = prepared.vectors(metric)
+        train, test, _ = prepared.vectors(search.metric)
         return Fold(part, graph, queries, train, test, whole)
 
     def _own_fold(self, prepared: PreparedPart, search: NeighborSearch | None, k: int) -> Fold:
