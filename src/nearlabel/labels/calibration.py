@@ -10,8 +10,6 @@ from nearlabel.common.arrays import Csr, Floats
 from nearlabel.labels.decisions import scored_rows
 from nearlabel.labels.scores import LabelScores
 
-_MOST_KNOTS = 256
-
 
 class Calibration(NamedTuple):
     """A monotone map from scores to probabilities, linear between knots.
@@ -59,5 +57,5 @@ def calibration(scores: LabelScores, Y: Csr) -> Calibration:
     given, right = (np.bincount(group, part) for part in (rows, carriers))
     middle = np.bincount(group, rows * score) / given
     share = np.maximum.accumulate((right + 0.5) / (given + 1))
-    few = np.unique(np.linspace(0, len(middle) - 1, _MOST_KNOTS).astype(int))
-    return Calibration(middle[few], share[few])
+    knots = np.unique(np.linspace(0, len(middle) - 1, 256).astype(int))  # at most so many
+    return Calibration(middle[knots], share[knots])

@@ -21,10 +21,8 @@ from nearlabel.common.arrays import (
 from nearlabel.graph import NeighborGraph
 
 _ROWS_AT_ONCE = 2**14
-_VOTES_A_CALL = 2**23  # labels of neighbors per call of the core: a tenth of a second
 _VOTES_AT_ONCE = 2**21  # labels of neighbors counted at once: about 50 MiB of temporaries
 _ENTRIES_AT_ONCE = 2**18  # of a label matrix, so that temporaries stay small
-_DIGITS = 2.0**40
 Parts = tuple[Array, Array, Array]  # of a CSR matrix: data, indices and indptr
 
 
@@ -75,7 +73,7 @@ def neighbor_shares(graph: NeighborGraph, Y: Csr, shares: Floats) -> Csr:
     has 1, and one with half of the shares exactly 1/2.
     """
     sums = neighbor_sums(graph, Y, shares)
-    return with_data(sums, np.rint(sums.data * _DIGITS) / _DIGITS)
+    return with_data(sums, np.rint(sums.data * 2.0**40) / 2.0**40)
 
 
 def counts_and_own(graph: NeighborGraph, Y: Csr, rows: Array) -> Csr:
@@ -104,7 +102,8 @@ def blocks_of_votes(graph: NeighborGraph, Y: Csr) -> Iterator[tuple[slice, Neigh
 def rows_a_call(graph: NeighborGraph, Y: Csr) -> int:
     """The number of rows per call of a kernel, so that an interrupt takes effect soon."""
     votes_a_row = int(graph.indices.shape[1] * (1 + Y.nnz // max(1, Y.shape[0])))
-    return max(1, min(_ROWS_AT_ONCE, _VOTES_A_CALL // max(1, votes_a_row)))
+    # 2^23 labels of neighbors take a tenth of a second.
+    return max(1, min(_ROWS_AT_ONCE, 2**23 // max(1, votes_a_row)))
 
 
 def kernel_places(places: Array) -> Array:

@@ -44,7 +44,6 @@ from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.ranks import Places, Ties, standing
 
 _ENTRIES_AT_ONCE = 2**20  # scores ranked at once
-_CELLS_AT_ONCE = 2**24  # of a dense matrix filled at once
 
 
 class LabelScores:
@@ -212,7 +211,7 @@ class LabelScores:
             dense: Floats = self._defaults.values[self._group]
             dense[row_numbers(self._touched), self._touched.indices] = self._touched.data
             return dense
-        dense, step = np.empty((n, q)), max(1, _CELLS_AT_ONCE // q)
+        dense, step = np.empty((n, q)), max(1, 2**24 // q)
         indptr, indices = kernel_rows(self._touched)
         data = kernel_array(self._touched.data, np.float64)
         group = kernel_array(self._group, np.int64)

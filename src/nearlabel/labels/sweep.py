@@ -10,12 +10,10 @@ from nearlabel.common.validation import check_same_length
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
 
-_MOST_NEIGHBORS = int(np.iinfo(np.uint16).max)
-
 
 def bytes_of_sweep(Y: Csr, k: int) -> float:
     """About how much memory a sweep up to k takes; infinite if k is too large to count."""
-    if k > _MOST_NEIGHBORS:
+    if k > np.iinfo(np.uint16).max:
         return float("inf")
     n, q = Y.shape
     # Rows x labels: a count, whether it is carried, a score. Tables: cells, and ten temporaries.
