@@ -79,6 +79,8 @@ def column_transformer_from(
         name, part = str(step["name"]), step["transformer"]
         if isinstance(part, str) and part not in _PLAIN:
             raise FileError(f"has {part!r} in place of a transformer")
+        if name in parts:
+            raise ValueError(f"two of its steps have the name {name!r}")
         parts[name] = part if isinstance(part, str) else part_from(part)
         columns[name] = from_stored(step["columns"])
         widths[name] = check_integer(step["width"], "width", low=0)

@@ -10,6 +10,7 @@ that scikit-learn sets its private attributes by itself.
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -99,7 +100,9 @@ def transformer_from(tree: Tree) -> BaseEstimator:
     if kind.rebuild is None:
         transformer = made(**parameters)
     else:
-        transformer = kind.rebuild(made, parameters, tree)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about values that are learned already
+            transformer = kind.rebuild(made, parameters, tree)
     if tree["features"] is not None:
         transformer.n_features_in_ = check_integer(tree["features"], "features", low=1)
     if "seen" in tree:

@@ -8,7 +8,6 @@ long that their number and length would exhaust the memory.
 from __future__ import annotations
 
 import re
-import warnings
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -46,9 +45,7 @@ def vectorizer_from(made: type[BaseEstimator], parameters: Tree, tree: Tree) -> 
     given = parameters.pop("vocabulary", None)
     vectorizer = made(**parameters, vocabulary={word: place for place, word in enumerate(words)})
     check_vectorizer(vectorizer)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about weights of words that the empty text lacks
-        vectorizer.fit([""])
+    vectorizer.fit([""])
     if len(vectorizer.vocabulary_) != len(words):
         raise ValueError("its vocabulary has a word twice")
     if getattr(vectorizer, "use_idf", False):
