@@ -547,6 +547,7 @@ HOSTILE = [
     (SLICES, NUMBERS, ("features",), 2**20, "1048576 features.*slices"),
     (make_pipeline(PCA(1)), NUMBERS, ("steps", 0, 0), "a__b", "__"),
     (make_pipeline(PCA(1)), NUMBERS, ("steps", 0, 0), None, "names"),
+    (SLICES, NUMBERS, ("steps", 0, "name"), "s1", "two of its steps have the name 's1'"),
     (FeatureUnion([("a", PCA(1))]), NUMBERS, ("weights",), {"dict": [["b", 2]]}, "'b'"),
     (FeatureUnion([("a", PCA(1))]), NUMBERS, ("weights",), {"dict": [["a", "x"]]}, "'a'"),
     (StandardScaler(), NUMBERS, ("output",), "none", "output"),
