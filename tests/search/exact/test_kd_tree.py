@@ -76,12 +76,12 @@ def test_distances_that_overflow_in_the_tree():
 
 def test_when_it_is_used():
     few, many = np.zeros((100, 2)), np.zeros((4000, 2))
-    assert tree.tree_wins(many, "euclidean")
-    assert tree.tree_wins(many, "chebyshev")
-    assert not tree.tree_wins(few, "euclidean")
-    assert not tree.tree_wins(many, "cosine")
-    assert not tree.tree_wins(np.zeros((4000, 9)), "euclidean")
-    assert not tree.tree_wins(many, min)
+    assert exact.tree_wins(many, "euclidean")
+    assert exact.tree_wins(many, "chebyshev")
+    assert not exact.tree_wins(few, "euclidean")
+    assert not exact.tree_wins(many, "cosine")
+    assert not exact.tree_wins(np.zeros((4000, 9)), "euclidean")
+    assert not exact.tree_wins(many, min)
 
 
 def test_progress_ends_when_all_is_done():

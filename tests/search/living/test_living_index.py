@@ -15,7 +15,8 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.search import VectorStore, build_index
 from nearlabel.search.approximate import inverted_lists
-from nearlabel.search.exact import equal_rows, kd_tree, row_arithmetic
+from nearlabel.search.exact import equal_rows, row_arithmetic
+from nearlabel.search.exact import index as exact_search
 from nearlabel.search.living import living_index
 from nearlabel.search.living.living_index import LivingIndex
 
@@ -164,7 +165,7 @@ def test_any_history(data, how, form, few):
     with (
         mock.patch.object(row_arithmetic, "_FEW", few),
         mock.patch.multiple(living_index, **SMALL),
-        mock.patch.object(kd_tree, "_MOST_FEATURES", data.draw(st.sampled_from([0, 8]))),
+        mock.patch.object(exact_search, "_MOST_FEATURES", data.draw(st.sampled_from([0, 8]))),
     ):
         rows = Rows(draw_rows(data.draw(st.integers(4, 30))), form, metric, search)
         for _ in range(data.draw(st.integers(1, 5))):

@@ -185,11 +185,6 @@ class ListedRows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def least_rows(self, probes: Probes) -> int:
-        """The minimum number of rows in the lists of a query."""
-        rows = int(np.sort(self.lists.sizes)[: probes.most].sum())
-        return rows if probes.margin == np.inf else min(rows, probes.rows)
-
     def least_probes(self, k: int) -> int:
         """The number of lists that is sure to contain k rows."""
         return int(np.searchsorted(np.cumsum(np.sort(self.lists.sizes)), k)) + 1

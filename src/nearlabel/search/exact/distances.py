@@ -63,11 +63,6 @@ class Bounds:
         upper[~np.isfinite(upper)] = np.inf
         return upper
 
-    def among(self, columns: Array) -> Bounds:
-        """The bounds on the distances to some of the base rows."""
-        column = None if self.column is None else self.column[columns]
-        return Bounds(self.lower[:, columns], self.relative, self.row, column)
-
 
 class Space(ABC):
     """Base rows under one metric."""

@@ -21,12 +21,13 @@ from nearlabel.search.budgets import BLOCK_BYTES, KEPT_BYTES
 from nearlabel.search.exact.compiled_index import CompiledIndex, compiled_index
 from nearlabel.search.exact.distances import Metric, check_metric, space, warn_if_slow
 from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
-from nearlabel.search.exact.kd_tree import TreeIndex, tree_wins
+from nearlabel.search.exact.kd_tree import POWERS, TreeIndex
 from nearlabel.search.exact.numpy_index import NumpyIndex
 from nearlabel.search.exact.reaching import all_reached
 from nearlabel.search.exact.row_arithmetic import METRICS, CoreObject, are_few, as_float, core_rows
 from nearlabel.search.interfaces import Index, Reached
 
+_MOST_FEATURES = 8  # of rows in a k-d tree
 _FEW = 1 / 16  # if at most this share of rows is left, NumPy searches them
 
 
@@ -158,6 +159,15 @@ class ExactIndex(Index):
             others = self.by_numpy.reached(queries, left, limits, n_jobs)
             reached = Reached.joined([reached, others])
         return graph, reached
+
+
+def tree_wins(vectors: Matrix, metric: Metric) -> bool:
+    """Whether a tree is faster than comparing all rows, as measured: few features, many rows."""
+    if is_sparse(vectors) or not isinstance(metric, str) or metric not in POWERS:
+        return False
+    n, d = vectors.shape
+    # Each further feature needs four times the rows; NumPy is much slower than the core.
+    return bool(d <= _MOST_FEATURES and n >= (200 if engine.core() else 12) * 4**d)
 
 
 def _all_but_one(progress: Progress | None) -> Progress | None:

@@ -9,26 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearlabel.common import engine
-from nearlabel.common.arrays import Array, Floats, Matrix, is_sparse
+from nearlabel.common.arrays import Array, Floats, Matrix
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
-from nearlabel.search.exact.distances import Metric, Space
+from nearlabel.search.exact.distances import Space
 
-_POWERS = {"euclidean": 2, "sqeuclidean": 2, "manhattan": 1, "chebyshev": np.inf}
-_MOST_FEATURES = 8
+POWERS = {"euclidean": 2, "sqeuclidean": 2, "manhattan": 1, "chebyshev": np.inf}
 _ROWS_AT_ONCE = 4096
 _MORE = 8  # rows requested beyond k
-
-
-def tree_wins(vectors: Matrix, metric: Metric) -> bool:
-    """Whether a tree is faster than comparing all rows, as measured: few features, many rows."""
-    if is_sparse(vectors) or not isinstance(metric, str) or metric not in _POWERS:
-        return False
-    n, d = vectors.shape
-    # Each further feature needs four times the rows; NumPy is much slower than the core.
-    return bool(d <= _MOST_FEATURES and n >= (200 if engine.core() else 12) * 4**d)
 
 
 class TreeIndex:
@@ -74,7 +63,7 @@ class TreeIndex:
         n, k = found.n_base, found.k
         wanted = min(n, k + alone + more)
         part = queries[some]
-        reached, index = self._tree.query(part, np.arange(1, wanted + 1), p=_POWERS[self._metric])
+        reached, index = self._tree.query(part, np.arange(1, wanted + 1), p=POWERS[self._metric])
         too_far = index == n  # the tree's distance overflowed: no row was returned
         index[too_far] = 0
         row = np.repeat(np.arange(len(some)), wanted)
