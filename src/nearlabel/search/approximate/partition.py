@@ -24,6 +24,7 @@ from nearlabel.search.exact.row_arithmetic import (
     unit_rows,
 )
 
+# benchmarks/hard_clusters.py measures them.
 _LISTS = 1.5  # times sqrt(n)
 _LARGEST = 4  # times the mean size: longer lists are cut, so that blocks of bounds stay small
 

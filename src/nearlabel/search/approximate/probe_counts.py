@@ -13,6 +13,7 @@ from nearlabel.graph import ROWS_MEASURED, NeighborGraph, recall_of_shares
 from nearlabel.search.approximate.probes import Probes, more_lists
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
 
+# benchmarks/hard_clusters.py measures them.
 _ROWS_TUNED = ROWS_MEASURED // 2  # on which the number of probes is chosen
 _SHARES = 0.3, 0.6  # of the lists that a query may probe, which it usually does
 

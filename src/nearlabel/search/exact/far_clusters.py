@@ -10,6 +10,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
 
+# benchmarks/hard_data.py measures them: two far clusters take 25 times as long without stripes.
 _STRIPES = 16  # usually the minimum
 _FEW_ROWS = 128  # that are not split further
 

@@ -107,7 +107,10 @@ def _aligned(shape: tuple[int, ...], kind: npt.DTypeLike) -> Array:
 
 
 class RowsFromFile:
-    """Rows from a file, in the order of lists.
+    """Rows from a file, in the order of lists, each list prepared when it is first searched.
+
+    A model file is mapped into memory, and nothing of it has been read when the first query
+    arrives. To answer it quickly, only the lists that it probes are checked and packed.
 
     Parameters
     ----------

@@ -30,6 +30,7 @@ from nearlabel.search.interfaces import Arrivals, Index, Reached
 from nearlabel.search.restricted import first_visible, neighbors_with_margin
 from nearlabel.search.vector_store import VectorStore
 
+# benchmarks/living_models.py measures them.
 _RECENT = 1024  # rows of a segment that is rebuilt for each added row
 _MUCH_LARGER = 2  # times the later rows: such a segment is not merged
 _FEWEST_JOINED = 4096  # rows after the first segment that are merged into it
