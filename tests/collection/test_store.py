@@ -625,6 +625,7 @@ def test_the_identity_of_a_vector():
     assert len({vector_content(n, v) for n, v in (("a", [1]), ("b", [1]), ("a", [2]))}) == 3
 
 
+@pytest.mark.engines
 def test_two_examples_are_enough(photos):
     """Each has one neighbor; without it there are no votes."""
     photos.add([new("a"), new("b")])

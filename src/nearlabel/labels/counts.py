@@ -127,7 +127,7 @@ def _by_core(kernel: Callable[..., Parts], graph: NeighborGraph, Y: Csr, *weight
 
 def _product(graph: NeighborGraph, weights: Array, Y: Csr) -> Csr:
     n, k = graph.indices.shape
-    parts = (weights.ravel(), graph.indices.ravel(), np.arange(0, n * k + 1, k))
+    parts = (weights.ravel(), graph.indices.ravel(), k * np.arange(n + 1))
     product = sparse.csr_array(parts, shape=(n, graph.n_base)) @ Y
     product.sort_indices()
     return product
