@@ -45,7 +45,9 @@ def test_a_stored_model_predicts_as_before(name):
         assert dict(label.terms) == pytest.approx(terms, rel=1e-12)
 
 
-@pytest.mark.parametrize("path", sorted(FILES.glob("*.nearlabel")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(FILES.glob("format-[12]*.nearlabel")), ids=lambda path: path.stem
+)
 def test_a_mapped_file_is_the_same(path, monkeypatch):
     monkeypatch.setattr(files, "BLOCK", 8)
     plain, mapped = read_tree(path)[0], read_tree(path, mmap=True)[0]
@@ -54,6 +56,15 @@ def test_a_mapped_file_is_the_same(path, monkeypatch):
         if isinstance(one, np.ndarray):
             assert isinstance(other, MappedArray) == (one.nbytes > 8)
             assert_array_equal(one, checked(other))
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_a_changed_model_of_format_3_goes_on(mmap):
+    """It keeps spare neighbors behind the first ones, which later formats do not store."""
+    model = nl.load(FILES / "format-3-MLkNN.nearlabel", mmap=mmap)
+    assert model.verify()
+    model.partial_fit(QUERIES[:2, :3], np.eye(4, dtype=int)[:2]).forget([5, 7])
+    assert model.verify()
 
 
 def test_a_stored_graph_is_the_same():

@@ -5,12 +5,14 @@ SciPy and scikit-learn ship no types: for mypy, their classes accept and are any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+
+from nearlabel.common.messages import shown
 
 Array = npt.NDArray[Any]  # of any type
 Floats = npt.NDArray[np.float64]
@@ -146,3 +148,18 @@ def runs(work: Array, limit: int) -> Iterator[slice]:
         stop = max(stop, start + 1)
         yield slice(start, stop)
         start = stop
+
+
+def text_array(names: Collection[object]) -> Array:
+    """Strings as an array, or a ValueError if it would not keep them unchanged."""
+    longest = ""
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"expected a string; got {shown(repr(name))}")
+        # A NUL would end the string in an array; an unpaired surrogate cannot be encoded.
+        if not name.isprintable() and any(m == "\0" or "\ud800" <= m <= "\udfff" for m in name):
+            raise ValueError(f"{shown(name)} contains a NUL or an unpaired surrogate")
+        longest = name if len(name) > len(longest) else longest
+    if 4 * len(longest) * len(names) > 2**28 and len(longest) > 200:  # bytes: all take its room
+        raise ValueError(f"{shown(longest)} has {len(longest)} characters, too many for a name")
+    return np.array(names, dtype=np.str_)

@@ -30,7 +30,7 @@ from nearlabel.common.arrays import Array, Csr, Tree, csr_of_parts
 from nearlabel.common.mapped_arrays import MappedArray, checked
 from nearlabel.common.messages import one_line, plain_json
 
-FORMAT = 3
+FORMAT = 4
 
 # As in PNG: a transfer in text mode would damage the line ends, and the first byte is not ASCII.
 _MARK = b"\x89nearlabel\r\n\x1a\n"

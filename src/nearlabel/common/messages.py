@@ -1,17 +1,13 @@
-"""Untrusted strings: in messages, and as arrays of names."""
+"""Untrusted strings in messages."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-
-from nearlabel.common.arrays import Array
 
 
 def one_line(text: str, width: int = 400) -> str:
@@ -38,21 +34,6 @@ def _no_number(name: str) -> float:
 def as_word(cell: object) -> str:
     """A category as a table writes it: the number 5 as "5", not "5.0"; anything else by str."""
     return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
-
-
-def text_array(names: Collection[object]) -> Array:
-    """Strings as an array, or a ValueError if it would not keep them unchanged."""
-    longest = ""
-    for name in names:
-        if not isinstance(name, str):
-            raise ValueError(f"expected a string; got {shown(repr(name))}")
-        # A NUL would end the string in an array; an unpaired surrogate cannot be encoded.
-        if not name.isprintable() and any(m == "\0" or "\ud800" <= m <= "\udfff" for m in name):
-            raise ValueError(f"{shown(name)} contains a NUL or an unpaired surrogate")
-        longest = name if len(name) > len(longest) else longest
-    if 4 * len(longest) * len(names) > 2**28 and len(longest) > 200:  # bytes: all take its room
-        raise ValueError(f"{shown(longest)} has {len(longest)} characters, too many for a name")
-    return np.array(names, dtype=np.str_)
 
 
 def first_twice(names: Iterable[str]) -> str | None:

@@ -17,9 +17,10 @@ from nearlabel.common.arrays import (
     canonical_csr,
     csr_of_known,
     row_entries,
+    text_array,
     with_data,
 )
-from nearlabel.common.messages import first_twice, shown, text_array
+from nearlabel.common.messages import first_twice, shown
 from nearlabel.common.validation import check_same_length, physical_memory
 from nearlabel.datasets.frames import checked_frame, is_frame, number_columns
 

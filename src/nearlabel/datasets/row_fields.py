@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr
-from nearlabel.common.messages import shown, text_array
+from nearlabel.common.arrays import Array, Csr, text_array
+from nearlabel.common.messages import shown
 from nearlabel.common.tag_texts import is_written_list, separated_tags, tag_separator
 from nearlabel.datasets.column_values import Columns, SparseRows, names_of, numbered
 from nearlabel.datasets.dataset import Dataset

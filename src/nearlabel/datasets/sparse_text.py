@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, row_entries
+from nearlabel.common.arrays import Array, row_entries, text_array
 from nearlabel.common.files import replacing
-from nearlabel.common.messages import shown, text_array
+from nearlabel.common.messages import shown
 from nearlabel.datasets.column_values import SparseRows
 from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset, too_many_labels

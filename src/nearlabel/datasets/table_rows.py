@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Floats, Matrix
-from nearlabel.common.messages import as_word, shown, text_array
+from nearlabel.common.arrays import Array, Floats, Matrix, text_array
+from nearlabel.common.messages import as_word, shown
 from nearlabel.datasets.column_values import (
     Cells,
     Column,

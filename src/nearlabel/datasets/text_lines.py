@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, Self
 from zipfile import BadZipFile
 
-from nearlabel.common.arrays import Array
-from nearlabel.common.messages import one_line, shown, text_array
+from nearlabel.common.arrays import Array, text_array
+from nearlabel.common.messages import one_line, shown
 
 # Called with (bytes read, total bytes), or (lines read, None) if the size is not known.
 Progress = Callable[[int, int | None], None]

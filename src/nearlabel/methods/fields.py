@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Tree
-from nearlabel.common.messages import text_array
+from nearlabel.common.arrays import Array, Tree, text_array
 from nearlabel.common.tag_lists import tag_array
 from nearlabel.common.validation import check_choice, check_integer, check_real
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
@@ -280,6 +280,7 @@ def _model(tree: Tree, version: int, depth: int = 0) -> BaseEstimator:
             part = _model(part, version, depth + 1)
             if not hasattr(part, "predict") and not hasattr(part, "transform"):
                 raise ValueError(f"expected an estimator; got a {type(part).__name__}")
+        _check_widths([*steps, (last, part)])
         return Pipeline([*steps, (last, part)])
     tree = checked_tree(tree)
     if name in KINDS:
@@ -291,6 +292,21 @@ def _model(tree: Tree, version: int, depth: int = 0) -> BaseEstimator:
     else:
         raise FileError(f"contains a {name!r}, which this version of nearlabel does not support")
     return _with_output_of(tree, model)
+
+
+def _check_widths(steps: Sequence[tuple[str, Any]]) -> None:
+    """Each step of a pipeline takes as many features as the one before returns, if both say."""
+    width = None
+    for name, part in steps:
+        if _is_word(part):
+            continue
+        taken = getattr(part, "n_features_in_", None)
+        if None not in (width, taken) and width != taken:
+            raise ValueError(f"step {name!r} takes {taken} features, but is given {width}")
+        try:
+            width = len(part.get_feature_names_out())
+        except (AttributeError, ValueError):  # the last step; a transformer that cannot say
+            width = None
 
 
 def _with_output_of(tree: Tree, model: BaseEstimator) -> BaseEstimator:
