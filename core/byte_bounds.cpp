@@ -173,16 +173,6 @@ NL_INLINE Rounded round_row(double* row, std::int64_t width, const double* cente
     return {scale, all, total(kept), total(left)};
 }
 
-Rounded round_baseline(double* row, std::int64_t width, const double* center, double unit,
-                       std::int8_t* codes) {
-    return round_row(row, width, center, unit, codes);
-}
-
-NL_TARGET_AVX2 Rounded round_avx2(double* row, std::int64_t width, const double* center,
-                                  double unit, std::int8_t* codes) {
-    return round_row(row, width, center, unit, codes);
-}
-
 }  // namespace
 
 void tile_within(const ByteTile& tile, const std::uint8_t* panel, const float* limits,
@@ -207,7 +197,7 @@ ByteRows::ByteRows(const Rows& rows, Vector<const std::int32_t> chosen, Vector<c
     require(share > 0, "share must be positive");
     const bool is_cosine = rows.metric() == Metric::cosine;
     const double half = is_cosine ? 0.5 : 1;
-    const auto round = has_avx2() ? round_avx2 : round_baseline;
+    const auto round = up_to_avx2<round_row>();
     Query row;
     std::vector<double> dense(rows.sparse() ? d : 0);
     std::vector<std::int8_t> codes(static_cast<std::size_t>(groups_ * GROUP_BYTES));

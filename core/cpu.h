@@ -1,9 +1,10 @@
 // Which instructions the kernels may use, determined at run time.
 //
-// A kernel with a faster variant for AVX2 marks that function NL_TARGET_AVX2 and calls it if
-// has_avx2(); intrinsics are under `#ifdef NL_X86`. The rest of the program stays at the baseline
-// of the architecture, so that one build runs everywhere. NEON is part of that baseline: compilers
-// use it for plain loops, and `#ifdef NL_NEON` is for intrinsics only.
+// A plain loop that AVX2 makes faster is an NL_INLINE function, called by `up_to_avx2`. A function
+// with intrinsics is marked NL_TARGET_AVX2, under `#ifdef NL_X86`, and called if has_avx2(). The
+// rest of the program stays at the baseline of the architecture, so that one build runs everywhere.
+// NEON is part of that baseline: compilers use it for plain loops, and `#ifdef NL_NEON` is for
+// intrinsics only.
 #pragma once
 
 #include <cstdint>
@@ -92,6 +93,34 @@ inline bool has_neon() {
 inline bool has_vnni() {
     static const bool found = detect_vnni();
     return found;
+}
+
+// A function compiled again for each instruction set. It must be NL_INLINE.
+template <auto function>
+struct Compiled;
+
+template <class Result, class... Arguments, Result (*function)(Arguments...)>
+struct Compiled<function> {
+    static Result baseline(Arguments... arguments) { return function(arguments...); }
+    NL_TARGET_AVX2 static Result avx2(Arguments... arguments) { return function(arguments...); }
+#ifdef NL_VNNI
+    NL_TARGET_VNNI static Result avx512(Arguments... arguments) { return function(arguments...); }
+#endif
+};
+
+// The variant of a function for this machine: for AVX2 or the baseline.
+template <auto function>
+auto up_to_avx2() {
+    return has_avx2() ? Compiled<function>::avx2 : Compiled<function>::baseline;
+}
+
+// The same, or for AVX-512.
+template <auto function>
+auto up_to_avx512() {
+#ifdef NL_VNNI
+    if (has_vnni()) return &Compiled<function>::avx512;
+#endif
+    return up_to_avx2<function>();
 }
 
 // For reports: the instructions that the kernels use on this machine, and the compiler.

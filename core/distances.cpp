@@ -55,13 +55,8 @@ constexpr int ROUGH_ROWS = 4;  // whose rough sums are computed together
 using RoughSquares = void (*)(const float* query, const float* const* rows, int count,
                               std::int64_t width, float* sums);
 
-void rough_squares_baseline(const float* query, const float* const* rows, int count,
-                            std::int64_t width, float* sums) {
-    for (int i = 0; i < count; ++i) sums[i] = rough_square(query, rows[i], width);
-}
-
-NL_TARGET_AVX2 void rough_squares_avx2(const float* query, const float* const* rows, int count,
-                                       std::int64_t width, float* sums) {
+NL_INLINE void rough_squares_of(const float* query, const float* const* rows, int count,
+                                std::int64_t width, float* sums) {
     for (int i = 0; i < count; ++i) sums[i] = rough_square(query, rows[i], width);
 }
 
@@ -98,7 +93,7 @@ RoughSquares rough_squares_variant() {
 #ifdef NL_VNNI
     if (has_vnni()) return rough_squares_avx512;
 #endif
-    return has_avx2() ? rough_squares_avx2 : rough_squares_baseline;
+    return up_to_avx2<rough_squares_of>();
 }
 
 // The sum of squared differences of two rows, each multiplied by a factor.
@@ -120,18 +115,6 @@ NL_INLINE double rough_sum(const A* a, double a_factor, const B* b, double b_fac
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
     return sums[0];
-}
-
-template <class A, class B>
-double rough_sum_baseline(const A* a, double a_factor, const B* b, double b_factor,
-                          std::int64_t width) {
-    return rough_sum(a, a_factor, b, b_factor, width);
-}
-
-template <class A, class B>
-NL_TARGET_AVX2 double rough_sum_avx2(const A* a, double a_factor, const B* b, double b_factor,
-                                     std::int64_t width) {
-    return rough_sum(a, a_factor, b, b_factor, width);
 }
 
 }  // namespace
@@ -288,7 +271,7 @@ private:
                 }
                 return;
             }
-        const auto sum = has_avx2() ? rough_sum_avx2<Other, T> : rough_sum_baseline<Other, T>;
+        const auto sum = up_to_avx2<rough_sum<Other, T>>();
         const bool cosine = metric_ == Metric::cosine;
         for (const auto [query, stop] : runs) {
             const Unit mine = cosine ? queries.unit(query) : Unit();

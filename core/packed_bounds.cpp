@@ -37,16 +37,6 @@ NL_INLINE void tile_sums(const float* const rows[TILE], const float* panel, std:
     for (int i = 0; i < TILE; ++i) std::copy(total[i], total[i] + PANEL, sums[i]);
 }
 
-void tile_sums_baseline(const float* const rows[TILE], const float* panel, std::int64_t width,
-                        float sums[TILE][PANEL]) {
-    tile_sums(rows, panel, width, sums);
-}
-
-NL_TARGET_AVX2 void tile_sums_avx2(const float* const rows[TILE], const float* panel,
-                                   std::int64_t width, float sums[TILE][PANEL]) {
-    tile_sums(rows, panel, width, sums);
-}
-
 // block[i, j] = the sum of |queries[i] - base[j]| plus the products of their last two columns.
 void manhattan_block(Matrix<const float> queries, Matrix<const float> base, Matrix<float> block) {
     const auto height = static_cast<std::int64_t>(queries.shape(0));
@@ -55,7 +45,7 @@ void manhattan_block(Matrix<const float> queries, Matrix<const float> base, Matr
     require(width >= 0 && base.shape(1) == queries.shape(1) && block.shape(0) == queries.shape(0) &&
                 block.shape(1) == base.shape(0),
             "block must have one row per query and one column per base row");
-    const auto compute = has_avx2() ? tile_sums_avx2 : tile_sums_baseline;
+    const auto compute = up_to_avx2<tile_sums>();
     std::vector<float> panel(static_cast<std::size_t>(width * PANEL));
     for (std::int64_t first = 0; first < columns; first += PANEL) {
         const std::int64_t count = std::min<std::int64_t>(PANEL, columns - first);

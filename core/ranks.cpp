@@ -63,7 +63,8 @@ private:
     std::int64_t *above_, *lower_, *higher_;
 };
 
-NL_INLINE Standing standing_here(const double* scores, std::size_t label, std::size_t q) {
+// The position of a label among the scores of all labels.
+NL_INLINE Standing standing_in_dense(const double* scores, std::size_t label, std::size_t q) {
     const double mine = scores[label];
     std::int64_t above = 0, same = 0;
     for (std::size_t l = 0; l < q; ++l) {
@@ -79,20 +80,6 @@ NL_INLINE Standing standing_here(const double* scores, std::size_t label, std::s
     return found;
 }
 
-#ifdef NL_X86
-NL_TARGET_AVX2 Standing standing_avx2(const double* scores, std::size_t label, std::size_t q) {
-    return standing_here(scores, label, q);
-}
-#endif
-
-// The position of a label among the scores of all labels.
-Standing standing(const double* scores, std::size_t label, std::size_t q) {
-#ifdef NL_X86
-    if (has_avx2()) return standing_avx2(scores, label, q);
-#endif
-    return standing_here(scores, label, q);
-}
-
 // The positions of labels of Y in rows with a score for every label.
 void places_in_dense(Matrix<const double> scores, Vector<const std::int64_t> indptr,
                      Vector<const std::int64_t> indices, Vector<std::int64_t> above,
@@ -100,6 +87,7 @@ void places_in_dense(Matrix<const double> scores, Vector<const std::int64_t> ind
     const Asked asked(indptr, indices, above, lower, higher);
     const std::size_t q = scores.shape(1);
     require(asked.rows() == scores.shape(0), "Y and scores must have the same number of rows");
+    const auto standing = up_to_avx2<standing_in_dense>();
     for (std::size_t row = 0; row < asked.rows(); ++row) {
         const double* const score = scores.data() + row * q;
         asked.of(row, q, [=](std::size_t label) { return standing(score, label, q); });

@@ -26,22 +26,12 @@ NL_INLINE void tile_products(const double* left, const double* right, std::size_
     for (std::size_t i = 0; i < TILE; ++i) std::copy(total[i], total[i] + PANEL, products[i]);
 }
 
-void tile_products_baseline(const double* left, const double* right, std::size_t width,
-                            double products[TILE][PANEL]) {
-    tile_products(left, right, width, products);
-}
-
-NL_TARGET_AVX2 void tile_products_avx2(const double* left, const double* right, std::size_t width,
-                                       double products[TILE][PANEL]) {
-    tile_products(left, right, width, products);
-}
-
 // gram[i] = rows[i] rows[i]'
 void gram_matrices(Cube<const double> rows, Cube<double> gram) {
     const std::size_t m = rows.shape(0), k = rows.shape(1), width = rows.shape(2);
     require(gram.shape(0) == m && gram.shape(1) == k && gram.shape(2) == k,
             "gram must have one k x k matrix per set of k rows");
-    const auto multiply = has_avx2() ? tile_products_avx2 : tile_products_baseline;
+    const auto multiply = up_to_avx2<tile_products>();
     const std::size_t panels = (k + PANEL - 1) / PANEL;
     std::vector<double> packed(panels * width * PANEL);  // panels are padded with zeros
     for (std::size_t set = 0; set < m; ++set) {

@@ -18,12 +18,12 @@ public:
     // Writes lower bounds. A rough distance that has overflowed may be anything: its lower bound is
     // -LARGEST_REFINED, and its upper bound LARGEST_REFINED.
     void bound_from_below(const double* rough, std::int64_t count, float* lower) const {
-        has_avx2() ? below_avx2(rough, count, lower) : below(rough, count, lower);
+        up_to_avx2<below>()(*this, rough, count, lower);
     }
 
     // Writes an upper bound for each lower bound.
     void bound_from_above(const float* lower, std::int64_t count, float* upper) const {
-        has_avx2() ? above_avx2(lower, count, upper) : above(lower, count, upper);
+        up_to_avx2<above>()(*this, lower, count, upper);
     }
 
 private:
@@ -31,8 +31,9 @@ private:
     static constexpr float TINY = 1e-37f;                // covers underflow to zero
     static constexpr float LARGEST_REFINED = 1e37f;      // no distance is so large on this scale
 
-    NL_INLINE void below(const double* rough, std::int64_t count, float* lower) const {
-        const double kept = 1 - share_, tiny = tiny_, scale = scale_;
+    NL_INLINE static void below(const Refinement& self, const double* rough, std::int64_t count,
+                                float* lower) {
+        const double kept = 1 - self.share_, tiny = self.tiny_, scale = self.scale_;
         for (std::int64_t i = 0; i < count; ++i) {
             const double bound = (rough[i] * kept - tiny) * scale;
             const double magnitude = std::fabs(bound);
@@ -41,21 +42,14 @@ private:
         }
     }
 
-    NL_INLINE void above(const float* lower, std::int64_t count, float* upper) const {
-        const double tiny = 2 * tiny_ * scale_ + 4 * double{TINY};
-        const double factor = 1 + 4 * share_ + 4 * ROUNDING;
+    NL_INLINE static void above(const Refinement& self, const float* lower, std::int64_t count,
+                                float* upper) {
+        const double tiny = 2 * self.tiny_ * self.scale_ + 4 * double{TINY};
+        const double factor = 1 + 4 * self.share_ + 4 * ROUNDING;
         for (std::int64_t i = 0; i < count; ++i) {
             const float rounded = static_cast<float>((lower[i] + tiny) * factor) + TINY;
             upper[i] = lower[i] == -LARGEST_REFINED ? LARGEST_REFINED : rounded;
         }
-    }
-
-    NL_TARGET_AVX2 void below_avx2(const double* rough, std::int64_t count, float* lower) const {
-        below(rough, count, lower);
-    }
-
-    NL_TARGET_AVX2 void above_avx2(const float* lower, std::int64_t count, float* upper) const {
-        above(lower, count, upper);
     }
 
     double share_, tiny_, scale_;

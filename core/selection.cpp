@@ -66,20 +66,6 @@ NL_INLINE float close_in(const float* values, std::int64_t size, std::int64_t k)
     return high;
 }
 
-float close_in_baseline(const float* values, std::int64_t size, std::int64_t k) {
-    return close_in(values, size, k);
-}
-
-NL_TARGET_AVX2 float close_in_avx2(const float* values, std::int64_t size, std::int64_t k) {
-    return close_in(values, size, k);
-}
-
-#ifdef NL_VNNI
-NL_TARGET_VNNI float close_in_avx512(const float* values, std::int64_t size, std::int64_t k) {
-    return close_in(values, size, k);
-}
-#endif
-
 NL_INLINE void count_smaller(const double* values, std::int64_t size, std::int32_t* ranks) {
     for (std::int64_t i = 0; i < size; ++i) {
         const double value = values[i];
@@ -89,34 +75,14 @@ NL_INLINE void count_smaller(const double* values, std::int64_t size, std::int32
     }
 }
 
-void ranks_baseline(const double* values, std::int64_t size, std::int32_t* ranks) {
-    count_smaller(values, size, ranks);
-}
-
-NL_TARGET_AVX2 void ranks_avx2(const double* values, std::int64_t size, std::int32_t* ranks) {
-    count_smaller(values, size, ranks);
-}
-
-#ifdef NL_VNNI
-NL_TARGET_VNNI void ranks_avx512(const double* values, std::int64_t size, std::int32_t* ranks) {
-    count_smaller(values, size, ranks);
-}
-#endif
-
 }  // namespace
 
 float limit_of(const float* values, std::int64_t size, std::int64_t k) {
-#ifdef NL_VNNI
-    if (has_vnni()) return close_in_avx512(values, size, k);
-#endif
-    return has_avx2() ? close_in_avx2(values, size, k) : close_in_baseline(values, size, k);
+    return up_to_avx512<close_in>()(values, size, k);
 }
 
 void ranks_of(const double* values, std::int64_t size, std::int32_t* ranks) {
-#ifdef NL_VNNI
-    if (has_vnni()) return ranks_avx512(values, size, ranks);
-#endif
-    has_avx2() ? ranks_avx2(values, size, ranks) : ranks_baseline(values, size, ranks);
+    up_to_avx512<count_smaller>()(values, size, ranks);
 }
 
 }  // namespace nearlabel

@@ -60,22 +60,12 @@ NL_INLINE void subtract_row(const double* row, double high, double low, std::siz
     }
 }
 
-void subtract_row_baseline(const double* row, double high, double low, std::size_t size,
-                           double* sums, double* lost) {
-    subtract_row(row, high, low, size, sums, lost);
-}
-
-NL_TARGET_AVX2 void subtract_row_avx2(const double* row, double high, double low, std::size_t size,
-                                      double* sums, double* lost) {
-    subtract_row(row, high, low, size, sums, lost);
-}
-
 // One problem after another, of k corners each, in the same memory.
 class ActiveSet {
 public:
     explicit ActiveSet(std::size_t k)
         : k_(k),
-          subtract_(has_avx2() ? subtract_row_avx2 : subtract_row_baseline),
+          subtract_(up_to_avx2<subtract_row>()),
           gram_(k * k),
           factor_(k * k),
           change_(k),

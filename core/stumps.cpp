@@ -117,16 +117,6 @@ NL_INLINE void best_cut(const Column& column, const Weights& weights, const Sums
     }
 }
 
-void best_cut_baseline(const Column& column, const Weights& weights, const Sums& sums, double* loss,
-                       std::int64_t* cut) {
-    best_cut(column, weights, sums, loss, cut);
-}
-
-NL_TARGET_AVX2 void best_cut_avx2(const Column& column, const Weights& weights, const Sums& sums,
-                                  double* loss, std::int64_t* cut) {
-    best_cut(column, weights, sums, loss, cut);
-}
-
 // Weights of rows in blocks of labels.
 std::vector<double> in_blocks(const Matrix<const double>& weights, std::size_t q,
                               std::size_t blocks) {
@@ -178,7 +168,7 @@ void best_cuts(Matrix<const double> weights, Vector<const std::uint8_t> reached,
     for (std::size_t row = 0; row < n; ++row) {
         if (reached.data()[row] != 0) add(of_rows.data() + row * width, blocks, total);
     }
-    const auto compute = has_avx2() ? best_cut_avx2 : best_cut_baseline;
+    const auto compute = up_to_avx2<best_cut>();
     for (std::size_t feature = 0; feature < d; ++feature) {
         const auto begin = static_cast<std::size_t>(start.data()[feature]);
         const auto place = static_cast<std::size_t>(first.data()[feature]);
