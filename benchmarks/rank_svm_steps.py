@@ -20,7 +20,7 @@ from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs, balanced
 from nearlabel.baselines.ranking_svm.ranksvm import gamma_of, support_kernel, threshold_function
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.experiments import evaluate_splits
-from nearlabel.experiments.papers.measured_works import prepared
+from nearlabel.experiments.papers.prepared_data import prepared
 from nearlabel.experiments.papers.printed_tables import cells
 from nearlabel.experiments.papers.table_experiments import METRICS, TableSetup, experiment, setup_of
 

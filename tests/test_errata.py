@@ -12,7 +12,7 @@ import pytest
 
 from nearlabel.cli import run
 from nearlabel.experiments import evaluate_splits
-from nearlabel.experiments.papers.measured_works import prepared
+from nearlabel.experiments.papers.prepared_data import prepared
 from nearlabel.experiments.papers.printed_tables import cells
 from nearlabel.experiments.papers.table_experiments import experiment, setup_of, table_setups
 from nearlabel.experiments.papers.verdicts import ERRATA, fits, known_differences, verdict

@@ -13,7 +13,6 @@ from lookalikes import make_baselines_quick, write_lookalikes
 
 from nearlabel.cli import run
 from nearlabel.cli.reproduce import say_claims
-from nearlabel.experiments.papers.paper_figures import PLOTS, Plot
 from nearlabel.experiments.papers.printed_tables import cells, papers
 from nearlabel.experiments.papers.table_experiments import METRICS, Experiment, Measurement
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
@@ -41,7 +40,7 @@ def data_folder(folder, monkeypatch):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Experiments and figures with fake numbers: the tests are about their display."""
+    """Experiments with fake numbers: the tests are about their display."""
 
     def measurements(experiment, ready, **_):
         values = np.random.default_rng(len(experiment.dataset)).random((len(METRICS), 3))
@@ -50,11 +49,7 @@ def quick(monkeypatch):
         sets = [{**one, **chosen} for one in experiment.parameters]
         return [Measurement(one, metrics) for one in sets]
 
-    def rate_plot(*_, **__):
-        return Plot("ranking_loss", [0.1, 1.0], "rate z", {"a": [0.2, 0.3]}, log_x=True)
-
     monkeypatch.setattr(Experiment, "measurements", measurements)
-    monkeypatch.setitem(PLOTS, "rate", rate_plot)
 
 
 def test_json_is_a_list_of_records(ask, kept):
@@ -112,7 +107,7 @@ def test_counts_of_the_summary_are_those_of_the_records(ask, kept):
 
 
 def test_a_second_run_continues_after_an_interrupt(kept, tmp_path, monkeypatch, capsys):
-    measured, ran = Experiment.measured, []
+    measured, ran = Experiment.measurements, []
 
     def interrupted(one, *rest, **more):
         if ran:
@@ -123,7 +118,7 @@ def test_a_second_run_continues_after_an_interrupt(kept, tmp_path, monkeypatch, 
     tables = ("--paper", "zhang-2007", "zhang-2005", "--table", "1", "I")
     command = ["reproduce", *tables, "--results", str(tmp_path)]
     with monkeypatch.context() as patched:
-        patched.setattr(Experiment, "measured", interrupted)
+        patched.setattr(Experiment, "measurements", interrupted)
         assert run(command) == 130
     assert capsys.readouterr().err == "nearlabel: interrupted\n"
     assert run(command) == 0
@@ -164,7 +159,7 @@ def test_errors_that_users_can_fix(fail, kept, tmp_path):
     assert "file" in fail("reproduce", "--paper", "zhang-2005", "--results", file)
 
 
-def test_the_report_is_written_and_its_figures_are_kept(ask, fail, tmp_path, monkeypatch, quick):
+def test_the_report_is_written_from_stored_results(ask, fail, tmp_path, monkeypatch, quick):
     for package in ("matplotlib", "jinja2", "scikit_posthocs"):
         pytest.importorskip(package)
     options = (
@@ -184,7 +179,7 @@ def test_the_report_is_written_and_its_figures_are_kept(ask, fail, tmp_path, mon
     def measure(*_, **__):
         raise AssertionError("this measures")
 
-    monkeypatch.setitem(PLOTS, "rate", measure)
+    monkeypatch.setattr(Experiment, "measurements", measure)
     records = json.loads(ask(*options, tmp_path / "two", "--json"))
     assert len(records) == 35 + 96 + 24
     assert (tmp_path / "two" / "report.html").read_text("utf-8") == page

@@ -73,14 +73,9 @@ def reproduce(
     with steps("reproducing") as progress, naming(paper="--paper", table="--table"):
         compared = run(paper, table, results=results, again=again, n_jobs=jobs, progress=progress)
     if report is not None:
-        from nearlabel.experiments.papers.paper_figures import measured_figures
         from nearlabel.experiments.reporting.report import write_report
 
-        with steps("measuring figures") as progress:
-            figures = measured_figures(
-                paper, results=compared.path.parent, again=again, progress=progress
-            )
-        write_report(report, compared.cells, figures)
+        write_report(report, compared.cells)
     if json:
         say_json([cell.record() for cell in compared.cells])
         return

@@ -18,7 +18,7 @@ import nearlabel as nl
 from nearlabel.baselines.algorithm_registry import ALGORITHMS, algorithm
 from nearlabel.common.file_locks import try_lock
 from nearlabel.experiments import splits
-from nearlabel.experiments.papers.measured_works import prepared
+from nearlabel.experiments.papers.prepared_data import prepared
 from nearlabel.experiments.papers.printed_tables import all_cells, tables_of
 from nearlabel.experiments.papers.table_experiments import (
     METRICS,
@@ -149,7 +149,7 @@ def test_a_second_run_only_reads(found, kept, searches):
 
 
 def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
-    run, ran = Experiment.measured, []
+    run, ran = Experiment.measurements, []
 
     def interrupted(one, *rest, **more):
         if ran:
@@ -159,7 +159,7 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
 
     wanted = (["zhang-2007", "zhang-2005"], ["1", "I"])
     with monkeypatch.context() as patched:
-        patched.setattr(Experiment, "measured", interrupted)
+        patched.setattr(Experiment, "measurements", interrupted)
         with pytest.raises(KeyboardInterrupt):
             reproduce(*wanted, results=tmp_path)
     rest = reproduce(*wanted, results=tmp_path)
@@ -326,7 +326,7 @@ def test_a_mistake_of_ours_is_no_reason(tmp_path, monkeypatch, error):
     def broken(*_, **__):
         raise error("a mistake")
 
-    monkeypatch.setattr(Experiment, "measured", broken)
+    monkeypatch.setattr(Experiment, "measurements", broken)
     with pytest.raises(error, match="a mistake"):
         reproduce(["zhang-2005"], ["I"], results=tmp_path)
 
@@ -335,7 +335,7 @@ def test_what_does_not_fit_in_memory_is_not_run(tmp_path, monkeypatch):
     def too_much(*_, **__):
         raise MemoryError("10 GB are needed")
 
-    monkeypatch.setattr(Experiment, "measured", too_much)
+    monkeypatch.setattr(Experiment, "measurements", too_much)
     found = reproduce(["zhang-2005"], ["I"], results=tmp_path)
     assert {one.reason.text for one in found.cells} == {"10 GB are needed"}
     assert found.measured == 0

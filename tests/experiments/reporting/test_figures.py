@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
-from nearlabel.experiments.papers.paper_figures import Plot
+
 from nearlabel.experiments.reporting import drawing, figures
 from nearlabel.experiments.significance.mean_ranks import nemenyi
 from nearlabel.experiments.significance.pairs import Pair
@@ -47,41 +47,21 @@ def test_the_best_of_a_gain_is_the_greatest():
     assert figure.axes[0].get_ylabel() == "average precision (higher is better)"
 
 
-def test_lines_spread_and_a_shaded_part():
-    figure = figures.tuning_curve(
-        {"LAML-kNN": ([0.01, 1, 100], [0.5, 0.6, 0.55])},
-        "one_error",
-        x_label="rate z",
-        log=True,
-        lines={"ML-kNN": 0.52},
-        spread={"LAML-kNN": ([0.4, 0.5, 0.45], [0.6, 0.7, 0.65])},
-        shaded=(0.01, 1),
-    )
-    [axes] = figure.axes
-    assert legend_texts(figure) == ["range in the paper", "ML-kNN 0.5200", "LAML-kNN 0.5000 (0.01)"]
-    assert axes.get_xscale() == "log"
-    [band] = axes.collections
-    corners = band.get_paths()[0].vertices
-    assert (corners[:, 1].min(), corners[:, 1].max()) == (0.4, 0.7)
-    figure.draw_without_rendering()
-    assert {"0.01", "1", "100"} <= {tick.get_text() for tick in axes.get_xticklabels()}
-
-
 @pytest.mark.parametrize("count", [1, 2, 9])
 def test_a_legend_hides_nothing(count):
     curves = {f"method {place}": ([1, 2], [0.1, 0.2]) for place in range(count)}
-    for figure in (figures.tuning_curve(curves, "coverage"), figures.run_times(curves)):
-        figure.draw_without_rendering()
-        [legend], [axes] = figure.legends, figure.axes
-        box, plot = legend.get_window_extent(), axes.get_tightbbox()
-        assert box.y1 <= plot.y0 + 1
-        assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
-        assert plot.height > figure.bbox.height / 2  # it grows, so that the curves stay legible
+    figure = figures.tuning_curve(curves, "coverage")
+    figure.draw_without_rendering()
+    [legend], [axes] = figure.legends, figure.axes
+    box, plot = legend.get_window_extent(), axes.get_tightbbox()
+    assert box.y1 <= plot.y0 + 1
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+    assert plot.height > figure.bbox.height / 2  # it grows, so that the curves stay legible
 
 
 def test_series_can_be_distinguished_without_color():
     curves = {str(place): ([1, 2], [0.1, 0.2]) for place in range(9)}
-    lines = figures.run_times(curves).axes[0].lines
+    lines = figures.tuning_curve(curves, "coverage").axes[0].lines[1::2]  # beside the rings
     assert len({line.get_marker() for line in lines[:8]}) == 8
     assert len({line.get_color() for line in lines[:7]}) == 7
     assert len({(line.get_marker(), line.get_color()) for line in lines}) == 9
@@ -122,12 +102,6 @@ def test_method_gaps():
     assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
 
 
-def test_run_times():
-    axes = figures.run_times({"a": ([200, 2000], [0.01, 1.0])}, title="t").axes[0]
-    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("items n", "seconds of processor time")
-
-
 @pytest.mark.parametrize(("rows", "k"), [(12, 4), (2, 3), (9, 2), (30, 9)])
 def test_critical_difference(rows, k):
     pytest.importorskip("scikit_posthocs")
@@ -150,16 +124,6 @@ def test_critical_difference(rows, k):
         box = text.get_window_extent()
         assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
         assert 0 <= box.y0 < box.y1 <= figure.bbox.y1
-
-
-def test_figures_of_plots():
-    curves, lines = {"LAML-kNN": [0.4, 0.5]}, {"ML-kNN": 0.4}
-    plot = Plot("average_precision", [1, 2], "clusters m", curves, lines)
-    figure = figures.plot_figure(plot, "songs, k = 3")
-    assert figure.axes[0].get_title("left") == "songs, k = 3"
-    assert legend_texts(figure) == ["ML-kNN 0.4000", "LAML-kNN 0.5000 (2)"]
-    times = figures.plot_figure(Plot("seconds", [1, 2], "items n", {"ML-kNN": [1.0, 2.0]}), "")
-    assert times.axes[0].get_ylabel() == "seconds of processor time"
 
 
 CURVES = {"a": ([1, 2], [0.1, 0.2])}

@@ -8,12 +8,6 @@ import numpy as np
 import pytest
 from html_pages import Page, check_needs_nothing
 
-from nearlabel.experiments.papers.measured_works import DataSetup
-from nearlabel.experiments.papers.paper_figures import (
-    MeasuredFigure,
-    PaperFigure,
-    Plot,
-)
 from nearlabel.experiments.papers.printed_tables import PrintedCell
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.verdicts import Reason, Verdict
@@ -27,7 +21,6 @@ from nearlabel.experiments.reporting.names import p_text
 from nearlabel.experiments.reporting.tables import (
     ours_text,
     published_text,
-    settings_in_words,
     table_blocks,
     verdict_counts,
 )
@@ -81,25 +74,6 @@ def many():
     return [*cells, compared(dataset="mediamill", algorithm="Rank-SVM", **NOTHING, reason=reason)]
 
 
-FIGURE = PaperFigure(
-    name="clusters_songs",
-    paper="wang-2018",
-    number="1",
-    title="Average precision against clusters",
-    label="songs, k = 3",
-    caption=EVIL,
-    dataset="songs",
-    data=DataSetup(scale="minmax"),
-    kind="clusters",
-    settings={"k": 3, "clusters": [1, 2, 3, 4]},
-)
-PLOT = Plot("average_precision", [1, 2], "clusters m", {"LAML-kNN": [0.4, 0.5]}, {"ML-kNN": 0.4})
-FIGURES = [
-    MeasuredFigure(FIGURE, PLOT),
-    MeasuredFigure(replace(FIGURE, name="absent", label="gone"), reason="no data set 'gone'"),
-]
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     for package in ("matplotlib", "jinja2", "scikit_posthocs"):
@@ -107,7 +81,7 @@ def written(tmp_path_factory):
     from nearlabel.experiments.reporting.report import write_report
 
     folder = tmp_path_factory.mktemp("report") / "new" / "folder"
-    paths = write_report(folder, many(), FIGURES)
+    paths = write_report(folder, many())
     return folder, paths
 
 
@@ -116,7 +90,6 @@ def test_all_files_are_reported(written):
     assert sorted(paths) == sorted(path for path in folder.rglob("*") if path.is_file())
     assert [path.name for path in paths[:2]] == ["report.html", "report.md"]
     assert sorted(path.name for path in paths[2:]) == [
-        "clusters_songs_average_precision.svg",
         "ranks_wang-2018_one_error_ours.svg",
         "ranks_wang-2018_ranking_loss_ours.svg",
     ]
@@ -129,7 +102,7 @@ def test_the_page_needs_nothing_else_and_escapes_all(written):
     assert any(EVIL in part for part in page.texts)
     check_needs_nothing(text)
     pictures = [value for tag, name, value in page.attributes if (tag, name) == ("img", "src")]
-    assert len(pictures) == 3
+    assert len(pictures) == 2
     assert all(value for tag, name, value in page.attributes if (tag, name) == ("img", "alt"))
 
 
@@ -143,7 +116,6 @@ def test_the_page_shows_both_numbers_and_the_verdict(written):
     assert doubtful[1] == "0.200"
     assert "<li>? doubtful, LAML-kNN · set 0 · one-error, printed 0.200: no whole number" in text
     assert "prefers-color-scheme: dark" in text
-    assert "not measured, no data set &#39;gone&#39;" in text
 
 
 def test_markdown(written):
@@ -160,7 +132,7 @@ def test_markdown(written):
     assert "<script>" not in text
     assert r"\<script\>alert(1)\</script\> \| \*b\* \[a\](b) \& " in text
     pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
-    assert len(pictures) == 3
+    assert len(pictures) == 2
     assert all((folder / picture).is_file() for picture in pictures)
     assert "0.200 / 0.200 !" in text
     assert "0.200? / 0.200 ≈" in text
@@ -185,7 +157,7 @@ def test_the_same_report_is_the_same_bytes(tmp_path, written):
     from nearlabel.experiments.reporting.report import write_report
 
     folder, paths = written
-    write_report(tmp_path, many(), FIGURES)
+    write_report(tmp_path, many())
     for path in paths:
         assert (tmp_path / path.relative_to(folder)).read_bytes() == path.read_bytes()
 
@@ -443,6 +415,7 @@ def test_pictures_of_an_earlier_report_go_and_others_stay(tmp_path):
         "ranks_003_one_error_ours",
         "clusters_birds_average_precision",
         "run_time_seconds",
+        "neighbors_yeast_one_error",
     )
     kept = ("mine.svg", "ranks_of_mine.svg", "run_time_seconds.png")
     (tmp_path / "figures").mkdir()
@@ -454,5 +427,3 @@ def test_pictures_of_an_earlier_report_go_and_others_stay(tmp_path):
 
 def test_texts():
     assert (p_text(None), p_text(0.0004), p_text(0.0314)) == ("—", "< 0.001", "0.031")
-    setting = {"k": 3, "rates": [0.01, 0.1, 0.2, 0.5, 1.0, 10.0], "methods": ["a", "b"]}
-    assert settings_in_words(setting) == "k 3; rates 0.01 … 10; methods a, b"

@@ -13,12 +13,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from nearlabel.baselines.algorithm_registry import BASELINES, algorithm
-from nearlabel.common.arrays import Tree
 from nearlabel.common.progress import Stages
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import SplitResult, evaluate_splits
 from nearlabel.experiments.folds import Model
-from nearlabel.experiments.papers.measured_works import DataSetup, PreparedData, Settings, Work
+from nearlabel.experiments.papers.prepared_data import DataSetup, PreparedData
 from nearlabel.experiments.papers.printed_tables import (
     PrintedCell,
     all_cells,
@@ -36,6 +35,7 @@ from nearlabel.search import Progress, neighbor_graph
 METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
 LABEL_COUNT_CLUSTERS = "label count clusters"  # means of label counts, without an estimator
 SHORT_NAMES = {"n_neighbors": "k", "n_clusters": "m", "smoothing": "s", "rate": "z"}
+Settings = Mapping[str, object]
 Values = Sequence[float | None]  # None where a number is not defined
 
 
@@ -159,14 +159,16 @@ class Measurement:
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment(Work):
-    """A method on a data set.
+class Experiment:
+    """A method on a data set: what is measured and stored at once.
 
     Each of `parameters` is a set to be measured. With the grid, from which `select` chooses by
     leave-one-out on the training rows, it has all parameters of the estimator, so that the defaults
     of its class do not matter.
     """
 
+    dataset: str
+    data: DataSetup
     estimator: str
     parameters: tuple[Settings, ...]
     convention: str | None = None
@@ -180,13 +182,6 @@ class Experiment(Work):
         settings = asdict(self)
         data = settings.pop("data")
         return {**settings, **data}
-
-    def measured(
-        self, ready: PreparedData, *, n_jobs: int | None = None, progress: Progress | None = None
-    ) -> Tree:
-        """A measurement for each set of parameters."""
-        results = self.measurements(ready, n_jobs=n_jobs, progress=progress)
-        return {"measurements": [asdict(measurement) for measurement in results]}
 
     def measurements(
         self, ready: PreparedData, *, n_jobs: int | None = None, progress: Progress | None = None

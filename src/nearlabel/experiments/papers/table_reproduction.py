@@ -11,10 +11,15 @@ from typing import Literal
 from nearlabel.common.arrays import Tree
 from nearlabel.common.validation import ArgumentError, check_n_jobs
 from nearlabel.experiments.papers import printed_tables
-from nearlabel.experiments.papers.measured_works import Settings, measured_works, paper_results
+from nearlabel.experiments.papers.measured_experiments import measured_experiments, paper_results
 from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
 from nearlabel.experiments.papers.printed_tables import PrintedCell
-from nearlabel.experiments.papers.table_experiments import Experiment, Measurement, experiments_of
+from nearlabel.experiments.papers.table_experiments import (
+    Experiment,
+    Measurement,
+    Settings,
+    experiments_of,
+)
 from nearlabel.experiments.papers.verdicts import Reason, Verdict, reason_off, verdict
 from nearlabel.metrics import METRICS
 from nearlabel.search import Progress
@@ -108,7 +113,7 @@ def reproduce(
     needed = dict.fromkeys(
         experiment for plan in plans if not isinstance(plan, Reason) for experiment in plan
     )
-    outcomes, measured = measured_works(
+    outcomes, measured = measured_experiments(
         list(needed), results, again=again, n_jobs=n_jobs, progress=progress
     )
     reasons = [outcome for outcome in outcomes.values() if isinstance(outcome, Reason)]

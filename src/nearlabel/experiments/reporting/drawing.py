@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = (".png", ".svg", ".pdf")
-INK, GRAY, PALE = "#222222", "#767676", "#dddddd"
+INK, PALE = "#222222", "#dddddd"
 # Okabe and Ito's colors, which people with any color vision tell apart; the darker ones first.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", INK)
-YELLOW = "#f0e442"  # of theirs, too: for areas
 PAGE_WIDTH = 7.0  # inches
 _STYLE = {
     "font.size": 8,
@@ -85,17 +84,6 @@ def styles() -> Iterator[Tree]:
     lines = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1)))
     for color, mark, line in zip(cycle(COLORS), cycle(marks), cycle(lines), strict=False):
         yield {"color": color, "marker": mark, "linestyle": line}
-
-
-def make_logarithmic(axes: Axes, side: str) -> None:
-    """A logarithmic scale with plain numbers at its ticks."""
-    ticker = report_module("matplotlib.ticker")
-    getattr(axes, f"set_{side}scale")("log")
-    axis = getattr(axes, f"{side}axis")
-    low, high = axis.get_data_interval()
-    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 300 * low else (1,)))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(ticker.NullLocator())
 
 
 def add_legend(figure: Figure, title: str | None = None) -> None:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import cycle
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from nearlabel.experiments.papers.paper_figures import Plot
 from nearlabel.experiments.reporting.drawing import (
     COLORS,
-    GRAY,
     INK,
     PAGE_WIDTH,
-    YELLOW,
     add_legend,
-    make_logarithmic,
     one_axes,
     report_module,
     styles,
@@ -33,51 +26,27 @@ Points = Sequence[Sequence[float | None]]  # all x, then all y
 Curves = Mapping[str, Points]
 
 
-def tuning_curve(
-    curves: Curves,
-    metric: str,
-    *,
-    x_label: str = "neighbors k",
-    title: str | None = None,
-    log: bool = False,
-    lines: Mapping[str, float | None] | None = None,
-    spread: Mapping[str, Points] | None = None,
-    shaded: Sequence[float] | None = None,
-) -> Figure:
-    """A metric against a parameter, with the best value of each series marked.
+def tuning_curve(curves: Curves, metric: str, *, title: str | None = None) -> Figure:
+    """A metric against the number of neighbors, with the best value of each series marked.
 
-    A y of None or NaN is no point; of equal values the one at the smaller x is the best. `lines`
-    are values of methods that do not have the parameter, `spread` the least and the greatest values
-    at each x, `shaded` the part of x that a paper shows.
+    A y of None or NaN is no point; of equal values the one at the smaller k is the best.
     """
     with one_axes(title) as (figure, axes):
-        if shaded is not None:
-            axes.axvspan(*shaded, color=YELLOW, alpha=0.25, lw=0, label="range in the paper")
-        for (name, value), line in zip((lines or {}).items(), cycle(("--", ":")), strict=False):
-            if value is not None:
-                axes.axhline(value, color=GRAY, ls=line, lw=1.1, label=f"{name} {value:.4f}")
         for (name, points), style in zip(curves.items(), styles(), strict=False):
             x, y = _finite(points)
             label = name
-            if spread and name in spread:
-                low, high = np.asarray(spread[name], np.float64)
-                around = np.asarray(points[0], np.float64)
-                axes.fill_between(around, low, high, color=style["color"], alpha=0.2, lw=0)
             if x:
                 best = min(range(len(x)), key=lambda place: (_cost(y[place], metric), x[place]))
                 axes.plot(x[best], y[best], "o", ms=8, mfc="none", mec=style["color"], zorder=4)
                 label = f"{name} {y[best]:.4f} ({x[best]:.3g})"
             axes.plot(x, y, label=label, markevery=max(1, len(x) // 10), **style)
-        if log:
-            make_logarithmic(axes, "x")
-        else:
-            axes.xaxis.set_major_locator(
-                report_module("matplotlib.ticker").MaxNLocator(6, steps=[1, 2, 5, 10], integer=True)
-            )
-        axes.set_xlabel(x_label)
+        axes.xaxis.set_major_locator(
+            report_module("matplotlib.ticker").MaxNLocator(6, steps=[1, 2, 5, 10], integer=True)
+        )
+        axes.set_xlabel("neighbors k")
         side = "lower" if METRICS[metric].loss else "higher"
         axes.set_ylabel(f"{metric_title(metric)} ({side} is better)")
-        add_legend(figure, f"○ best value (at {x_label.split()[-1]})")
+        add_legend(figure, "○ best value (at k)")
     return figure
 
 
@@ -137,19 +106,6 @@ def _error_bars(
     return figure
 
 
-def run_times(curves: Curves, *, title: str | None = None) -> Figure:
-    """Seconds against the number of rows, both logarithmic: the slope is the exponent of growth."""
-    with one_axes(title) as (figure, axes):
-        for (name, points), style in zip(curves.items(), styles(), strict=False):
-            axes.plot(*_finite(points), label=name, **style)
-        make_logarithmic(axes, "x")
-        make_logarithmic(axes, "y")
-        axes.set_xlabel("items n")
-        axes.set_ylabel("seconds of processor time")
-        add_legend(figure)
-    return figure
-
-
 def critical_difference(test: Nemenyi, *, title: str | None = None) -> Figure:
     """Mean ranks on a line; bars join algorithms that do not differ significantly (Demšar 2006)."""
     posthocs, pandas = report_module("scikit_posthocs"), report_module("pandas")
@@ -180,23 +136,6 @@ def critical_difference(test: Nemenyi, *, title: str | None = None) -> Figure:
         axes.text(1, 2, label, ha="left", va="bottom")
         axes.set_ylim(top=3)
     return figure
-
-
-def plot_figure(plot: Plot, title: str) -> Figure:
-    """The figure of a measured plot."""
-    curves = {name: (plot.x, values) for name, values in plot.curves.items()}
-    if plot.metric == "seconds":
-        return run_times(curves, title=title)
-    return tuning_curve(
-        curves,
-        plot.metric,
-        x_label=plot.x_label,
-        title=title,
-        log=plot.log_x,
-        lines=plot.lines,
-        spread=plot.spread,
-        shaded=plot.shaded,
-    )
 
 
 def _finite(points: Points) -> tuple[list[float], list[float]]:

@@ -7,13 +7,13 @@ from itertools import groupby
 from os import PathLike
 from pathlib import Path
 
-from nearlabel.experiments.papers.paper_figures import MeasuredFigure, paper_figures
 from nearlabel.experiments.papers.printed_tables import PAPER_WITH_RELATIONS, papers
+from nearlabel.experiments.papers.table_experiments import table_setups
 from nearlabel.experiments.papers.table_reproduction import ComparedCell
 from nearlabel.experiments.papers.verdicts import Verdict
 from nearlabel.experiments.reporting import tables
 from nearlabel.experiments.reporting.drawing import encoded
-from nearlabel.experiments.reporting.figures import critical_difference, plot_figure
+from nearlabel.experiments.reporting.figures import critical_difference
 from nearlabel.experiments.reporting.method_differences import (
     MethodComparison,
     comparison_views,
@@ -25,11 +25,7 @@ from nearlabel.experiments.reporting.pages import Picture, html_page, markdown_p
 from nearlabel.metrics import METRICS
 
 
-def write_report(
-    folder: str | PathLike[str],
-    cells: Sequence[ComparedCell],
-    figures: Sequence[MeasuredFigure] = (),
-) -> list[Path]:
+def write_report(folder: str | PathLike[str], cells: Sequence[ComparedCell]) -> list[Path]:
     """Write ``report.html``, ``report.md`` and the pictures of the latter in ``figures``.
 
     Files of an earlier report are replaced, each at once; pictures of it that this one does not
@@ -37,16 +33,6 @@ def write_report(
     """
     compared = method_comparisons(cells)
     ranks = _rank_pictures(compared)
-    groups: dict[tuple[str, str], list[tuple[MeasuredFigure, list[Picture]]]] = {}
-    for measured in figures:
-        figure, plot = measured.figure, measured.plot
-        drawn = []
-        if plot is not None:
-            caption = f"{metric_title(plot.metric)} against {plot.x_label}, {figure.label}"
-            svg = encoded(plot_figure(plot, figure.label), ".svg")
-            drawn = [Picture(f"{figure.name}_{plot.metric}", caption, svg)]
-        groups.setdefault((figure.heading, figure.caption), []).append((measured, drawn))
-    pictures = [*ranks, *(each for group in groups.values() for _, own in group for each in own)]
     blocks_of = {
         paper: list(blocks)
         for paper, blocks in groupby(tables.table_blocks(cells), lambda block: block.paper)
@@ -56,7 +42,6 @@ def write_report(
     parts = {
         "orders": (orders, "Partial and total orders of Zhang and Zhou (2007)"),
         "comparisons": (compared, "Do the methods differ?"),
-        "figures": (groups, "Figures"),
     }
     view = {
         "title": "Published tables of multi-label nearest neighbors, reproduced",
@@ -73,11 +58,10 @@ def write_report(
         "orders": orders,
         "comparisons": comparison_views(compared),
         "rank_pictures": ranks,
-        "figure_groups": groups,
     }
     target = Path(folder)
     (target / "figures").mkdir(parents=True, exist_ok=True)
-    files = {target / "figures" / f"{picture.name}.svg": picture.svg for picture in pictures}
+    files = {target / "figures" / f"{picture.name}.svg": picture.svg for picture in ranks}
     written = [write_page(path, svg) for path, svg in files.items()]
     pages = {
         "report.html": html_page("report.html.j2", view),
@@ -88,7 +72,9 @@ def write_report(
     keys = [key for paper in papers() for key in (paper, papers()[paper].number)]
     sources = ("published", "ours")
     old = {f"ranks_{key}_{metric}_{own}" for key in keys for metric in METRICS for own in sources}
-    names = (*paper_figures(), "neighbors_emotions", "neighbors_scene", "neighbors_yeast")
+    drawn = {name for setup in table_setups() for name in setup.datasets}
+    names = ["rate", "run_time"]
+    names += [f"{what}_{name}" for what in ("clusters", "neighbors") for name in drawn]
     old |= {f"{name}_{metric}" for name in names for metric in (*METRICS, "seconds")}
     for path in {target / "figures" / f"{name}.svg" for name in old} - files.keys():
         path.unlink(missing_ok=True)

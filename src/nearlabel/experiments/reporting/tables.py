@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -194,15 +194,3 @@ def _cells_in_words(cells: list[ComparedCell]) -> str:
         parts.append(", ".join(names) if len(names) <= 4 else f"{len(names)} {many}")
     several = "" if len(cells) == 1 else f" ({len(cells)} cells)"
     return " · ".join(parts) + several
-
-
-def settings_in_words(settings: Mapping[str, object]) -> str:
-    """The settings of a figure on one line; a long list by its ends."""
-
-    def words(value: object) -> str:
-        if isinstance(value, list | tuple):
-            ends = f"{words(value[0])} … {words(value[-1])}"
-            return ends if len(value) > 5 else ", ".join(map(words, value))
-        return f"{value:g}" if isinstance(value, float) else str(value)
-
-    return "; ".join(f"{key} {words(value)}" for key, value in settings.items())

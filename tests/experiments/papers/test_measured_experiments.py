@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from lookalikes import write_lookalikes
 
-from nearlabel.experiments.papers import measured_works
-from nearlabel.experiments.papers.measured_works import (
+from nearlabel.experiments.papers import measured_experiments
+from nearlabel.experiments.papers.measured_experiments import (
     code_key,
     data_key,
     paper_results,
@@ -18,7 +18,7 @@ def test_other_code_has_another_folder(tmp_path, monkeypatch):
     store = paper_results(tmp_path)
     store.add("a", {"metrics": [0.25, None]})
     code_key.cache_clear()
-    monkeypatch.setattr(measured_works, "package_versions", lambda: {"numpy": "0.0"})
+    monkeypatch.setattr(measured_experiments, "package_versions", lambda: {"numpy": "0.0"})
     other = paper_results(tmp_path)
     assert other.path != store.path
     assert other.get("a") is None
@@ -36,7 +36,7 @@ def test_the_code_is_all_that_computes(tmp_path, monkeypatch):
         for name in sources:
             (package / name).parent.mkdir(parents=True, exist_ok=True)
             (package / name).write_text("changed" if name == changed else "as it was")
-        monkeypatch.setattr(measured_works, "_PACKAGE", package)
+        monkeypatch.setattr(measured_experiments, "_PACKAGE", package)
         code_key.cache_clear()
         keys.append(code_key())
     monkeypatch.undo()
