@@ -305,7 +305,7 @@ def _check_widths(steps: Sequence[tuple[str, Any]]) -> None:
             raise ValueError(f"step {name!r} takes {taken} features, but is given {width}")
         try:
             width = len(part.get_feature_names_out())
-        except (AttributeError, ValueError):  # the last step; a transformer that cannot say
+        except (AttributeError, TypeError, ValueError):  # an estimator, or no names are known
             width = None
 
 
