@@ -115,6 +115,7 @@ def test_critical_difference(rows, k):
         assert any(name in text and f"{rank:.2f}" in text for text in texts)
     assert f"critical difference {found.critical_difference:.2f} (level 0.05)" in texts
     bars = [line for line in axes.lines if line.get_linewidth() == 3]
+    assert all((np.diff(bar.get_xdata()) >= 0).all() for bar in bars)  # always the same file
     ranks = dict(zip(names, found.mean_ranks, strict=True))
     ends = [sorted(ranks[name] for name in group) for group in found.groups]
     drawn = sorted([min(bar.get_xdata()), max(bar.get_xdata())] for bar in bars)

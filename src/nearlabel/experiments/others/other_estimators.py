@@ -56,44 +56,12 @@ class LabelPowerset(ClassifierMixin, BaseEstimator):
         return np.asarray(self.sets_[np.argmax(self.estimator_.predict_proba(X), axis=1)])
 
 
-class MachinePerLabel(ClassifierMixin, BaseEstimator):
-    """One classifier with decision values per label.
-
-    A label that no row or every row carries gets a decision value below or above all others. In
-    `OneVsRestClassifier` it is 0 or 1, which is more than that of most other labels.
-    """
-
-    def __init__(self, estimator: BaseEstimator) -> None:
-        self.estimator = estimator
-
-    def fit(self, X: Matrix, Y: Matrix) -> Self:
-        """Fit one classifier per label."""
-        columns = np.asarray(Y).T
-        self.constants_ = [int(y[0]) if (y == y[0]).all() else None for y in columns]
-        self.estimators_ = [
-            clone(self.estimator).fit(X, y) if constant is None else None
-            for y, constant in zip(columns, self.constants_, strict=True)
-        ]
-        return self
-
-    def decision_function(self, X: Matrix) -> Floats:
-        """Decision values of all labels."""
-        return np.column_stack(
-            [
-                np.full(X.shape[0], 1e6 if constant else -1e6)  # beyond all others
-                if model is None
-                else model.decision_function(X)
-                for model, constant in zip(self.estimators_, self.constants_, strict=True)
-            ]
-        )
-
-    def predict(self, X: Matrix) -> Array:
-        """Labels with positive decision values."""
-        return (self.decision_function(X) > 0).astype(np.int8)
-
-
 class ConstantToo(ClassifierMixin, BaseEstimator):
-    """A binary classifier that also accepts a single class, and then always predicts it."""
+    """A binary classifier that also accepts a single class, and then always predicts it.
+
+    The decision values of a label that no row or every row carries are then below or above those of
+    all other labels. In `OneVsRestClassifier` they are 0 or 1, which is more than most of these.
+    """
 
     def __init__(self, estimator: BaseEstimator) -> None:
         self.estimator = estimator
@@ -115,6 +83,32 @@ class ConstantToo(ClassifierMixin, BaseEstimator):
         if self.constant_ is not None:
             return np.asarray(np.eye(2)[np.full(X.shape[0], self.constant_)])
         return np.asarray(self.estimator_.predict_proba(X))
+
+    def decision_function(self, X: Matrix) -> Floats:
+        """Decision values; those of a single class are beyond all others."""
+        if self.constant_ is not None:
+            return np.full(X.shape[0], 1e6 if self.constant_ else -1e6)
+        return np.asarray(self.estimator_.decision_function(X))
+
+
+class MachinePerLabel(ClassifierMixin, BaseEstimator):
+    """One classifier with decision values per label; a label may be constant."""
+
+    def __init__(self, estimator: BaseEstimator) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Matrix, Y: Matrix) -> Self:
+        """Fit one classifier per label."""
+        self.estimators_ = [ConstantToo(self.estimator).fit(X, y) for y in np.asarray(Y).T]
+        return self
+
+    def decision_function(self, X: Matrix) -> Floats:
+        """Decision values of all labels."""
+        return np.column_stack([model.decision_function(X) for model in self.estimators_])
+
+    def predict(self, X: Matrix) -> Array:
+        """Labels with positive decision values."""
+        return (self.decision_function(X) > 0).astype(np.int8)
 
 
 class LabelForest(_ByProbability):

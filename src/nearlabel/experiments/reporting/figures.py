@@ -113,7 +113,7 @@ def critical_difference(test: Nemenyi, *, title: str | None = None) -> Figure:
     levels = (k + 1) // 2 + len(test.groups)
     width = {} if k <= 10 else {"width": PAGE_WIDTH}
     with one_axes(title, height=1.15 + 0.17 * levels, grid=False, **width) as (figure, axes):
-        posthocs.critical_difference_diagram(
+        drawn = posthocs.critical_difference_diagram(
             dict(zip(names, test.mean_ranks, strict=True)),
             pandas.DataFrame(test.p_values, names, names),
             alpha=test.level,
@@ -127,6 +127,8 @@ def critical_difference(test: Nemenyi, *, title: str | None = None) -> Figure:
             marker_props={"s": 12, "zorder": 3, "clip_on": False},
             crossbar_props={"color": COLORS[0], "linewidth": 3, "solid_capstyle": "round"},
         )
+        for [bar] in drawn["crossbars"]:  # its points come in the order of a set
+            bar.set_xdata(sorted(bar.get_xdata()))
         axes.set_xlim(1, k)
         axes.set_xticks(range(1, k + 1))
         axes.spines["top"].set_visible(True)
