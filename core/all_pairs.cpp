@@ -23,14 +23,11 @@ void nearest_rows(const Rows& queries, const Rows& base, bool alone, Matrix<std:
                   Matrix<double> distances) {
     const std::int64_t m = queries.size(), n = base.size();
     const auto k = static_cast<std::int64_t>(rows.shape(1));
-    require(queries.sparse() == base.sparse() && queries.width() == base.width() &&
-                queries.metric() == base.metric(),
-            "queries and base must have the same metric, width and storage (dense or sparse)");
+    require_comparable(queries, base);
     require(!alone || m == n, "queries must be the base rows if alone is true");
     require(n <= std::numeric_limits<std::int32_t>::max(), "base must have fewer than 2^31 rows");
     require(0 < k && k <= n - (alone ? 1 : 0), "k must be from 1 to the number of rows searched");
-    require(rows.shape(0) == static_cast<std::size_t>(m) && distances.shape(0) == rows.shape(0) &&
-                distances.shape(1) == rows.shape(1),
+    require(has_shape(rows, m, k) && has_shape(distances, m, k),
             "rows and distances must have one row per query");
     std::vector<std::int32_t> all(static_cast<std::size_t>(n));
     std::iota(all.begin(), all.end(), 0);
@@ -68,7 +65,7 @@ void nearest_rows(const Rows& queries, const Rows& base, bool alone, Matrix<std:
 
 void bind_all_pairs(nb::module_& module) {
     module.def("nearest_rows", &nearest_rows, Released(), "queries"_a, "base"_a, "alone"_a,
-               "rows"_a.noconvert(), "distances"_a.noconvert());
+               "rows"_array, "distances"_array);
 }
 
 }  // namespace nearlabel

@@ -17,7 +17,10 @@
 namespace nearlabel {
 
 namespace nb = nanobind;
-using namespace nb::literals;  // "name"_a.noconvert(): no silent copy of an array
+using namespace nb::literals;
+
+// The name of an argument that is an array, which is never copied silently.
+inline auto operator""_array(const char* name, std::size_t) { return nb::arg(name).noconvert(); }
 
 template <class T>
 using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -29,6 +32,13 @@ using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 // Raises a ValueError in Python.
 inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
+}
+
+// Whether an array has these sizes.
+template <class Array, class... Sizes>
+bool has_shape(const Array& array, Sizes... sizes) {
+    std::size_t dimension = 0;
+    return ((array.shape(dimension++) == static_cast<std::size_t>(sizes)) && ...);
 }
 
 // An index that comes from Python, such as a label or a row, checked to be from 0 to size - 1.

@@ -199,7 +199,6 @@ ByteRows::ByteRows(const Rows& rows, Vector<const std::int32_t> chosen, Vector<c
     const double half = is_cosine ? 0.5 : 1;
     const auto round = up_to_avx2<round_row>();
     Query row;
-    std::vector<double> dense(rows.sparse() ? d : 0);
     std::vector<std::int8_t> codes(static_cast<std::size_t>(groups_ * GROUP_BYTES));
     for (std::int64_t i = 0; i < panels() * PANEL_ROWS; ++i) {
         std::uint8_t* const panel = first_ + i / PANEL_ROWS * bytes_of_panel();
@@ -210,14 +209,7 @@ ByteRows::ByteRows(const Rows& rows, Vector<const std::int32_t> chosen, Vector<c
             const std::size_t number =
                 checked_index(chosen.data()[i], static_cast<std::size_t>(rows.size()),
                               "chosen must contain row numbers");
-            rows.load(static_cast<std::int64_t>(number), row);
-            double* values = row.values.data();
-            if (rows.sparse()) {
-                std::fill(dense.begin(), dense.end(), 0.0);
-                for (std::size_t f = 0; f < row.values.size(); ++f)
-                    dense[static_cast<std::size_t>(row.columns[f])] = row.values[f];
-                values = dense.data();
-            }
+            double* const values = rows.load_dense(static_cast<std::int64_t>(number), row);
             Rounded rounded = round(values, rows.width(), center.data(), unit, codes.data());
             if (!(rounded.size <= FAR)) {
                 std::fill(codes.begin(), codes.end(), std::int8_t{0});
@@ -311,12 +303,12 @@ void bind_byte_bounds(nb::module_& module) {
     module.def("multiplies_bytes", &has_vnni);
     nb::class_<ByteQueries>(module, "ByteQueries", "Queries rounded to bytes.")
         .def("__len__", [](const ByteQueries& queries) { return queries.size; })
-        .def("__getitem__", &ByteQueries::chosen, Released(), "some"_a.noconvert());
+        .def("__getitem__", &ByteQueries::chosen, Released(), "some"_array);
     nb::class_<ByteRows>(module, "ByteRows", "Base rows rounded to bytes.")
         .def(nb::init<const Rows&, Vector<const std::int32_t>, Vector<const double>, double, double,
                       double, double, Vector<float>>(),
-             Released(), "rows"_a, "chosen"_a.noconvert(), "center"_a.noconvert(), "unit"_a,
-             "share"_a, "slack"_a, "tiny"_a, "errors"_a.noconvert())
+             Released(), "rows"_a, "chosen"_array, "center"_array, "unit"_a, "share"_a, "slack"_a,
+             "tiny"_a, "errors"_array)
         .def("__len__", &ByteRows::size)
         .def_prop_ro("nbytes", &ByteRows::bytes)
         .def("__getitem__",
@@ -330,14 +322,13 @@ void bind_byte_bounds(nb::module_& module) {
         .def(
             "block",
             [](const ByteRows& base, const ByteQueries& queries, Matrix<float> block) {
-                require(queries.groups == base.groups() &&
-                            block.shape(0) == static_cast<std::size_t>(queries.size) &&
-                            block.shape(1) == static_cast<std::size_t>(base.size()),
-                        "block must have one row per query and one column per base row");
+                require(
+                    queries.groups == base.groups() && has_shape(block, queries.size, base.size()),
+                    "block must have one row per query and one column per base row");
                 byte_block(
                     queries, queries.size, [](std::int64_t i) { return i; }, base, block.data());
             },
-            Released(), "queries"_a, "block"_a.noconvert());
+            Released(), "queries"_a, "block"_array);
 }
 
 }  // namespace nearlabel

@@ -88,21 +88,19 @@ public:
     // Neighbors with these labels that were added (1) or removed (-1).
     template <class I>
     void add(Span<I> labels, std::uint32_t change_of_each) {
-        for (const I* label = labels.begin; label != labels.end; ++label) {
-            const std::size_t l = checked_index(*label, count.size(), NOT_A_LABEL);
-            found_.insert(l);
-            change[l] += change_of_each;
-        }
+        labels.each(count.size(), [&](std::size_t label) {
+            found_.insert(label);
+            change[label] += change_of_each;
+        });
     }
 
     // Labels of the row: before (1), after (2).
     template <class I>
     void add_own(Span<I> labels, std::uint8_t when) {
-        for (const I* label = labels.begin; label != labels.end; ++label) {
-            const std::size_t l = checked_index(*label, count.size(), NOT_A_LABEL);
-            found_.insert(l);
-            own[l] |= when;
-        }
+        labels.each(count.size(), [&](std::size_t label) {
+            found_.insert(label);
+            own[label] |= when;
+        });
     }
 
     // Lists the labels that did change; only these are counted from now on.
@@ -124,23 +122,21 @@ public:
     void count_chosen(const std::vector<Span<I>>& neighbors) {
         std::size_t end = 0;
         for (const Span<I>& span : neighbors) {
-            const auto more = static_cast<std::size_t>(span.end - span.begin);
-            if (met_.size() < end + more) met_.resize(2 * (end + more));
-            for (const I* label = span.begin; label != span.end; ++label) {
-                const std::size_t l = checked_index(*label, count.size(), NOT_A_LABEL);
-                met_[end] = static_cast<std::int32_t>(l);
-                end += found_.contains(l);
-            }
+            const std::size_t most = end + span.size();
+            if (met_.size() < most) met_.resize(2 * most);
+            span.each(count.size(), [&](std::size_t label) {
+                met_[end] = static_cast<std::int32_t>(label);
+                end += found_.contains(label);
+            });
         }
         for (std::size_t i = 0; i < end; ++i) ++count[static_cast<std::size_t>(met_[i])];
     }
 
     template <class I>
     void mark_chosen_as_own(Span<I> own_labels) {
-        for (const I* label = own_labels.begin; label != own_labels.end; ++label) {
-            const std::size_t l = checked_index(*label, count.size(), NOT_A_LABEL);
-            if (found_.contains(l)) own[l] = 3;
-        }
+        own_labels.each(count.size(), [&](std::size_t label) {
+            if (found_.contains(label)) own[label] = 3;
+        });
     }
 
     void clear() {
@@ -241,21 +237,18 @@ nb::tuple count_changes(Vector<const std::int64_t> rows, Strided<const G> before
                           entries.to_numpy(n));
 }
 
-template <class G, class I>
-void bind_changes(nb::module_& module) {
-    module.def("count_changes", &count_changes<G, I>, "rows"_a.noconvert(), "before"_a.noconvert(),
-               "after"_a.noconvert(), "indptr_before"_a.noconvert(), "indices_before"_a.noconvert(),
-               "indptr_after"_a.noconvert(), "indices_after"_a.noconvert(),
-               "relabelled"_a.noconvert(), "labels"_a);
-}
-
 }  // namespace
 
 void bind_count_changes(nb::module_& module) {
-    bind_changes<std::int32_t, std::int32_t>(module);
-    bind_changes<std::int32_t, std::int64_t>(module);
-    bind_changes<std::int64_t, std::int32_t>(module);
-    bind_changes<std::int64_t, std::int64_t>(module);
+    const auto bind = [&module](auto function) {
+        module.def("count_changes", function, "rows"_array, "before"_array, "after"_array,
+                   "indptr_before"_array, "indices_before"_array, "indptr_after"_array,
+                   "indices_after"_array, "relabelled"_array, "labels"_a);
+    };
+    bind(&count_changes<std::int32_t, std::int32_t>);
+    bind(&count_changes<std::int32_t, std::int64_t>);
+    bind(&count_changes<std::int64_t, std::int32_t>);
+    bind(&count_changes<std::int64_t, std::int64_t>);
 }
 
 }  // namespace nearlabel

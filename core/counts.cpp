@@ -1,6 +1,9 @@
 // Kernels over labels: counting. Their twins are in src/nearlabel/labels/counts.py.
 #include "label_rows.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace nearlabel {
 
 namespace {
@@ -45,11 +48,10 @@ void add_to_histograms(Strided<const G> graph, Vector<const std::int64_t> rows,
             auto* const count = tally.count.data();
             const Span<I> own = neighbors.labels(checked_index(
                 own_row[row], neighbors.base_rows(), "rows must contain row numbers of Y"));
-            for (const I* label = own.begin; label != own.end; ++label) {
-                const std::size_t l = checked_index(*label, q, NOT_A_LABEL);
-                ++with[cells.of(l, count[l], TOO_FEW_CELLS)];
-                count[l] = 0;  // so that the next loop adds it to a meaningless cell
-            }
+            own.each(q, [&](std::size_t label) {
+                ++with[cells.of(label, count[label], TOO_FEW_CELLS)];
+                count[label] = 0;  // so that the next loop adds it to a meaningless cell
+            });
             for (std::size_t i = 0; i < tally.size; ++i) {
                 const auto l = static_cast<std::size_t>(tally.touched[i]);
                 ++without[cells.of(l, count[l], TOO_FEW_CELLS)];
@@ -60,19 +62,52 @@ void add_to_histograms(Strided<const G> graph, Vector<const std::int64_t> rows,
     });
 }
 
-// The product of the graph, with a one per neighbor, and Y: data, columns and indptr, rows sorted.
+// The rows of a CSR matrix, written one after another.
+template <class T>
+class CsrWriter {
+public:
+    explicit CsrWriter(std::size_t rows) : rows_(rows) {
+        ends_.reserve(rows + 1);
+        ends_.data()[0] = 0;
+    }
+
+    // Writes a row of at most `most` labels, emptying their set; `value` returns that of each.
+    template <class Value>
+    void write(std::size_t row, OrderedSet& labels, std::size_t most, Value value) {
+        data_.reserve(stored_ + most);
+        columns_.reserve(stored_ + most);
+        T* data = data_.data() + stored_;
+        std::int32_t* column = columns_.data() + stored_;
+        labels.drain([&](std::size_t label) {
+            *data++ = value(label);
+            *column++ = static_cast<std::int32_t>(label);
+        });
+        stored_ = static_cast<std::size_t>(data - data_.data());
+        ends_.data()[row + 1] = static_cast<std::int64_t>(stored_);
+    }
+
+    // Data, columns and indptr.
+    nb::tuple to_numpy() {
+        return nb::make_tuple(data_.to_numpy(stored_), columns_.to_numpy(stored_),
+                              ends_.to_numpy(rows_ + 1));
+    }
+
+private:
+    Buffer<T> data_;
+    Buffer<std::int32_t> columns_;
+    Buffer<std::int64_t> ends_;
+    std::size_t rows_, stored_ = 0;
+};
+
+// The product of the graph, with a one per neighbor, and Y, rows sorted.
 template <class G, class I>
 nb::tuple neighbor_counts(Strided<const G> graph, Vector<const I> indptr, Vector<const I> indices,
                           std::int64_t labels) {
-    Buffer<std::int32_t> data, columns;
-    Buffer<std::int64_t> ends;
-    std::size_t stored = 0;
+    CsrWriter<std::int32_t> product(graph.shape(0));
     {
         nb::gil_scoped_release released;
         const std::size_t q = label_size(labels);
         NeighborLabels<G, I> neighbors(graph, indptr, indices, q);
-        ends.reserve(neighbors.rows() + 1);
-        ends.data()[0] = 0;
         OrderedSet found(q);
         with_counter(graph.shape(1), [&](auto zero) {
             Tally<decltype(zero)> tally(q);
@@ -81,24 +116,15 @@ nb::tuple neighbor_counts(Strided<const G> graph, Vector<const I> indptr, Vector
                 for (std::size_t i = 0; i < tally.size; ++i) {
                     found.insert(static_cast<std::size_t>(tally.touched[i]));
                 }
-                data.reserve(stored + tally.size);
-                columns.reserve(stored + tally.size);
-                std::int32_t* value = data.data() + stored;
-                std::int32_t* column = columns.data() + stored;
                 auto* const count = tally.count.data();
-                found.drain([&](std::size_t label) {
-                    *value++ = static_cast<std::int32_t>(count[label]);
-                    *column++ = static_cast<std::int32_t>(label);
-                    count[label] = 0;
+                product.write(row, found, tally.size, [count](std::size_t label) {
+                    return static_cast<std::int32_t>(std::exchange(count[label], 0));
                 });
-                stored = static_cast<std::size_t>(value - data.data());
-                ends.data()[row + 1] = static_cast<std::int64_t>(stored);
                 tally.size = 0;
             }
         });
     }
-    return nb::make_tuple(data.to_numpy(stored), columns.to_numpy(stored),
-                          ends.to_numpy(graph.shape(0) + 1));
+    return product.to_numpy();
 }
 
 // The same product with a weight for each neighbor; sums add the nearest neighbor first. A label of
@@ -106,45 +132,31 @@ nb::tuple neighbor_counts(Strided<const G> graph, Vector<const I> indptr, Vector
 template <class G, class I>
 nb::tuple neighbor_sums(Strided<const G> graph, Matrix<const double> weights,
                         Vector<const I> indptr, Vector<const I> indices, std::int64_t labels) {
-    Buffer<double> data;
-    Buffer<std::int32_t> columns;
-    Buffer<std::int64_t> ends;
-    std::size_t stored = 0;
+    CsrWriter<double> product(graph.shape(0));
     {
         nb::gil_scoped_release released;
-        const std::size_t q = label_size(labels), k = graph.shape(1);
-        require(weights.shape(0) == graph.shape(0) && weights.shape(1) == k,
+        const std::size_t q = label_size(labels);
+        require(has_shape(weights, graph.shape(0), graph.shape(1)),
                 "weights must have the shape of graph");
         NeighborLabels<G, I> neighbors(graph, indptr, indices, q);
-        ends.reserve(neighbors.rows() + 1);
-        ends.data()[0] = 0;
         OrderedSet found(q);
         std::vector<double> sums(q);
+        const double* weight = weights.data();
         for (std::size_t row = 0; row < neighbors.rows(); ++row) {
-            const double* weight = weights.data() + row * k;
             std::size_t votes = 0;
             for (const Span<I>& span : neighbors.row(row)) {
-                for (const I* label = span.begin; label != span.end; ++label) {
-                    const std::size_t l = checked_index(*label, q, NOT_A_LABEL);
-                    found.insert(l);
-                    sums[l] += *weight;
-                }
-                votes += static_cast<std::size_t>(span.end - span.begin);
+                span.each(q, [&](std::size_t label) {
+                    found.insert(label);
+                    sums[label] += *weight;
+                });
+                votes += span.size();
                 ++weight;
             }
-            const std::size_t most = votes < q ? votes : q;
-            data.reserve(stored + most);
-            columns.reserve(stored + most);
-            found.drain([&](std::size_t label) {
-                data.data()[stored] = sums[label];
-                columns.data()[stored++] = static_cast<std::int32_t>(label);
-                sums[label] = 0;
-            });
-            ends.data()[row + 1] = static_cast<std::int64_t>(stored);
+            product.write(row, found, std::min(votes, q),
+                          [&](std::size_t label) { return std::exchange(sums[label], 0); });
         }
     }
-    return nb::make_tuple(data.to_numpy(stored), columns.to_numpy(stored),
-                          ends.to_numpy(graph.shape(0) + 1));
+    return product.to_numpy();
 }
 
 constexpr const char* NO_CELL = "count must be within the cells of its label";
@@ -170,21 +182,13 @@ void look_up(Vector<const double> table, Vector<const std::int64_t> start, Vecto
 
 template <class G, class I>
 void bind_counting(nb::module_& module) {
-    module.def("add_to_histograms", &add_to_histograms<G, I>, "graph"_a.noconvert(),
-               "rows"_a.noconvert(), "indptr"_a.noconvert(), "indices"_a.noconvert(),
-               "start"_a.noconvert(), "with_label"_a.noconvert(), "without_label"_a.noconvert(),
-               Released());
-    module.def("neighbor_counts", &neighbor_counts<G, I>, "graph"_a.noconvert(),
-               "indptr"_a.noconvert(), "indices"_a.noconvert(), "labels"_a);
-    module.def("neighbor_sums", &neighbor_sums<G, I>, "graph"_a.noconvert(),
-               "weights"_a.noconvert(), "indptr"_a.noconvert(), "indices"_a.noconvert(),
-               "labels"_a);
-}
-
-template <class I>
-void bind_look_up(nb::module_& module) {
-    module.def("look_up", &look_up<I>, "table"_a.noconvert(), "start"_a.noconvert(),
-               "label"_a.noconvert(), "count"_a.noconvert(), "out"_a.noconvert(), Released());
+    module.def("add_to_histograms", &add_to_histograms<G, I>, "graph"_array, "rows"_array,
+               "indptr"_array, "indices"_array, "start"_array, "with_label"_array,
+               "without_label"_array, Released());
+    module.def("neighbor_counts", &neighbor_counts<G, I>, "graph"_array, "indptr"_array,
+               "indices"_array, "labels"_a);
+    module.def("neighbor_sums", &neighbor_sums<G, I>, "graph"_array, "weights"_array,
+               "indptr"_array, "indices"_array, "labels"_a);
 }
 
 }  // namespace
@@ -194,8 +198,12 @@ void bind_counts(nb::module_& module) {
     bind_counting<std::int32_t, std::int64_t>(module);
     bind_counting<std::int64_t, std::int32_t>(module);
     bind_counting<std::int64_t, std::int64_t>(module);
-    bind_look_up<std::int32_t>(module);
-    bind_look_up<std::int64_t>(module);
+    const auto bind_look_up = [&module](auto function) {
+        module.def("look_up", function, "table"_array, "start"_array, "label"_array, "count"_array,
+                   "out"_array, Released());
+    };
+    bind_look_up(&look_up<std::int32_t>);
+    bind_look_up(&look_up<std::int64_t>);
 }
 
 }  // namespace nearlabel

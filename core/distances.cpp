@@ -165,6 +165,15 @@ void Rows::to_unit(std::int64_t row, Query& query) const {
     for (double& value : query.values) value = unit.of(value);
 }
 
+double* Rows::load_dense(std::int64_t row, Query& query) const {
+    load(row, query);
+    if (!sparse()) return query.values.data();
+    query.dense.assign(static_cast<std::size_t>(width_), 0.0);
+    for (std::size_t i = 0; i < query.values.size(); ++i)
+        query.dense[static_cast<std::size_t>(query.columns[i])] = query.values[i];
+    return query.dense.data();
+}
+
 bool Rows::rough(const Rows&, const std::vector<Run>&, const std::int32_t*, double*) const {
     return false;
 }
@@ -498,18 +507,16 @@ Rows* sparse_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> 
 void bind_distances(nb::module_& module) {
     nb::class_<Rows>(module, "Rows", "Vectors and their canonical distances.")
         .def("__len__", &Rows::size)
-        .def("pack", &pack_rows, Released(), "chosen"_a.noconvert(), "center"_a.noconvert(),
-             "unit"_a, "slack"_a, "tiny"_a, "margins"_a, "factors"_a.noconvert(),
-             "errors"_a.noconvert());
+        .def("pack", &pack_rows, Released(), "chosen"_array, "center"_array, "unit"_a, "slack"_a,
+             "tiny"_a, "margins"_a, "factors"_array, "errors"_array);
     const auto dense = [&module](auto function) {
-        module.def("dense_rows", function, "values"_a.noconvert(), "metric"_a,
-                   "exponents"_a.noconvert(), "lengths"_a.noconvert());
+        module.def("dense_rows", function, "values"_array, "metric"_a, "exponents"_array,
+                   "lengths"_array);
     };
     dense(&dense_rows<float>);
     dense(&dense_rows<double>);
-    module.def("sparse_rows", &sparse_rows, Released(), "starts"_a.noconvert(),
-               "columns"_a.noconvert(), "values"_a.noconvert(), "width"_a, "metric"_a,
-               "exponents"_a.noconvert(), "lengths"_a.noconvert());
+    module.def("sparse_rows", &sparse_rows, Released(), "starts"_array, "columns"_array,
+               "values"_array, "width"_a, "metric"_a, "exponents"_array, "lengths"_array);
 }
 
 }  // namespace nearlabel

@@ -18,6 +18,7 @@ enum class Metric { euclidean, sqeuclidean, cosine, manhattan };
 struct Query {
     std::vector<double> values;
     std::vector<std::int64_t> columns;  // of sparse rows
+    std::vector<double> dense;          // of sparse rows that are loaded with every feature
     bool empty = false;                 // only zeros; used by cosine
 };
 
@@ -42,6 +43,9 @@ public:
     bool sparse() const { return storage() == Storage::sparse; }
 
     virtual void load(std::int64_t row, Query& query) const = 0;
+    // Loads a row with a value for every feature, which are returned.
+    double* load_dense(std::int64_t row, Query& query) const;
+
     virtual void distances(const Query& query, const std::int32_t* rows, std::int64_t count,
                            double* result) const = 0;
 
@@ -89,6 +93,13 @@ private:
     Vector<const std::int32_t> exponents_;
     Vector<const double> lengths_;
 };
+
+// Checks that distances between the rows of two sets are defined.
+inline void require_comparable(const Rows& queries, const Rows& base) {
+    require(queries.sparse() == base.sparse() && queries.width() == base.width() &&
+                queries.metric() == base.metric(),
+            "queries and base must have the same metric, width and storage (dense or sparse)");
+}
 
 // Packs the chosen rows for bounds on their distances: see packed_bounds.cpp.
 void pack_rows(const Rows& rows, Vector<const std::int32_t> chosen, Vector<const double> center,

@@ -95,6 +95,16 @@ template <class I>
 struct Span {
     const I* begin;
     const I* end;
+
+    std::size_t size() const { return static_cast<std::size_t>(end - begin); }
+
+    // Calls `use` with each label.
+    template <class Use>
+    void each(std::size_t q, Use use) const {
+        for (const I* label = begin; label != end; ++label) {
+            use(checked_index(*label, q, NOT_A_LABEL));
+        }
+    }
 };
 
 // The labels of the neighbors of graph rows. They are scattered over the memory, so they are
@@ -160,7 +170,7 @@ private:
         for (std::size_t column = 0; column < k_; ++column) {
             const Span<I> span = labels(checked_index(neighbor(row, column), labels_.rows(),
                                                       "graph must contain row numbers of Y"));
-            if (span.begin != span.end) {
+            if (span.size() > 0) {
                 prefetch(span.begin);
                 prefetch(span.end - 1);
             }
@@ -194,13 +204,12 @@ public:
         C* const counts = count.data();
         std::int32_t* const list = touched.get();
         std::size_t end = size;
-        for (const I* label = span.begin; label != span.end; ++label) {
-            const std::size_t l = checked_index(*label, q, NOT_A_LABEL);
+        span.each(q, [&](std::size_t label) {
             // No branch: the label is always written, and kept if it is new.
-            list[end] = static_cast<std::int32_t>(l);
-            end += counts[l] == 0;
-            ++counts[l];
-        }
+            list[end] = static_cast<std::int32_t>(label);
+            end += counts[label] == 0;
+            ++counts[label];
+        });
         size = end;
     }
 

@@ -79,18 +79,17 @@ void copy_tables(Vector<const std::int64_t> begin, Vector<const std::int64_t> si
 
 template <class I>
 void bind(nb::module_& module) {
-    module.def("add_to_totals", &add_to_totals<I>, "table"_a.noconvert(), "own"_a.noconvert(),
-               "totals"_a.noconvert(), Released());
-    module.def("add_to_cells", &add_to_cells<I>, "table"_a.noconvert(), "count"_a.noconvert(),
-               "own"_a.noconvert(), "start"_a.noconvert(), "room"_a.noconvert(),
-               "numbers"_a.noconvert(), "begin"_a, "end"_a, Released());
+    module.def("add_to_totals", &add_to_totals<I>, "table"_array, "own"_array, "totals"_array,
+               Released());
+    module.def("add_to_cells", &add_to_cells<I>, "table"_array, "count"_array, "own"_array,
+               "start"_array, "room"_array, "numbers"_array, "begin"_a, "end"_a, Released());
 }
 
 }  // namespace
 
 void bind_living_histograms(nb::module_& module) {
-    module.def("copy_tables", &copy_tables, "begin"_a.noconvert(), "size"_a.noconvert(),
-               "to"_a.noconvert(), "numbers"_a.noconvert(), "target"_a.noconvert(), Released());
+    module.def("copy_tables", &copy_tables, "begin"_array, "size"_array, "to"_array,
+               "numbers"_array, "target"_array, Released());
     bind<std::int32_t>(module);
     bind<std::int64_t>(module);
 }

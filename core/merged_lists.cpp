@@ -18,10 +18,9 @@ void merge_lists(Matrix<const I> rows, Matrix<const double> distances,
                  std::int64_t offset, Matrix<I> new_rows, Matrix<double> new_distances) {
     const std::size_t n = rows.shape(0), a = rows.shape(1), b = more.shape(1);
     const std::size_t k = new_rows.shape(1);
-    require(distances.shape(0) == n && distances.shape(1) == a && more.shape(0) == n &&
-                more_distances.shape(0) == n && more_distances.shape(1) == b &&
-                new_rows.shape(0) == n && new_distances.shape(0) == n &&
-                new_distances.shape(1) == k,
+    require(has_shape(distances, n, a) && has_shape(more, n, b) &&
+                has_shape(more_distances, n, b) && has_shape(new_rows, n, k) &&
+                has_shape(new_distances, n, k),
             "rows and distances must have one row per list");
     for (std::size_t row = 0; row < n; ++row) {
         const I* const near = rows.data() + row * a;
@@ -51,18 +50,16 @@ void merge_lists(Matrix<const I> rows, Matrix<const double> distances,
     }
 }
 
-template <class I>
-void bind(nb::module_& module) {
-    module.def("merge_lists", &merge_lists<I>, "rows"_a.noconvert(), "distances"_a.noconvert(),
-               "more"_a.noconvert(), "more_distances"_a.noconvert(), "offset"_a,
-               "new_rows"_a.noconvert(), "new_distances"_a.noconvert(), Released());
-}
-
 }  // namespace
 
 void bind_merged_lists(nb::module_& module) {
-    bind<std::int32_t>(module);
-    bind<std::int64_t>(module);
+    const auto bind = [&module](auto function) {
+        module.def("merge_lists", function, "rows"_array, "distances"_array, "more"_array,
+                   "more_distances"_array, "offset"_a, "new_rows"_array, "new_distances"_array,
+                   Released());
+    };
+    bind(&merge_lists<std::int32_t>);
+    bind(&merge_lists<std::int64_t>);
 }
 
 }  // namespace nearlabel

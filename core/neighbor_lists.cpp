@@ -58,7 +58,7 @@ public:
           distances_(distances.data()),
           stride_(distances.stride(0)),
           lengths_(lengths.data()) {
-        require(distances.shape(0) == places.shape(0) && distances.shape(1) == places.shape(1),
+        require(has_shape(distances, places.shape(0), places.shape(1)),
                 "places and distances must have the same shape");
         require(places_.width() < 2 || distances.stride(1) == 1,
                 "distances must have contiguous rows");
@@ -185,12 +185,10 @@ void left_without(Strided<const std::int32_t> places, Vector<const std::int32_t>
 
 template <class D>
 void bind(nb::module_& module) {
-    module.def("insert_neighbors", &insert_neighbors<D>, "places"_a.noconvert(),
-               "distances"_a.noconvert(), "lengths"_a.noconvert(), "row"_a.noconvert(),
-               "place"_a.noconvert(), "distance"_a.noconvert(), Released());
-    module.def("drop_neighbors", &drop_neighbors<D>, "places"_a.noconvert(),
-               "distances"_a.noconvert(), "lengths"_a.noconvert(), "rows"_a.noconvert(),
-               "gone"_a.noconvert(), Released());
+    module.def("insert_neighbors", &insert_neighbors<D>, "places"_array, "distances"_array,
+               "lengths"_array, "row"_array, "place"_array, "distance"_array, Released());
+    module.def("drop_neighbors", &drop_neighbors<D>, "places"_array, "distances"_array,
+               "lengths"_array, "rows"_array, "gone"_array, Released());
 }
 
 }  // namespace
@@ -198,9 +196,8 @@ void bind(nb::module_& module) {
 void bind_neighbor_lists(nb::module_& module) {
     bind<float>(module);
     bind<double>(module);
-    module.def("left_without", &left_without, "places"_a.noconvert(), "lengths"_a.noconvert(),
-               "gone"_a.noconvert(), "few"_a.noconvert(), "left"_a.noconvert(),
-               "first"_a.noconvert(), Released());
+    module.def("left_without", &left_without, "places"_array, "lengths"_array, "gone"_array,
+               "few"_array, "left"_array, "first"_array, Released());
 }
 
 }  // namespace nearlabel

@@ -42,8 +42,7 @@ void manhattan_block(Matrix<const float> queries, Matrix<const float> base, Matr
     const auto height = static_cast<std::int64_t>(queries.shape(0));
     const auto columns = static_cast<std::int64_t>(base.shape(0));
     const auto stride = static_cast<std::int64_t>(queries.shape(1)), width = stride - 2;
-    require(width >= 0 && base.shape(1) == queries.shape(1) && block.shape(0) == queries.shape(0) &&
-                block.shape(1) == base.shape(0),
+    require(width >= 0 && base.shape(1) == queries.shape(1) && has_shape(block, height, columns),
             "block must have one row per query and one column per base row");
     const auto compute = up_to_avx2<tile_sums>();
     std::vector<float> panel(static_cast<std::size_t>(width * PANEL));
@@ -107,9 +106,7 @@ public:
                Vector<const float> values, Vector<const float> offsets, Matrix<float> block) const {
         check_csr(starts, columns, values.shape(0), width_);
         const auto height = static_cast<std::int64_t>(starts.shape(0)) - 1;
-        require(block.shape(0) == static_cast<std::size_t>(height) &&
-                    block.shape(1) == static_cast<std::size_t>(rows_) &&
-                    offsets.shape(0) == block.shape(0),
+        require(has_shape(block, height, rows_) && has_shape(offsets, height),
                 "block must have one row per query and one column per base row");
         // Locals, which cannot alias the results: otherwise the last loop would be slow.
         const float* const base_offsets = offsets_.data();
@@ -160,22 +157,15 @@ void pack_rows(const Rows& rows, Vector<const std::int32_t> chosen, Vector<const
     const std::int64_t width = rows.width();
     const std::size_t n = chosen.shape(0), d = static_cast<std::size_t>(width);
     require(center.shape(0) == d, "center must have one entry per feature");
-    require(factors.shape(0) == n && factors.shape(1) == d + 2 && errors.shape(0) == n,
+    require(has_shape(factors, n, d + 2) && has_shape(errors, n),
             "factors and errors must have one row per entry of chosen");
     const bool absolute = rows.metric() == Metric::manhattan;
     Query row;
-    std::vector<double> dense(rows.sparse() ? d : 0);
     for (std::size_t i = 0; i < n; ++i) {
-        rows.load(static_cast<std::int64_t>(checked_index(chosen.data()[i],
-                                                          static_cast<std::size_t>(rows.size()),
-                                                          "chosen must contain row numbers")),
-                  row);
-        if (rows.sparse()) {
-            std::fill(dense.begin(), dense.end(), 0.0);
-            for (std::size_t j = 0; j < row.values.size(); ++j)
-                dense[static_cast<std::size_t>(row.columns[j])] = row.values[j];
-        }
-        const double* from = rows.sparse() ? dense.data() : row.values.data();
+        const std::size_t number =
+            checked_index(chosen.data()[i], static_cast<std::size_t>(rows.size()),
+                          "chosen must contain row numbers");
+        const double* from = rows.load_dense(static_cast<std::int64_t>(number), row);
         float* to = factors.data() + i * (d + 2);
         double sums[SUMS] = {};
         for (std::size_t f = 0; f < d; f += SUMS)
@@ -199,15 +189,15 @@ void pack_rows(const Rows& rows, Vector<const std::int32_t> chosen, Vector<const
 }
 
 void bind_packed_bounds(nb::module_& module) {
-    module.def("manhattan_block", &manhattan_block, Released(), "queries"_a.noconvert(),
-               "base"_a.noconvert(), "block"_a.noconvert());
+    module.def("manhattan_block", &manhattan_block, Released(), "queries"_array, "base"_array,
+               "block"_array);
     nb::class_<Postings>(module, "Postings", "CSR rows by feature.")
         .def(nb::init<Vector<const std::int64_t>, Vector<const std::int32_t>, Vector<const float>,
                       Vector<const float>, std::int64_t, float, std::optional<float>>(),
-             Released(), "starts"_a.noconvert(), "columns"_a.noconvert(), "values"_a.noconvert(),
-             "offsets"_a.noconvert(), "width"_a, "factor"_a, "apart"_a = nb::none())
-        .def("block", &Postings::block, Released(), "starts"_a.noconvert(), "columns"_a.noconvert(),
-             "values"_a.noconvert(), "offsets"_a.noconvert(), "block"_a.noconvert());
+             Released(), "starts"_array, "columns"_array, "values"_array, "offsets"_array,
+             "width"_a, "factor"_a, "apart"_a = nb::none())
+        .def("block", &Postings::block, Released(), "starts"_array, "columns"_array, "values"_array,
+             "offsets"_array, "block"_array);
 }
 
 }  // namespace nearlabel

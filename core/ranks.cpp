@@ -110,8 +110,7 @@ void places_in_touched(Vector<const I> touched_indptr, Vector<const I> touched_i
     require(touched.rows() == n && group.size() == n,
             "Y, touched and group must have the same number of rows");
     require(touched_indices.size() == touched_scores.size(), WRONG_TOUCHED);
-    require(order.shape(0) == values.shape(0) && order.shape(1) == q,
-            "order must have the shape of the defaults");
+    require(has_shape(order, values.shape(0), q), "order must have the shape of the defaults");
     for (std::size_t row = 0; row < n; ++row) {
         std::size_t begin, end;
         touched.row(row, begin, end);
@@ -178,25 +177,20 @@ void at_or_above(Vector<const std::int64_t> indptr, Vector<const std::int64_t> r
     }
 }
 
-template <class I>
-void bind_places_in_touched(nb::module_& module) {
-    module.def("places_in_touched", &places_in_touched<I>, "touched_indptr"_a.noconvert(),
-               "touched_indices"_a.noconvert(), "touched_scores"_a.noconvert(),
-               "group"_a.noconvert(), "values"_a.noconvert(), "order"_a.noconvert(),
-               "indptr"_a.noconvert(), "indices"_a.noconvert(), "above"_a.noconvert(),
-               "lower"_a.noconvert(), "higher"_a.noconvert(), Released());
-}
-
 }  // namespace
 
 void bind_ranks(nb::module_& module) {
-    bind_places_in_touched<std::int32_t>(module);
-    bind_places_in_touched<std::int64_t>(module);
-    module.def("places_in_dense", &places_in_dense, "scores"_a.noconvert(), "indptr"_a.noconvert(),
-               "indices"_a.noconvert(), "above"_a.noconvert(), "lower"_a.noconvert(),
-               "higher"_a.noconvert(), Released());
-    module.def("at_or_above", &at_or_above, "indptr"_a.noconvert(), "ranks"_a.noconvert(),
-               "out"_a.noconvert(), Released());
+    const auto bind = [&module](auto function) {
+        module.def("places_in_touched", function, "touched_indptr"_array, "touched_indices"_array,
+                   "touched_scores"_array, "group"_array, "values"_array, "order"_array,
+                   "indptr"_array, "indices"_array, "above"_array, "lower"_array, "higher"_array,
+                   Released());
+    };
+    bind(&places_in_touched<std::int32_t>);
+    bind(&places_in_touched<std::int64_t>);
+    module.def("places_in_dense", &places_in_dense, "scores"_array, "indptr"_array, "indices"_array,
+               "above"_array, "lower"_array, "higher"_array, Released());
+    module.def("at_or_above", &at_or_above, "indptr"_array, "ranks"_array, "out"_array, Released());
 }
 
 }  // namespace nearlabel

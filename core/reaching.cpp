@@ -23,9 +23,7 @@ public:
     // `limits` has one entry per base row, on the scale of the bounds.
     Reaching(const Rows& queries, const Rows& base, Vector<const float> limits)
         : queries_(queries), base_(base), limits_(std::move(limits)) {
-        require(queries.sparse() == base.sparse() && queries.width() == base.width() &&
-                    queries.metric() == base.metric(),
-                "queries and base must have the same metric, width and storage (dense or sparse)");
+        require_comparable(queries, base);
         require(limits_.shape(0) == static_cast<std::size_t>(base.size()),
                 "limits must have one entry per base row");
         require(std::max(queries.size(), base.size()) <= std::numeric_limits<std::int32_t>::max(),
@@ -71,9 +69,9 @@ public:
     // Writes the pairs in the order in which they were found: queries, rows, canonical distances.
     void write(Vector<std::int32_t> queries, Vector<std::int32_t> rows, Vector<double> distances) {
         const std::scoped_lock guard(lock_);
-        require(queries.shape(0) == rows_.size() && rows.shape(0) == rows_.size() &&
-                    distances.shape(0) == rows_.size(),
-                "queries, rows and distances must have one entry per pair");
+        require(
+            has_shape(queries, size()) && has_shape(rows, size()) && has_shape(distances, size()),
+            "queries, rows and distances must have one entry per pair");
         std::copy(asked_.begin(), asked_.end(), queries.data());
         std::copy(rows_.begin(), rows_.end(), rows.data());
         std::copy(distances_.begin(), distances_.end(), distances.data());
@@ -93,12 +91,11 @@ private:
 void bind_reaching(nb::module_& module) {
     nb::class_<Reaching>(module, "Reaching", "Base rows that have a query within their limit.")
         .def(nb::init<const Rows&, const Rows&, Vector<const float>>(), nb::keep_alive<1, 2>(),
-             nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "limits"_a.noconvert())
+             nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "limits"_array)
         .def("__len__", &Reaching::size)
-        .def("offer", &Reaching::offer, Released(), "block"_a.noconvert(), "chosen"_a.noconvert(),
-             "row"_a)
-        .def("write", &Reaching::write, Released(), "queries"_a.noconvert(), "rows"_a.noconvert(),
-             "distances"_a.noconvert());
+        .def("offer", &Reaching::offer, Released(), "block"_array, "chosen"_array, "row"_a)
+        .def("write", &Reaching::write, Released(), "queries"_array, "rows"_array,
+             "distances"_array);
 }
 
 }  // namespace nearlabel

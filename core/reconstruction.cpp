@@ -29,8 +29,7 @@ NL_INLINE void tile_products(const double* left, const double* right, std::size_
 // gram[i] = rows[i] rows[i]'
 void gram_matrices(Cube<const double> rows, Cube<double> gram) {
     const std::size_t m = rows.shape(0), k = rows.shape(1), width = rows.shape(2);
-    require(gram.shape(0) == m && gram.shape(1) == k && gram.shape(2) == k,
-            "gram must have one k x k matrix per set of k rows");
+    require(has_shape(gram, m, k, k), "gram must have one k x k matrix per set of k rows");
     const auto multiply = up_to_avx2<tile_products>();
     const std::size_t panels = (k + PANEL - 1) / PANEL;
     std::vector<double> packed(panels * width * PANEL);  // panels are padded with zeros
@@ -56,8 +55,7 @@ void gram_matrices(Cube<const double> rows, Cube<double> gram) {
 }  // namespace
 
 void bind_reconstruction(nb::module_& module) {
-    module.def("gram_matrices", &gram_matrices, Released(), "rows"_a.noconvert(),
-               "gram"_a.noconvert());
+    module.def("gram_matrices", &gram_matrices, Released(), "rows"_array, "gram"_array);
 }
 
 }  // namespace nearlabel

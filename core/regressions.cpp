@@ -37,9 +37,8 @@ void add_weighted_products(Vector<const I> indptr, Vector<const I> indices,
 
 void bind_regressions(nb::module_& module) {
     const auto bind = [&module](auto function) {
-        module.def("add_weighted_products", function, "indptr"_a.noconvert(),
-                   "indices"_a.noconvert(), "data"_a.noconvert(), "h"_a.noconvert(),
-                   "sums"_a.noconvert(), Released());
+        module.def("add_weighted_products", function, "indptr"_array, "indices"_array, "data"_array,
+                   "h"_array, "sums"_array, Released());
     };
     bind(&add_weighted_products<std::int32_t>);
     bind(&add_weighted_products<std::int64_t>);

@@ -117,10 +117,9 @@ void top_labels(Vector<const I> indptr, Vector<const I> indices, Vector<const do
     const Defaults defaults(group, values);
     const std::size_t q = defaults.labels();
     check_touched(rows, n, indices.size(), scores.size(), group.size());
-    require(best_scores.shape(0) == n && best_scores.shape(1) == r && r <= q,
+    require(has_shape(best_scores, n, r) && r <= q,
             "labels and scores must have the same shape, no wider than there are labels");
-    require(order.shape(0) == values.shape(0) && order.shape(1) == q,
-            "order must have the shape of the defaults");
+    require(has_shape(order, values.shape(0), q), "order must have the shape of the defaults");
     if (r == 0) return;
     const I* const columns = indices.data();
     const auto column = [=](std::size_t at) { return checked_index(columns[at], q, WRONG_LABEL); };
@@ -179,9 +178,8 @@ void top_of_dense(Matrix<const double> scores, Matrix<std::int32_t> labels,
                   Matrix<double> best_scores) {
     const std::size_t n = labels.shape(0), r = labels.shape(1);
     const std::size_t q = label_size(static_cast<std::int64_t>(scores.shape(1)));
-    require(
-        scores.shape(0) == n && best_scores.shape(0) == n && best_scores.shape(1) == r && r <= q,
-        "labels and scores must have the same shape, no wider than there are labels");
+    require(scores.shape(0) == n && has_shape(best_scores, n, r) && r <= q,
+            "labels and scores must have the same shape, no wider than there are labels");
     if (r == 0) return;
     Best best(r);
     for (std::size_t row = 0; row < n; ++row) {
@@ -217,13 +215,11 @@ void fill_scores(Vector<const I> indptr, Vector<const I> indices, Vector<const d
 
 template <class I>
 void bind_touched(nb::module_& module) {
-    module.def("top_labels", &top_labels<I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-               "scores"_a.noconvert(), "group"_a.noconvert(), "values"_a.noconvert(),
-               "order"_a.noconvert(), "labels"_a.noconvert(), "best_scores"_a.noconvert(),
+    module.def("top_labels", &top_labels<I>, "indptr"_array, "indices"_array, "scores"_array,
+               "group"_array, "values"_array, "order"_array, "labels"_array, "best_scores"_array,
                Released());
-    module.def("fill_scores", &fill_scores<I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-               "scores"_a.noconvert(), "group"_a.noconvert(), "values"_a.noconvert(),
-               "out"_a.noconvert(), Released());
+    module.def("fill_scores", &fill_scores<I>, "indptr"_array, "indices"_array, "scores"_array,
+               "group"_array, "values"_array, "out"_array, Released());
 }
 
 }  // namespace
@@ -231,8 +227,8 @@ void bind_touched(nb::module_& module) {
 void bind_scores(nb::module_& module) {
     bind_touched<std::int32_t>(module);
     bind_touched<std::int64_t>(module);
-    module.def("top_of_dense", &top_of_dense, "scores"_a.noconvert(), "labels"_a.noconvert(),
-               "best_scores"_a.noconvert(), Released());
+    module.def("top_of_dense", &top_of_dense, "scores"_array, "labels"_array, "best_scores"_array,
+               Released());
 }
 
 }  // namespace nearlabel

@@ -103,17 +103,14 @@ public:
           refined_(refined && base.rough_share() <= MOST_SHARE),
           most_in_vain_((refined_ ? 4 : 1) * (4 * room + base.size() / 32)),
           refinement_(base, scale) {
-        require(!limits || limits->shape(0) == static_cast<std::size_t>(n_),
-                "limits must have one entry per query");
+        require(!limits || has_shape(*limits, n_), "limits must have one entry per query");
         require(!limited_ || !apart, "limits need apart = false");
         require(!apart || (base.sparse() && base.metric() == Metric::cosine),
                 "apart must be false unless rows are sparse and the metric is cosine");
         require(relative >= 0 && relative <= 1, "relative must be from 0 to 1");
-        require(names_.shape(0) == 0 || names_.shape(0) == static_cast<std::size_t>(base.size()),
+        require(names_.shape(0) == 0 || has_shape(names_, base.size()),
                 "names must be empty or have one entry per base row");
-        require(queries.sparse() == base.sparse() && queries.width() == base.width() &&
-                    queries.metric() == base.metric(),
-                "queries and base must have the same metric, width and storage (dense or sparse)");
+        require_comparable(queries, base);
         require(n_ > 0, "queries must have at least one row");
         require(-1 <= itself && (itself < 0 || itself <= base.size() - n_),
                 "itself must be -1 or a base row such that itself + i is one for every query i");
@@ -122,8 +119,7 @@ public:
                 "k must be from 1 to the number of rows searched, and room must be above k");
         require(room <= others && base.size() <= std::numeric_limits<std::int32_t>::max(),
                 "room must not exceed the rows searched, and base must have fewer than 2^31 rows");
-        require(query_errors_.shape(0) == static_cast<std::size_t>(n_) &&
-                    base_errors_.shape(0) == static_cast<std::size_t>(base.size()),
+        require(has_shape(query_errors_, n_) && has_shape(base_errors_, base.size()),
                 "query_errors and base_errors must have one entry per row");
         for (std::int64_t i = 0; i < n_; ++i) {
             const float limit = limits ? limits->data()[i] : most();
@@ -218,9 +214,8 @@ public:
     // leave fewer, the rest is -1 at infinite distance.
     void finish(std::int64_t query, Matrix<std::int32_t> rows, Matrix<double> distances) {
         const auto count = static_cast<std::int64_t>(rows.shape(0));
-        const auto k = static_cast<std::size_t>(k_);
-        require(0 <= query && count <= n_ && query <= n_ - count && rows.shape(1) == k &&
-                    distances.shape(1) == k && distances.shape(0) == rows.shape(0),
+        require(0 <= query && count <= n_ && query <= n_ - count && has_shape(rows, count, k_) &&
+                    has_shape(distances, count, k_),
                 "rows and distances must have one row per query");
         Work work;
         for (std::int64_t i = 0; i < count; ++i) {
@@ -256,8 +251,7 @@ public:
 
     // Reports which queries were given up; `finish` writes nothing for them.
     void given_up(Vector<bool> result) {
-        require(result.shape(0) == static_cast<std::size_t>(n_),
-                "result must have one entry per query");
+        require(has_shape(result, n_), "result must have one entry per query");
         for (std::int64_t query = 0; query < n_; ++query) {
             const std::scoped_lock guard(locks_[stripe_of(query)]);
             result.data()[query] = limits_[query] == -infinite;
@@ -305,8 +299,7 @@ private:
         require(
             0 <= row && width <= base_.size() && row <= base_.size() - width && starts_.size() == 1,
             "block must be within the base rows, and starts must have one stripe");
-        require(chosen.shape(0) == static_cast<std::size_t>(height),
-                "chosen must have one entry per row of block");
+        require(has_shape(chosen, height), "chosen must have one entry per row of block");
         for (std::int64_t i = 0; i < height; ++i)
             require(0 <= chosen.data()[i] && chosen.data()[i] < n_,
                     "chosen must contain query numbers");
@@ -612,7 +605,7 @@ private:
                                           [](const Measured& row) { return row.distance < 1; });
         std::int64_t missing = nearer < k_ ? k_ : 0;
         for (std::int32_t row = 0; missing > 0 && row < base_.size(); ++row)
-            if (!(itself_ >= 0 && row == itself_ + query) && !base_.shares(work.query, row)) {
+            if (!is_itself(query, row) && !base_.shares(work.query, row)) {
                 found.push_back({1, name(row), row});
                 --missing;
             }
@@ -677,30 +670,26 @@ private:
 
 void bind_shortlist(nb::module_& module) {
     module.attr("APART") = APART;
-    module.def("row_limits", &row_limits, Released(), "block"_a.noconvert(), "k"_a,
-               "limits"_a.noconvert());
+    module.def("row_limits", &row_limits, Released(), "block"_array, "k"_a, "limits"_array);
     nb::class_<Shortlist>(module, "Shortlist", "The nearest rows of queries seen so far.")
         .def(nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
                       Vector<const float>, double, std::int64_t, std::vector<std::int64_t>,
                       Vector<const std::int32_t>, float, bool, std::optional<Vector<const float>>,
                       bool>(),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
-             "query_errors"_a.noconvert(), "base_errors"_a.noconvert(), "scale"_a, "itself"_a,
-             "starts"_a, "names"_a.noconvert(), "relative"_a = 0.0f, "apart"_a = false,
-             "limits"_a.noconvert() = nb::none(), "refined"_a = false)
-        .def("offer", &Shortlist::offer, Released(), "block"_a.noconvert(), "query"_a, "row"_a,
-             "both"_a)
-        .def("offer_to", &Shortlist::offer_to, Released(), "block"_a.noconvert(),
-             "chosen"_a.noconvert(), "row"_a)
+             "query_errors"_array, "base_errors"_array, "scale"_a, "itself"_a, "starts"_a,
+             "names"_array, "relative"_a = 0.0f, "apart"_a = false, "limits"_array = nb::none(),
+             "refined"_a = false)
+        .def("offer", &Shortlist::offer, Released(), "block"_array, "query"_a, "row"_a, "both"_a)
+        .def("offer_to", &Shortlist::offer_to, Released(), "block"_array, "chosen"_array, "row"_a)
         .def("offer_bytes", &Shortlist::offer_bytes, Released(), "rows"_a, "base"_a, "query"_a,
              "row"_a, "both"_a)
         .def("offer_bytes_to", &Shortlist::offer_bytes_to, Released(), "rows"_a, "base"_a,
-             "chosen"_a.noconvert(), "row"_a)
+             "chosen"_array, "row"_a)
         .def("offer_bytes_one", &Shortlist::offer_bytes_one, Released(), "query"_a, "parts"_a,
              "rows"_a)
-        .def("given_up", &Shortlist::given_up, Released(), "result"_a.noconvert())
-        .def("finish", &Shortlist::finish, Released(), "query"_a, "rows"_a.noconvert(),
-             "distances"_a.noconvert());
+        .def("given_up", &Shortlist::given_up, Released(), "result"_array)
+        .def("finish", &Shortlist::finish, Released(), "query"_a, "rows"_array, "distances"_array);
 }
 
 }  // namespace nearlabel

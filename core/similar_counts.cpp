@@ -175,10 +175,10 @@ private:
             if (!query.is_heavy(label)) continue;
             const std::int64_t count = query.count(label);
             lists_.push_back(postings_.rows(label, count - tolerance_, count + tolerance_));
-            if (size(lists_.back()) < size(lists_[shortest])) shortest = lists_.size() - 1;
+            if (lists_.back().size() < lists_[shortest].size()) shortest = lists_.size() - 1;
         }
         const std::size_t n = rows_.size();
-        if (size(lists_[shortest]) <= n / 2) return add(query, 0, lists_[shortest]);
+        if (lists_[shortest].size() <= n / 2) return add(query, 0, lists_[shortest]);
         times_listed_.assign(n, 0);
         for (const Span<I>& list : lists_) {
             for (const I* at = list.begin; at != list.end; ++at) {
@@ -194,10 +194,6 @@ private:
                 added.push_back(row);
             }
         }
-    }
-
-    static std::size_t size(const Span<I>& list) {
-        return static_cast<std::size_t>(list.end - list.begin);
     }
 
     const CountedRows<I>& rows_;
@@ -300,8 +296,7 @@ void tally_admissible(Vector<const std::int64_t> query_indptr,
     const std::size_t m = queries.rows();
     require(query_labels.size() == query_counts.size(),
             "query_labels and query_counts must have the same size");
-    require(admissible.size() == m && with_label.shape(0) == m && without_label.shape(0) == m &&
-                with_label.shape(1) == q && without_label.shape(1) == q,
+    require(admissible.size() == m && has_shape(with_label, m, q) && has_shape(without_label, m, q),
             "admissible, with_label and without_label must have one row per query and one column "
             "per label");
     Query query(q, tolerance);
@@ -321,22 +316,18 @@ void tally_admissible(Vector<const std::int64_t> query_indptr,
     }
 }
 
-template <class I>
-void bind(nb::module_& module) {
-    module.def("tally_admissible", &tally_admissible<I>, "query_indptr"_a.noconvert(),
-               "query_labels"_a.noconvert(), "query_counts"_a.noconvert(), "indptr"_a.noconvert(),
-               "indices"_a.noconvert(), "entries"_a.noconvert(), "start"_a.noconvert(),
-               "light_with"_a.noconvert(), "light_without"_a.noconvert(), "is_light"_a.noconvert(),
-               "posting_indptr"_a.noconvert(), "posting_rows"_a.noconvert(), "tolerance"_a,
-               "admissible"_a.noconvert(), "with_label"_a.noconvert(),
-               "without_label"_a.noconvert(), Released());
-}
-
 }  // namespace
 
 void bind_similar_counts(nb::module_& module) {
-    bind<std::int32_t>(module);
-    bind<std::int64_t>(module);
+    const auto bind = [&module](auto function) {
+        module.def("tally_admissible", function, "query_indptr"_array, "query_labels"_array,
+                   "query_counts"_array, "indptr"_array, "indices"_array, "entries"_array,
+                   "start"_array, "light_with"_array, "light_without"_array, "is_light"_array,
+                   "posting_indptr"_array, "posting_rows"_array, "tolerance"_a, "admissible"_array,
+                   "with_label"_array, "without_label"_array, Released());
+    };
+    bind(&tally_admissible<std::int32_t>);
+    bind(&tally_admissible<std::int64_t>);
 }
 
 }  // namespace nearlabel

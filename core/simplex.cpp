@@ -259,9 +259,9 @@ private:
 void simplex_weights(Cube<const double> gram, Vector<const double> scale,
                      Vector<const double> ridge, std::int64_t steps, Matrix<double> weights) {
     const std::size_t m = gram.shape(0), k = gram.shape(1);
-    require(gram.shape(2) == k && scale.size() == m && ridge.size() == m && weights.shape(0) == m &&
-                weights.shape(1) == k,
-            "gram, scale, ridge and weights must have the same numbers of problems and corners");
+    require(
+        gram.shape(2) == k && scale.size() == m && ridge.size() == m && has_shape(weights, m, k),
+        "gram, scale, ridge and weights must have the same numbers of problems and corners");
     require(k > 0 && steps > 0, "gram must have at least one corner, and steps must be at least 1");
     ActiveSet problem(k);
     for (std::size_t i = 0; i < m; ++i)
@@ -272,8 +272,8 @@ void simplex_weights(Cube<const double> gram, Vector<const double> scale,
 }  // namespace
 
 void bind_simplex(nb::module_& module) {
-    module.def("simplex_weights", &simplex_weights, Released(), "gram"_a.noconvert(),
-               "scale"_a.noconvert(), "ridge"_a.noconvert(), "steps"_a, "weights"_a.noconvert());
+    module.def("simplex_weights", &simplex_weights, Released(), "gram"_array, "scale"_array,
+               "ridge"_array, "steps"_a, "weights"_array);
 }
 
 }  // namespace nearlabel

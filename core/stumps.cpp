@@ -188,10 +188,9 @@ void best_cuts(Matrix<const double> weights, Vector<const std::uint8_t> reached,
 }  // namespace
 
 void bind_stumps(nb::module_& module) {
-    module.def("best_cuts", &best_cuts, "weights"_a.noconvert(), "reached"_a.noconvert(),
-               "rows"_a.noconvert(), "start"_a.noconvert(), "known"_a.noconvert(),
-               "first"_a.noconvert(), "ends"_a.noconvert(), "rest"_a.noconvert(),
-               "losses"_a.noconvert(), "cuts"_a.noconvert(), Released());
+    module.def("best_cuts", &best_cuts, "weights"_array, "reached"_array, "rows"_array,
+               "start"_array, "known"_array, "first"_array, "ends"_array, "rest"_array,
+               "losses"_array, "cuts"_array, Released());
 }
 
 }  // namespace nearlabel

@@ -14,10 +14,9 @@ void add_neighbor(Vector<const std::int64_t> neighbor, Vector<const I> indptr,
                   Matrix<std::uint16_t> counts, Cube<std::int64_t> cells) {
     const std::size_t n = counts.shape(0), q = counts.shape(1), width = cells.shape(2);
     const CsrRows<I> labels(indptr, indices.size(), "Y must have an indptr that fits its indices");
-    require(neighbor.size() == n && own.shape(0) == n && own.shape(1) == q,
+    require(neighbor.size() == n && has_shape(own, n, q),
             "neighbor, own and counts must have the same numbers of rows and labels");
-    require(cells.shape(0) == 2 && cells.shape(1) == q,
-            "cells must have the shape (2, labels, counts)");
+    require(has_shape(cells, 2, q, width), "cells must have the shape (2, labels, counts)");
     for (std::size_t row = 0; row < n; ++row) {
         const std::size_t base = checked_index(neighbor.data()[row], labels.rows(),
                                                "neighbor must contain row numbers of Y");
@@ -42,10 +41,9 @@ void add_neighbor(Vector<const std::int64_t> neighbor, Vector<const I> indptr,
 void values_of_counts(Cube<const double> table, Matrix<const std::uint8_t> own,
                       Matrix<const std::uint16_t> counts, Matrix<double> out) {
     const std::size_t n = counts.shape(0), q = counts.shape(1), width = table.shape(2);
-    require(own.shape(0) == n && own.shape(1) == q && out.shape(0) == n && out.shape(1) == q,
+    require(has_shape(own, n, q) && has_shape(out, n, q),
             "own, counts and out must have the same shape");
-    require(table.shape(0) == 2 && table.shape(1) == q,
-            "table must have the shape (2, labels, counts)");
+    require(has_shape(table, 2, q, width), "table must have the shape (2, labels, counts)");
     for (std::size_t row = 0; row < n; ++row) {
         const std::uint16_t* const count = counts.data() + row * q;
         const std::uint8_t* const carried = own.data() + row * q;
@@ -57,20 +55,17 @@ void values_of_counts(Cube<const double> table, Matrix<const std::uint8_t> own,
     }
 }
 
-template <class I>
-void bind_add_neighbor(nb::module_& module) {
-    module.def("add_neighbor", &add_neighbor<I>, "neighbor"_a.noconvert(), "indptr"_a.noconvert(),
-               "indices"_a.noconvert(), "own"_a.noconvert(), "counts"_a.noconvert(),
-               "cells"_a.noconvert(), Released());
-}
-
 }  // namespace
 
 void bind_sweep(nb::module_& module) {
-    bind_add_neighbor<std::int32_t>(module);
-    bind_add_neighbor<std::int64_t>(module);
-    module.def("values_of_counts", &values_of_counts, "table"_a.noconvert(), "own"_a.noconvert(),
-               "counts"_a.noconvert(), "out"_a.noconvert(), Released());
+    const auto bind = [&module](auto function) {
+        module.def("add_neighbor", function, "neighbor"_array, "indptr"_array, "indices"_array,
+                   "own"_array, "counts"_array, "cells"_array, Released());
+    };
+    bind(&add_neighbor<std::int32_t>);
+    bind(&add_neighbor<std::int64_t>);
+    module.def("values_of_counts", &values_of_counts, "table"_array, "own"_array, "counts"_array,
+               "out"_array, Released());
 }
 
 }  // namespace nearlabel
