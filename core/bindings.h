@@ -10,6 +10,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -47,6 +48,16 @@ inline std::size_t checked_index(std::int64_t index, std::size_t size, const cha
     return static_cast<std::size_t>(index);
 }
 
+// Checks where the parts of an array with some entries start and end.
+inline void check_starts(const Vector<const std::int64_t>& starts, std::size_t entries,
+                         const char* message) {
+    const std::int64_t* const start = starts.data();
+    const std::size_t n = starts.size();
+    require(n > 0 && start[0] == 0 && static_cast<std::uint64_t>(start[n - 1]) == entries &&
+                std::is_sorted(start, start + n),
+            message);
+}
+
 // Lets other Python threads run while a kernel runs.
 using Released = nb::call_guard<nb::gil_scoped_release>;
 
@@ -56,10 +67,8 @@ void bind_count_changes(nb::module_& module);
 void bind_counts(nb::module_& module);
 void bind_distances(nb::module_& module);
 void bind_living_histograms(nb::module_& module);
-void bind_merged_lists(nb::module_& module);
 void bind_neighbor_lists(nb::module_& module);
 void bind_packed_bounds(nb::module_& module);
-void bind_ranks(nb::module_& module);
 void bind_reaching(nb::module_& module);
 void bind_reconstruction(nb::module_& module);
 void bind_regressions(nb::module_& module);
@@ -68,6 +77,5 @@ void bind_shortlist(nb::module_& module);
 void bind_similar_counts(nb::module_& module);
 void bind_simplex(nb::module_& module);
 void bind_stumps(nb::module_& module);
-void bind_sweep(nb::module_& module);
 
 }  // namespace nearlabel

@@ -32,18 +32,18 @@ struct Magnitudes {
     static double term(double difference) { return std::fabs(difference); }
 };
 
-// The sum of squared differences in float: no term is negative, so its error is at most width + 3
-// units of itself.
-NL_INLINE float rough_square(const float* a, const float* b, std::int64_t width) {
-    constexpr int LANES = 32;  // four AVX2 registers
-    float sums[LANES] = {};
+// The sum of squared differences, in any order; apart(f) is the difference of one feature.
+template <class Number, class Apart>
+NL_INLINE Number sum_of_squares(std::int64_t width, Apart apart) {
+    constexpr int LANES = 128 / sizeof(Number);  // four AVX2 registers
+    Number sums[LANES] = {};
     std::int64_t f = 0;
     for (; f + LANES <= width; f += LANES)
         for (int lane = 0; lane < LANES; ++lane) {
-            const float apart = a[f + lane] - b[f + lane];
-            sums[lane] += apart * apart;
+            const Number difference = apart(f + lane);
+            sums[lane] += difference * difference;
         }
-    for (; f < width; ++f) sums[0] += (a[f] - b[f]) * (a[f] - b[f]);
+    for (; f < width; ++f) sums[0] += apart(f) * apart(f);
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
     return sums[0];
@@ -57,7 +57,10 @@ using RoughSquares = void (*)(const float* query, const float* const* rows, int 
 
 NL_INLINE void rough_squares_of(const float* query, const float* const* rows, int count,
                                 std::int64_t width, float* sums) {
-    for (int i = 0; i < count; ++i) sums[i] = rough_square(query, rows[i], width);
+    // In float: no term is negative, so the error of a sum is at most width + 3 units of itself.
+    for (int i = 0; i < count; ++i)
+        sums[i] = sum_of_squares<float>(
+            width, [query, row = rows[i]](std::int64_t f) { return query[f] - row[f]; });
 }
 
 #ifdef NL_VNNI
@@ -100,34 +103,18 @@ RoughSquares rough_squares_variant() {
 template <class A, class B>
 NL_INLINE double rough_sum(const A* a, double a_factor, const B* b, double b_factor,
                            std::int64_t width) {
-    constexpr int LANES = 16;  // four AVX2 registers
-    double sums[LANES] = {};
-    std::int64_t f = 0;
-    for (; f + LANES <= width; f += LANES)
-        for (int lane = 0; lane < LANES; ++lane) {
-            const double apart = a[f + lane] * a_factor - b[f + lane] * b_factor;
-            sums[lane] += apart * apart;
-        }
-    for (; f < width; ++f) {
-        const double apart = a[f] * a_factor - b[f] * b_factor;
-        sums[0] += apart * apart;
-    }
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
-    return sums[0];
+    return sum_of_squares<double>(
+        width, [=](std::int64_t f) { return a[f] * a_factor - b[f] * b_factor; });
 }
 
 }  // namespace
 
 void check_csr(const Vector<const std::int64_t>& starts, const Vector<const std::int32_t>& columns,
                std::size_t values, std::int64_t width) {
-    const std::int64_t* const start = starts.data();
-    const std::size_t n = starts.shape(0);
     require(width >= 0, "width must not be negative");
-    require(n > 0 && columns.shape(0) == values && start[0] == 0 &&
-                start[n - 1] == static_cast<std::int64_t>(values) &&
-                std::is_sorted(start, start + n),
-            "starts must not decrease, and must go from 0 to the number of entries");
+    require(has_shape(columns, values), "columns must have one entry per value");
+    check_starts(starts, values,
+                 "starts must not decrease, and must go from 0 to the number of entries");
     for (std::size_t i = 0; i < values; ++i)
         require(columns.data()[i] >= 0 && columns.data()[i] < width,
                 "columns must be from 0 to width - 1");

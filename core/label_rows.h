@@ -100,9 +100,9 @@ struct Span {
 
     // Calls `use` with each label.
     template <class Use>
-    void each(std::size_t q, Use use) const {
+    void each(std::size_t q, Use use, const char* message = NOT_A_LABEL) const {
         for (const I* label = begin; label != end; ++label) {
-            use(checked_index(*label, q, NOT_A_LABEL));
+            use(checked_index(*label, q, message));
         }
     }
 };

@@ -15,10 +15,8 @@ NB_MODULE(_core, module) {
     bind_counts(module);
     bind_distances(module);
     bind_living_histograms(module);
-    bind_merged_lists(module);
     bind_neighbor_lists(module);
     bind_packed_bounds(module);
-    bind_ranks(module);
     bind_reaching(module);
     bind_reconstruction(module);
     bind_regressions(module);
@@ -27,5 +25,4 @@ NB_MODULE(_core, module) {
     bind_similar_counts(module);
     bind_simplex(module);
     bind_stumps(module);
-    bind_sweep(module);
 }

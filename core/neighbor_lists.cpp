@@ -1,8 +1,9 @@
-// Kernels over lists of neighbors that are changed in place. Their twins are in
-// src/nearlabel/search/living/kept_neighbors.py.
+// Kernels over lists of neighbors: changed in place, or merged. Their twins are in
+// src/nearlabel/search/living/kept_neighbors.py and src/nearlabel/search/exact/merged_lists.py.
 #include "label_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -14,10 +15,17 @@ namespace {
 template <class P>
 class PlaceLists {
 public:
-    PlaceLists(const Strided<P>& places, const Vector<const std::int32_t>& lengths)
-        : PlaceLists(places, lengths.data(), lengths.size()) {}
-    PlaceLists(const Strided<P>& places, const Vector<std::int32_t>& lengths)
-        : PlaceLists(places, lengths.data(), lengths.size()) {}
+    template <class Length>
+    PlaceLists(const Strided<P>& places, const Vector<Length>& lengths)
+        : data_(places.data()),
+          rows_(places.shape(0)),
+          width_(places.shape(1)),
+          stride_(places.stride(0)),
+          lengths_(lengths.data()) {
+        require(lengths.size() == rows_, "lengths must have one entry per list");
+        require(width_ <= INT32_MAX, "lists must have at most 2^31 - 1 places");
+        require(width_ < 2 || places.stride(1) == 1, "places must have contiguous rows");
+    }
 
     std::size_t rows() const { return rows_; }
     std::size_t width() const { return width_; }
@@ -31,17 +39,6 @@ public:
     }
 
 private:
-    PlaceLists(const Strided<P>& places, const std::int32_t* lengths, std::size_t size)
-        : data_(places.data()),
-          rows_(places.shape(0)),
-          width_(places.shape(1)),
-          stride_(places.stride(0)),
-          lengths_(lengths) {
-        require(size == rows_, "lengths must have one entry per list");
-        require(width_ <= INT32_MAX, "lists must have at most 2^31 - 1 places");
-        require(width_ < 2 || places.stride(1) == 1, "places must have contiguous rows");
-    }
-
     P* data_;
     std::size_t rows_, width_;
     std::int64_t stride_;
@@ -191,6 +188,46 @@ void bind(nb::module_& module) {
                "lengths"_array, "rows"_array, "gone"_array, Released());
 }
 
+// Writes the nearest of both lists of each row, by (distance, row). A list that is not full is
+// padded with infinite distances, and so is the result. `offset` is added to `more`.
+template <class I>
+void merge_lists(Matrix<const I> rows, Matrix<const double> distances,
+                 Matrix<const std::int32_t> more, Matrix<const double> more_distances,
+                 std::int64_t offset, Matrix<I> new_rows, Matrix<double> new_distances) {
+    const std::size_t n = rows.shape(0), a = rows.shape(1), b = more.shape(1);
+    const std::size_t k = new_rows.shape(1);
+    require(has_shape(distances, n, a) && has_shape(more, n, b) &&
+                has_shape(more_distances, n, b) && has_shape(new_rows, n, k) &&
+                has_shape(new_distances, n, k),
+            "rows and distances must have one row per list");
+    for (std::size_t row = 0; row < n; ++row) {
+        const I* const near = rows.data() + row * a;
+        const double* const far = distances.data() + row * a;
+        const std::int32_t* const new_near = more.data() + row * b;
+        const double* const new_far = more_distances.data() + row * b;
+        std::size_t i = 0, j = 0;
+        for (std::size_t place = 0; place < k; ++place) {
+            const bool has = i < a && std::isfinite(far[i]);
+            const bool has_new = j < b && std::isfinite(new_far[j]);
+            const std::int64_t name = has_new ? new_near[j] + offset : 0;
+            I result = -1;
+            double distance = std::numeric_limits<double>::infinity();
+            if (has && (!has_new || far[i] < new_far[j] ||
+                        (far[i] == new_far[j] && static_cast<std::int64_t>(near[i]) < name))) {
+                result = near[i];
+                distance = far[i++];
+            } else if (has_new) {
+                require(name >= 0 && name <= std::numeric_limits<I>::max(),
+                        "more plus offset must fit into the integer type of rows");
+                result = static_cast<I>(name);
+                distance = new_far[j++];
+            }
+            new_rows.data()[row * k + place] = result;
+            new_distances.data()[row * k + place] = distance;
+        }
+    }
+}
+
 }  // namespace
 
 void bind_neighbor_lists(nb::module_& module) {
@@ -198,6 +235,13 @@ void bind_neighbor_lists(nb::module_& module) {
     bind<double>(module);
     module.def("left_without", &left_without, "places"_array, "lengths"_array, "gone"_array,
                "few"_array, "left"_array, "first"_array, Released());
+    const auto bind_merge_lists = [&module](auto function) {
+        module.def("merge_lists", function, "rows"_array, "distances"_array, "more"_array,
+                   "more_distances"_array, "offset"_a, "new_rows"_array, "new_distances"_array,
+                   Released());
+    };
+    bind_merge_lists(&merge_lists<std::int32_t>);
+    bind_merge_lists(&merge_lists<std::int64_t>);
 }
 
 }  // namespace nearlabel

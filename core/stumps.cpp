@@ -134,16 +134,6 @@ std::vector<double> in_blocks(const Matrix<const double>& weights, std::size_t q
     return found;
 }
 
-// Where the part of each column starts and ends in an array of all columns.
-void check_starts(const Vector<const std::int64_t>& starts, std::size_t entries,
-                  const char* message) {
-    require(starts.size() > 0 && starts.data()[0] == 0, message);
-    for (std::size_t at = 1; at < starts.size(); ++at) {
-        require(starts.data()[at - 1] <= starts.data()[at], message);
-    }
-    require(static_cast<std::uint64_t>(starts.data()[starts.size() - 1]) == entries, message);
-}
-
 void best_cuts(Matrix<const double> weights, Vector<const std::uint8_t> reached,
                Vector<const std::int32_t> rows, Vector<const std::int64_t> start,
                Vector<const std::int64_t> known, Vector<const std::int64_t> first,

@@ -268,8 +268,8 @@ TOUCHED = [
     ({"indptr": [0, 3, 3]}, "touched.*indptr"),
     ({"indptr": [0, 2, 1]}, "touched.*indptr"),
     ({"indptr": [-2, 2, 2]}, "touched.*indptr"),
-    ({"indptr": [0, 2]}, "touched, group and out.*rows"),
-    ({"group": [0]}, "touched, group and out.*rows"),
+    ({"indptr": [0, 2]}, "touched and group.*rows"),
+    ({"group": [0]}, "touched and group.*rows"),
     ({"group": [0, 1]}, "group.*defaults"),
     ({"group": [0, -1]}, "group.*defaults"),
 ]
