@@ -74,10 +74,14 @@ class _TerminalKeys:
             return b""
 
     def _skip_rest(self) -> None:
+        """Read an escape sequence to its end, and not the keys typed after it."""
         import select
 
-        while select.select([self._terminal], [], [], 0.05)[0]:
-            if not self._read(32):
+        sequence = b""
+        while select.select([self._terminal], [], [], 0.05)[0] and (byte := self._read(1)):
+            sequence += byte
+            begins = sequence in (b"[", b"O")  # as arrows and function keys do
+            if not begins and (sequence[:1] != b"[" or b"@" <= byte <= b"~"):
                 return
 
 
