@@ -138,7 +138,7 @@ void Rows::set_lengths(Vector<const std::int32_t> exponents, Vector<const double
     lengths_ = std::move(lengths);
 }
 
-Rows::Unit Rows::unit(std::int64_t row) const {
+Rows::Unit Rows::unit_for_cosine(std::int64_t row) const {
     const int shift = -exponents_.data()[row];
     const bool empty = is_empty(row);
     return {std::ldexp(1.0, shift / 2), std::ldexp(1.0, shift - shift / 2),
@@ -165,11 +165,9 @@ bool Rows::rough(const Rows&, const std::vector<Run>&, const std::int32_t*, doub
     return false;
 }
 
-double Rows::finished(double sum) const {
-    return metric_ == Metric::euclidean ? std::sqrt(sum) : sum;
-}
-
-double Rows::finished_cosine(double sum, const Query& query, std::int64_t row) const {
+double Rows::finished(double sum, const Query& query, std::int64_t row) const {
+    if (metric_ == Metric::euclidean) return std::sqrt(sum);
+    if (metric_ != Metric::cosine) return sum;
     if (query.empty || is_empty(row)) return 1;
     const double near = std::ldexp(static_cast<double>(width_ + 8), -50);
     return std::fabs(sum / 2 - 1) <= near && !shares(query, row) ? 1 : sum / 2;
@@ -224,9 +222,7 @@ public:
                 std::copy(sums, sums + (count - done), result + done);
             }
         }
-        for (std::int64_t i = 0; i < count; ++i)
-            result[i] = metric_ == Metric::cosine ? finished_cosine(result[i], query, rows[i])
-                                                  : finished(result[i]);
+        for (std::int64_t i = 0; i < count; ++i) result[i] = finished(result[i], query, rows[i]);
     }
 
     bool rough(const Rows& queries, const std::vector<Run>& runs, const std::int32_t* rows,
@@ -240,7 +236,7 @@ public:
     }
 
     bool shares(const Query& query, std::int64_t row) const override {
-        const Unit unit = metric_ == Metric::cosine ? this->unit(row) : Unit();
+        const Unit unit = this->unit(row);
         for (std::int64_t f = 0; f < width_; ++f)
             if (query.values[f] != 0 && unit.of(at(row)[f]) != 0) return true;
         return false;
@@ -270,11 +266,11 @@ private:
         const auto sum = up_to_avx2<rough_sum<Other, T>>();
         const bool cosine = metric_ == Metric::cosine;
         for (const auto [query, stop] : runs) {
-            const Unit mine = cosine ? queries.unit(query) : Unit();
+            const Unit mine = queries.unit(query);
             for (; first < stop; ++first) {
                 if (first + AHEAD < end) prefetch(at(rows[first + AHEAD]));
                 const std::int32_t row = rows[first];
-                const Unit unit = cosine ? this->unit(row) : Unit();
+                const Unit unit = this->unit(row);
                 double& found = result[first];
                 found = sum(queries.at(query), mine.factor(), at(row), unit.factor(), width_);
                 if (cosine) found = mine.empty || unit.empty ? 1 : found / 2;
@@ -424,18 +420,14 @@ public:
     void distances(const Query& query, const std::int32_t* rows, std::int64_t count,
                    double* result) const override {
         for (std::int64_t i = 0; i < count; ++i) {
-            if (metric_ == Metric::cosine)
-                result[i] =
-                    finished_cosine(merged<Squares>(query, rows[i], unit(rows[i])), query, rows[i]);
-            else if (metric_ == Metric::manhattan)
-                result[i] = finished(merged<Magnitudes>(query, rows[i], Unit()));
-            else
-                result[i] = finished(merged<Squares>(query, rows[i], Unit()));
+            const double sum = metric_ == Metric::manhattan ? merged<Magnitudes>(query, rows[i])
+                                                            : merged<Squares>(query, rows[i]);
+            result[i] = finished(sum, query, rows[i]);
         }
     }
 
     bool shares(const Query& query, std::int64_t row) const override {
-        const Unit unit = metric_ == Metric::cosine ? this->unit(row) : Unit();
+        const Unit unit = this->unit(row);
         std::int64_t at = starts_.data()[row];
         const std::int64_t end = starts_.data()[row + 1];
         for (std::size_t mine = 0; mine < query.values.size() && at < end;) {
@@ -450,8 +442,9 @@ public:
 private:
     // The sum over the features that either row stores, in their order.
     template <class Term>
-    double merged(const Query& query, std::int64_t row, const Unit& unit) const {
+    double merged(const Query& query, std::int64_t row) const {
         const bool scaled = metric_ == Metric::cosine;
+        const Unit unit = this->unit(row);
         std::int64_t at = starts_.data()[row], mine = 0;
         const std::int64_t end = starts_.data()[row + 1];
         const auto size = static_cast<std::int64_t>(query.values.size());

@@ -75,21 +75,23 @@ protected:
         double of(double value) const { return value * first * second / length; }
         double factor() const { return first / length * second; }  // the same but for rounding
     };
-    Unit unit(std::int64_t row) const;
+    Unit unit(std::int64_t row) const {  // that leaves values as they are unless for cosine
+        return metric_ == Metric::cosine ? unit_for_cosine(row) : Unit();
+    }
     bool is_empty(std::int64_t row) const { return !(lengths_.data()[row] > 0); }
     void to_unit(std::int64_t row, Query& query) const;  // for cosine only
 
-    double finished(double sum) const;
-
-    // The cosine distance of two rows, from the sum: exactly 1 if they share no feature, where a
-    // sum of squares would have rounding errors.
-    double finished_cosine(double sum, const Query& query, std::int64_t row) const;
+    // The distance of two rows, from the sum. For cosine exactly 1 if they share no feature, where
+    // a sum of squares would have rounding errors.
+    double finished(double sum, const Query& query, std::int64_t row) const;
 
     Metric metric_;
     std::int64_t size_, width_;
     double rough_share_, rough_tiny_;
 
 private:
+    Unit unit_for_cosine(std::int64_t row) const;
+
     Vector<const std::int32_t> exponents_;
     Vector<const double> lengths_;
 };

@@ -210,10 +210,13 @@ void fill_scores(Vector<const I> indptr, Vector<const I> indices, Vector<const d
             "out must have one row per row of touched, as wide as the defaults");
     for (std::size_t row = 0; row < n; ++row) {
         const ScoredRow<I> mine = rows.row(row);
+        const I* const touched = mine.labels.begin;
+        const double* const score = mine.scores;
+        const std::size_t size = mine.labels.size();
         double* const result = out.data() + row * q;
         std::copy_n(mine.defaults, q, result);
-        for (std::size_t at = 0; at < mine.labels.size(); ++at) {
-            result[checked_index(mine.labels.begin[at], q, WRONG_LABEL)] = mine.scores[at];
+        for (std::size_t at = 0; at < size; ++at) {
+            result[checked_index(touched[at], q, WRONG_LABEL)] = score[at];
         }
     }
 }
