@@ -344,3 +344,11 @@ def test_a_recall_that_no_file_may_contain(recall, tmp_path, made):
     write_tree(tmp_path / "model", {**tree, "search_recall": recall})
     with pytest.raises(nl.FileError, match="model .*damaged"):
         nl.load(tmp_path / "model")
+
+
+def test_a_pipeline_whose_steps_do_not_fit_together_is_refused(tmp_path):
+    X, Y = np.arange(12.0).reshape(4, 3), np.eye(4, 2, dtype=int)
+    steps = ("scaler", StandardScaler().fit(X[:, :2])), ("knn", nl.MLkNN(2).fit(X, Y))
+    nl.save(nl.Pipeline([*steps]), tmp_path / "model")
+    with pytest.raises(FileError, match="step 'knn' takes 3 features, but is given 2"):
+        nl.load(tmp_path / "model")

@@ -304,7 +304,7 @@ def _check_widths(steps: Sequence[tuple[str, Any]]) -> None:
         if None not in (width, taken) and width != taken:
             raise ValueError(f"step {name!r} takes {taken} features, but is given {width}")
         try:
-            width = len(part.get_feature_names_out())
+            width = len(getattr(part, "vocabulary_", None) or part.get_feature_names_out())
         except (AttributeError, TypeError, ValueError):  # an estimator, or no names are known
             width = None
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
 
-# benchmarks/hard_data.py measures them: two far clusters take 25 times as long without stripes.
+# benchmarks/hard_data.py has the data that need them: two clusters far from each other.
 _STRIPES = 16  # usually the minimum
 _FEW_ROWS = 128  # that are not split further
 

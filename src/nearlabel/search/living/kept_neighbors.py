@@ -75,7 +75,7 @@ class KeptNeighbors:
     @classmethod
     def of(cls, graph: NeighborGraph, k: int, alive: Array | None = None) -> KeptNeighbors:
         """Keep the neighbors of a graph with one row per place, or per place in use."""
-        if (graph.indices[:, k:] < 0).any():  # spare ones of format 3, which few rows may lack
+        if (graph.indices[:, k:] < 0).any():  # files of format 3 lack spare ones of some rows
             graph = graph.head(k)
         _check_lists(graph)
         n = len(graph) if alive is None else len(alive)
