@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import nearlabel as nl
 from nearlabel.search import check_search
-from nearlabel.search.foreign import _agree, _nearest
+from nearlabel.search.foreign import _nearest
 
 # Functions
 
@@ -378,15 +378,3 @@ def test_the_nearest_of_an_answer(answer, alone):
         assert (row in missing) == (len(pairs) < k)
         if len(pairs) >= k:
             assert list(zip(far[row].tolist(), near[row].tolist(), strict=True)) == pairs[:k]
-
-
-def test_distances_agree_but_for_rounding():
-    true = np.random.default_rng(0).random((50, 10)) + 1
-    true[:, 0] = 0
-    rounded = true.astype(np.float32)
-    rounded[:, 0] = 1e-3  # rounding error of a zero distance
-    assert _agree(rounded, true)
-    assert _agree(true, true)
-    assert not _agree(true**2, true)
-    assert not _agree(1.01 * true, true)
-    assert _agree(np.zeros((3, 3)), np.zeros((3, 3)))

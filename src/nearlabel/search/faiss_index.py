@@ -116,8 +116,7 @@ class FaissIndex(PluggedIndex):
             index = self._filled_index
             for start in range(0, n, ROWS_AT_ONCE):
                 block = rows[start : start + ROWS_AT_ONCE]
-                roughly, indices = index.search(self._float32(block), wanted)
-                self._check_shape((indices, roughly), len(block), wanted, wanted)
+                _, indices = index.search(self._float32(block), wanted)
                 yield indices, self._distances(block, indices, n_jobs)
 
     @cached_property

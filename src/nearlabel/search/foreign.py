@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from scipy import sparse
@@ -85,22 +85,14 @@ class UserIndex(ForeignIndex):
 
 
 class PluggedIndex(ForeignIndex):
-    """Base rows searched by an object that returns neighbors of blocks of rows.
-
-    Parameters
-    ----------
-    name : str, optional
-        The name of the search in messages; by default the class of the source.
-    """
+    """Base rows searched by an object that returns neighbors of blocks of rows."""
 
     # A search with canonical distances by the metric is completed where it finds too few neighbors.
     has_own_distances = True
 
-    def __init__(
-        self, vectors: Matrix, metric: Metric, source: Any, name: str | None = None
-    ) -> None:
+    def __init__(self, vectors: Matrix, metric: Metric, source: Any) -> None:
         super().__init__(vectors, metric, source)
-        self._name = type(source).__name__ if name is None else name
+        self._name = getattr(source, "__qualname__", type(source).__name__)  # in messages
         self._space = space(vectors, metric)
 
     def over(self, vectors: Matrix) -> Self:
@@ -135,45 +127,78 @@ class PluggedIndex(ForeignIndex):
         done, warned = 0, False
         with closing(self._answers(rows, k, alone, n_jobs)) as answers:
             for answer in answers:
-                near, far, missing = self._whole(answer, rows, done, k, alone, n_jobs)
+                place = slice(done, min(done + ROWS_AT_ONCE, n))
+                near, far = self._checked(answer, place, k, alone)
                 if not done:  # the first answer determines whether distances are float32
                     distances = np.empty((n, k), far.dtype)
-                place = slice(done, done + len(near))
-                indices[place], distances[place] = near, far
-                done = place.stop
+                itself = np.arange(n)[place] if alone else None
+                near, far, missing = _nearest(near, far, k, itself)
+                if len(missing):
+                    again = self._completed(rows, done + missing, k, alone, n_jobs)
+                    near[missing], far[missing] = again.indices, again.distances
+                ordered = np.sort(near, axis=1)
+                twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+                if twice.any():
+                    self._refuse("a neighbor twice", done + twice.argmax())
                 # A few incomplete rows do not take long.
-                if not warned and missing > 1 / 100 * len(near):
-                    self._warn_of_missing(missing, len(near), k)
+                if not warned and len(missing) > 1 / 100 * len(near):
+                    from sklearn.exceptions import EfficiencyWarning
+
+                    warnings.warn(
+                        f"search={self._name} found fewer than k={k} neighbors of {len(missing)} "
+                        f"of {len(near)} rows; these rows are searched exactly, which is slow: "
+                        "increase nprobe or efSearch",
+                        EfficiencyWarning,
+                        stacklevel=2,
+                    )
                     warned = True
+                indices[place], distances[place], done = near, far, place.stop
                 if progress is not None:
                     progress(done, n)
         graph = NeighborGraph.unchecked(indices, distances, n_base)
         graph.recall = self._recall(graph, rows, alone, n_jobs)
         return graph
 
-    def _whole(
-        self, answer: Answer, rows: Matrix, first: int, k: int, alone: bool, n_jobs: int
-    ) -> tuple[Array, Array, int]:
-        """A result for the rows from `first` on, as in a graph; how many were incomplete."""
-        near, far = self._checked(answer, first)
-        itself = np.arange(first, first + len(near)) if alone else None
-        near, far, missing = _nearest(near, far, k, itself)
-        if len(missing) and self.has_own_distances:
+    def _checked(self, answer: Answer, place: slice, k: int, alone: bool) -> Answer:
+        """A result of enough integers and real numbers, none of them out of range."""
+        indices, distances = answer
+        m, n_base = place.stop - place.start, self.vectors.shape[0]
+        right = indices.ndim == 2 and len(indices) == m and indices.shape[1] >= k
+        if not right or indices.shape != distances.shape:
             raise ValueError(
-                f"search={self._name} found fewer than k={k} neighbors of row {first + missing[0]}"
+                f"search={self._name} must return indices and distances of shape "
+                f"({m}, {k + alone}); got {indices.shape} and {distances.shape}"
+            )
+        if indices.dtype.kind not in "iu" or distances.dtype.kind not in "biuf":
+            raise TypeError(
+                f"search={self._name} must return integer indices and real "
+                f"distances; got {indices.dtype} and {distances.dtype}"
+            )
+        if distances.dtype not in (np.float32, np.float64):
+            distances = distances.astype(np.float64)
+        outside = ((indices < -1) | (indices >= n_base)).any(axis=1)
+        if outside.any():
+            what = f"an index outside 0 to {n_base - 1}"
+            self._refuse(what, place.start + outside.argmax())
+        is_wrong = (indices >= 0) & ~((distances >= 0) & np.isfinite(distances))
+        if is_wrong.any():
+            what = "a distance that is negative or not finite"
+            self._refuse(what, place.start + is_wrong.any(axis=1).argmax())
+        return indices.astype(np.int64, copy=False), distances
+
+    def _refuse(self, what: str, row: int) -> NoReturn:
+        raise ValueError(f"search={self._name} returned {what} for row {row}")
+
+    def _completed(
+        self, rows: Matrix, numbers: Array, k: int, alone: bool, n_jobs: int
+    ) -> NeighborGraph:
+        """The true neighbors of rows of which too few were found."""
+        if self.has_own_distances:
+            raise ValueError(
+                f"search={self._name} found fewer than k={k} neighbors of row {numbers[0]}"
                 f"{' other than itself' if alone else ''}"
             )
-        if len(missing):
-            incomplete = first + missing
-            again = self._exactly(rows, incomplete, k, alone, n_jobs)
-            near[missing], far[missing] = again.indices, again.distances
-        ordered = np.sort(near, axis=1)
-        twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-        if twice.any():
-            raise ValueError(
-                f"search={self._name} returned a neighbor twice for row {first + twice.argmax()}"
-            )
-        return near, far, len(missing)
+        return self._exactly(rows, numbers, k, alone, n_jobs)
 
     def _exactly(
         self, rows: Matrix, numbers: Array, k: int, alone: bool, n_jobs: int
@@ -182,51 +207,6 @@ class PluggedIndex(ForeignIndex):
         if alone:
             return self._exact.left_out(numbers, k, n_jobs=n_jobs)
         return self._exact.graph(k, rows[numbers], n_jobs=n_jobs)
-
-    def _check_shape(self, answer: Answer, m: int, k: int, needed: int) -> None:
-        """Refuse a result without enough neighbors for each of m rows."""
-        indices, distances = answer
-        right = indices.ndim == 2 and len(indices) == m and indices.shape[1] >= needed
-        if not right or indices.shape != distances.shape:
-            raise ValueError(
-                f"search={self._name} must return indices and distances of shape ({m}, {k}); "
-                f"got {indices.shape} and {distances.shape}"
-            )
-
-    def _checked(self, answer: Answer, first: int) -> Answer:
-        """A result of integers and real numbers, none of them out of range."""
-        indices, distances = answer
-        if indices.dtype.kind not in "iu" or distances.dtype.kind not in "biuf":
-            raise TypeError(
-                f"search={self._name} must return integer indices and real "
-                f"distances; got {indices.dtype} and {distances.dtype}"
-            )
-        if distances.dtype not in (np.float32, np.float64):
-            distances = distances.astype(np.float64)
-        n_base = self.vectors.shape[0]
-        for wrong, what in (
-            ((indices < -1) | (indices >= n_base), f"an index outside 0 to {n_base - 1}"),
-            (
-                (indices >= 0) & ~((distances >= 0) & np.isfinite(distances)),
-                "a distance that is negative or not finite",
-            ),
-        ):
-            bad = wrong.any(axis=1)
-            if bad.any():
-                raise ValueError(
-                    f"search={self._name} returned {what} for row {first + bad.argmax()}"
-                )
-        return indices.astype(np.int64, copy=False), distances
-
-    def _warn_of_missing(self, missing: int, of: int, k: int) -> None:
-        from sklearn.exceptions import EfficiencyWarning
-
-        warnings.warn(
-            f"search={self._name} found fewer than k={k} neighbors of {missing} of {of} rows; "
-            "these rows are searched exactly, which is slow: increase nprobe or efSearch",
-            EfficiencyWarning,
-            stacklevel=3,
-        )
 
     def _recall(
         self, found: NeighborGraph, rows: Matrix, alone: bool, n_jobs: int
@@ -237,13 +217,13 @@ class PluggedIndex(ForeignIndex):
             return None
         sample = sample_rows(len(found), seed=0)
         part = found.take(sample)
-        distances: Floats = part.distances
-        if self.has_own_distances:
-            row = np.repeat(np.arange(len(sample)), found.k)
-            distances = self._space.distances(rows[sample], row, part.indices.ravel())
-            distances = distances.reshape(part.indices.shape)
-            if not _agree(part.distances, distances):
-                return None
+        row = np.repeat(np.arange(len(sample)), found.k)
+        distances: Floats = self._space.distances(rows[sample], row, part.indices.ravel())
+        distances = distances.reshape(part.indices.shape)
+        # Distances that are those of the metric agree with them in most places, up to rounding in
+        # float32: near zero, a distance computed from a product is mostly rounding error.
+        if np.mean(np.abs(part.distances - distances) <= 1e-3 * distances) <= 0.5:
+            return None
         recall = recall_of(distances, self._exactly(rows, sample, found.k, alone, n_jobs))
         # So few are found only in other rows.
         if recall.value < 0.1:
@@ -281,15 +261,6 @@ def _nearest(
     return indices[is_wanted].reshape(shape), distances[is_wanted].reshape(shape), missing
 
 
-def _agree(given: Array, canonical: Floats) -> bool:
-    """Whether distances agree with the metric, up to rounding, in most places.
-
-    Not in all: near zero, a distance computed from a product is mostly rounding error.
-    """
-    # Rounding in float32 makes a smaller difference.
-    return bool(np.mean(np.abs(given - canonical) <= 1e-3 * canonical) > 0.5)
-
-
 class FunctionIndex(PluggedIndex):
     """Base rows searched by a user's function, whose distances are kept as they are.
 
@@ -302,34 +273,21 @@ class FunctionIndex(PluggedIndex):
     since a row may find itself. It may also be left out.
     """
 
-    def __init__(self, vectors: Matrix, metric: Metric, source: Callable[..., object]) -> None:
-        named = getattr(source, "__qualname__", type(source).__name__)
-        super().__init__(vectors, metric, source, named)
-
     def _answers(self, rows: Matrix, k: int, alone: bool, n_jobs: int) -> Answers:  # noqa: ARG002
-        n = rows.shape[0]
-        if alone:
-            indices, distances = self._call(None, n, k, k + 1)
-        for start in range(0, n, ROWS_AT_ONCE):
-            place = slice(start, start + ROWS_AT_ONCE)
-            if alone:
-                yield indices[place], distances[place]
-            else:
-                block = rows[place]
-                yield self._call(block, block.shape[0], k, k)
-
-    def _call(self, queries: Matrix | None, m: int, needed: int, k: int) -> Answer:
-        """The result of the function for m rows, in the expected shape."""
-        answer = self._source(self.vectors, queries, k)
-        try:
-            indices, distances = map(np.asarray, answer)
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"search={self._name} must return two arrays, (indices, distances); "
-                f"got {type(answer).__name__}"
-            ) from None
-        self._check_shape((indices, distances), m, k, needed)
-        return indices, distances
+        step = rows.shape[0] if alone else ROWS_AT_ONCE
+        for start in range(0, rows.shape[0], step):
+            queries = None if alone else rows[start : start + step]
+            answer = self._source(self.vectors, queries, k + alone)
+            try:
+                indices, distances = map(np.asarray, answer)
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"search={self._name} must return two arrays, (indices, distances); "
+                    f"got {type(answer).__name__}"
+                ) from None
+            for first in range(0, step, ROWS_AT_ONCE):
+                part = slice(first, first + ROWS_AT_ONCE)
+                yield indices[part], distances[part]
 
 
 def is_transformer(search: object) -> bool:
@@ -359,44 +317,33 @@ class TransformerIndex(PluggedIndex):
         self._fitted: Any = None
 
     def _answers(self, rows: Matrix, k: int, alone: bool, n_jobs: int) -> Answers:  # noqa: ARG002
-        self._check_reach(k)
-        n = rows.shape[0]
-        if alone or self._fitted is None:
-            fitted = _copy(self._source)
-            if alone and hasattr(fitted, "fit_transform"):
-                whole = fitted.fit_transform(rows)
-            else:
-                fitted.fit(self.vectors)
-                whole = fitted.transform(rows) if alone else None
-            self._fitted = fitted
-        if alone:
-            whole = self._checked_graph(whole, n)
-        for start in range(0, n, ROWS_AT_ONCE):
-            place = slice(start, min(start + ROWS_AT_ONCE, n))
-            if alone:
-                yield _as_arrays(whole, place, k)
-            else:
-                m = place.stop - place.start
-                part = self._checked_graph(self._fitted.transform(rows[place]), m)
-                yield _as_arrays(part, slice(0, m), k)
-
-    def _check_reach(self, k: int) -> None:
-        """Refuse more neighbors than the transformer declares, before it is fitted."""
         reach = getattr(self._source, "n_neighbors", None)
         if isinstance(reach, int) and reach < k:
             raise ValueError(
                 f"search={self._name} has n_neighbors={reach}; {k} neighbors are needed (for "
                 "changes of a model, one more than its n_neighbors, since a row finds itself)"
             )
-
-    def _checked_graph(self, graph: Any, n: int) -> Csr:
-        shape = (n, self.vectors.shape[0])
-        if not sparse.issparse(graph) or graph.shape != shape:
-            got = f"a {type(graph).__name__} of shape {np.shape(graph)}"
-            raise TypeError(
-                f"search={self._name} must return a sparse matrix of shape {shape}; got {got}"
-            )
-        return sparse.csr_array(graph)
+        fitted, whole = self._fitted, None
+        if alone or fitted is None:
+            fitted = _copy(self._source)
+            if alone and hasattr(fitted, "fit_transform"):
+                whole = fitted.fit_transform(rows)
+            else:
+                fitted.fit(self.vectors)
+            self._fitted = fitted
+        step = rows.shape[0] if alone else ROWS_AT_ONCE
+        for start in range(0, rows.shape[0], step):
+            queries = rows[start : start + step]
+            graph = fitted.transform(queries) if whole is None else whole
+            shape = (queries.shape[0], self.vectors.shape[0])
+            if not sparse.issparse(graph) or graph.shape != shape:
+                got = f"a {type(graph).__name__} of shape {np.shape(graph)}"
+                raise TypeError(
+                    f"search={self._name} must return a sparse matrix of shape {shape}; got {got}"
+                )
+            graph = sparse.csr_array(graph)
+            for first in range(0, step, ROWS_AT_ONCE):
+                yield _as_arrays(graph[first : first + ROWS_AT_ONCE], k)
 
 
 def _copy(transformer: Any) -> Any:
@@ -406,14 +353,11 @@ def _copy(transformer: Any) -> Any:
     return clone(transformer, safe=False)
 
 
-def _as_arrays(graph: Csr, run: slice, k: int) -> Answer:
-    """The stored entries of some rows of a sparse graph, padded with -1 and infinity."""
-    ends = graph.indptr[run.start : run.stop + 1]
-    lengths = np.diff(ends)
-    width = max(k, int(lengths.max()))
-    stored = np.arange(width) < lengths[:, None]
+def _as_arrays(graph: Csr, k: int) -> Answer:
+    """The stored entries of a sparse graph, padded with -1 and infinity."""
+    lengths = np.diff(graph.indptr)
+    stored = np.arange(max(k, int(lengths.max()))) < lengths[:, None]
     indices = np.full(stored.shape, -1, graph.indices.dtype)
     distances = np.full(stored.shape, np.inf, np.result_type(graph.dtype, np.float32))
-    indices[stored] = graph.indices[ends[0] : ends[-1]]
-    distances[stored] = graph.data[ends[0] : ends[-1]]
+    indices[stored], distances[stored] = graph.indices, graph.data
     return indices, distances
