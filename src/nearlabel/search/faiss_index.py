@@ -44,8 +44,22 @@ class FaissIndex(PluggedIndex):
 
     def __init__(self, vectors: Matrix, metric: Metric, source: Any) -> None:
         super().__init__(vectors, metric, source)
-        self._check_kind(source)
-        n = vectors.shape[0]
+        n, d = vectors.shape
+        if any(base.__name__ == "IndexBinary" for base in type(source).__mro__):
+            raise TypeError(
+                f"search={self._name} is a binary index; an index for vectors is required"
+            )
+        if sparse.issparse(vectors):
+            raise TypeError(f"search={self._name} only supports dense rows; X is sparse")
+        if source.d != d:
+            raise ValueError(f"search={self._name} has {source.d} features; X has {d}")
+        if source.metric_type != _METRICS.get(str(metric)):
+            ours = [repr(name) for name, number in _METRICS.items() if number == source.metric_type]
+            name_of_metric = _NAMES.get(source.metric_type, f"metric {source.metric_type}")
+            raise ValueError(
+                f"metric={metric!r} does not match search={self._name}, which has faiss's "
+                f"{name_of_metric}: this matches {' and '.join(ours) or 'no metric of nearlabel'}"
+            )
         if source.ntotal not in (0, n):
             raise ValueError(
                 f"search={self._name} has {source.ntotal} rows; it must be empty, or contain the "
@@ -54,26 +68,6 @@ class FaissIndex(PluggedIndex):
         self._source = source if source.ntotal else self._copy(source)
         if source.ntotal:
             self._check_rows_held()
-
-    def _check_kind(self, index: Any) -> None:
-        """Refuse vectors and a metric that this index does not support."""
-        if any(base.__name__ == "IndexBinary" for base in type(index).__mro__):
-            raise TypeError(
-                f"search={self._name} is a binary index; an index for vectors is required"
-            )
-        if sparse.issparse(self.vectors):
-            raise TypeError(f"search={self._name} only supports dense rows; X is sparse")
-        if index.d != self.vectors.shape[1]:
-            raise ValueError(
-                f"search={self._name} has {index.d} features; X has {self.vectors.shape[1]}"
-            )
-        if index.metric_type != _METRICS.get(str(self._metric)):
-            ours = [repr(name) for name, number in _METRICS.items() if number == index.metric_type]
-            name_of_metric = _NAMES.get(index.metric_type, f"metric {index.metric_type}")
-            raise ValueError(
-                f"metric={self._metric!r} does not match search={self._name}, which has faiss's "
-                f"{name_of_metric}: this matches {' and '.join(ours) or 'no metric of nearlabel'}"
-            )
 
     def _copy(self, index: Any) -> Any:
         """An empty index like this one.
