@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from measuring import report
 
-from nearlabel.baselines.c45.c45_columns import Columns
-from nearlabel.baselines.c45.c45_growing import GrowingData
-from nearlabel.baselines.c45.c45_trees import C45Nodes, c45_tree
+from nearlabel.baselines.c45_growing import GrowingData
+from nearlabel.baselines.c45_splits import Columns
+from nearlabel.baselines.c45tree import C45Nodes, c45_tree
 from nearlabel.common.arrays import Array, Floats
 
 QUESTION = (

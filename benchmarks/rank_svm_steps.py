@@ -16,8 +16,8 @@ from measuring import report
 from scipy.optimize import linprog
 
 import nearlabel as nl
-from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs, balanced_alphas
-from nearlabel.baselines.ranking_svm.ranksvm import gamma_of, support_kernel, threshold_function
+from nearlabel.baselines.ranking_solver import RankingPairs, balanced_alphas
+from nearlabel.baselines.ranksvm import gamma_of, support_kernel, threshold_function
 from nearlabel.common.arrays import Array, Floats
 from nearlabel.experiments import evaluate_splits
 from nearlabel.experiments.papers.prepared_data import prepared

@@ -1,5 +1,5 @@
 // The kernel that finds the best cut of every feature. Its twin is in
-// src/nearlabel/baselines/boosting/stumps.py.
+// src/nearlabel/baselines/stumps.py.
 #include "bindings.h"
 #include "cpu.h"
 

@@ -11,8 +11,7 @@ from strategies import boosting_problems, examples
 from tree_paths import read_tree, replaced
 
 import nearlabel as nl
-from nearlabel.baselines.boosting.boosting_weights import equal_weights, exact_weights
-from nearlabel.baselines.boosting.stumps import SortedColumns, best_cuts
+from nearlabel.baselines.stumps import SortedColumns, best_cuts, equal_weights, exact_weights
 from nearlabel.common.files import FileError, write_tree
 
 pytestmark = pytest.mark.engines
@@ -68,7 +67,7 @@ def test_losses_of_the_worked_example(f6):
     found = {one: literal.loss(X, Y, W, range(len(X)), one) for one in literal.conditions(X)}
     assert {one: round(loss, 6) for one, loss in found.items()} == expected
     columns = SortedColumns.of(X)
-    weights = exact_weights(equal_weights(sparse.csr_array(Y), 1 / Y.size, "AdaBoost.MH"), 1.0)
+    weights = exact_weights(equal_weights(sparse.csr_array(Y), 1 / Y.size), 1.0)
     losses, places = best_cuts(columns, weights)
     assert losses.round(6).tolist() == [0.117851, 0.408248]
     assert places.tolist() == [1, 0]
@@ -178,7 +177,7 @@ def test_scores_do_not_depend_on_the_other_rows(monkeypatch):
     data = nl.datasets.make_local_labels(80, 6, 4)
     model = nl.AdaBoostMH(40).fit(data.X, data.Y)
     together = model.label_scores(data.X).toarray()
-    monkeypatch.setattr("nearlabel.baselines.boosting.stumps._VALUES_AT_ONCE", 100)
+    monkeypatch.setattr("nearlabel.baselines.stumps._VALUES_AT_ONCE", 100)
     np.testing.assert_array_equal(model.label_scores(data.X).toarray(), together)
     alone = model.label_scores(data.X[7:8]).toarray()
     np.testing.assert_array_equal(alone, together[7:8])

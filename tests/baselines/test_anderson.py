@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nearlabel.baselines.ranking_svm.ranking_solver import Anderson
+from nearlabel.baselines.ranking_solver import Anderson
 
 
 def test_a_linear_iteration_ends_after_as_many_steps_as_it_has_dimensions():

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs, balanced_alphas
+from nearlabel.baselines.ranking_solver import RankingPairs, balanced_alphas
 
 
 @st.composite

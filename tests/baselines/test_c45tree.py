@@ -17,8 +17,7 @@ from strategies import examples, label_matrices, vectors
 from tree_paths import read_tree, replaced
 
 import nearlabel as nl
-from nearlabel.baselines.c45.c45_columns import Columns
-from nearlabel.baselines.c45.c45_growing import (
+from nearlabel.baselines.c45_growing import (
     GrowingData,
     Node,
     WeightedRows,
@@ -26,8 +25,14 @@ from nearlabel.baselines.c45.c45_growing import (
     grown_tree,
     largest_branch,
 )
-from nearlabel.baselines.c45.c45_splits import Split, best_split, clearly_best, estimated_errors
-from nearlabel.baselines.c45.c45_trees import C45Nodes, c45_tree
+from nearlabel.baselines.c45_splits import (
+    Columns,
+    Split,
+    best_split,
+    clearly_best,
+    estimated_errors,
+)
+from nearlabel.baselines.c45tree import C45Nodes, c45_tree
 from nearlabel.common.files import FileError, write_tree
 
 RECORDED = Path(__file__).with_name("j48_trees")

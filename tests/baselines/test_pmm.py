@@ -17,8 +17,8 @@ from strategies import examples, label_matrices
 from tree_paths import read_tree
 
 import nearlabel as nl
-from nearlabel.baselines.mixtures.greedy_sets import set_scores
-from nearlabel.baselines.mixtures.word_mixtures import word_mixtures
+from nearlabel.baselines.greedy_sets import set_scores
+from nearlabel.baselines.word_mixtures import word_mixtures
 from nearlabel.common.files import FileError, write_tree
 
 X = np.array([[4, 1, 0], [3, 2, 0], [0, 1, 4], [1, 1, 3], [2, 2, 2], [3, 1, 2]], float)
@@ -375,7 +375,7 @@ def test_scores_do_not_depend_on_the_other_rows(monkeypatch):
         for row in (0, 7):
             alone = model.label_scores(data[row : row + 1]).toarray()
             np.testing.assert_allclose(alone, together[row : row + 1], rtol=0, atol=1e-14)
-        monkeypatch.setattr("nearlabel.baselines.mixtures.pmm._WORDS_AT_ONCE", 40)
+        monkeypatch.setattr("nearlabel.baselines.pmm._WORDS_AT_ONCE", 40)
         in_runs = model.label_scores(data).toarray()
         np.testing.assert_allclose(in_runs, together, rtol=0, atol=1e-14)
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs
-from nearlabel.baselines.ranking_svm.ranking_solver import solve_ranking
+from nearlabel.baselines.ranking_solver import RankingPairs, solve_ranking
 
 
 def literal_pairs(carried):

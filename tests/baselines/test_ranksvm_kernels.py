@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.svm import SVC
 
 import nearlabel as nl
-from nearlabel.baselines.ranking_svm.ranksvm import gamma_of, support_kernel
+from nearlabel.baselines.ranksvm import gamma_of, support_kernel
 
 X = np.array([[0.0, 1.0, 2.0], [0.0, 0.0, -3.0], [1.5, 0.0, 0.0], [1.0, 1.0, 0.5]])
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from strategies import rankings
 
-from nearlabel.baselines.ranking_svm.ranksvm import best_cuts, threshold_function
+from nearlabel.baselines.ranksvm import best_cuts, threshold_function
 
 
 def literal_cut(scores, carried):

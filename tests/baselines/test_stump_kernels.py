@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from strategies import boosting_problems
 
-from nearlabel.baselines.boosting import stumps
-from nearlabel.baselines.boosting.boosting_weights import exact_weights
-from nearlabel.baselines.boosting.stumps import SortedColumns
+from nearlabel.baselines import stumps
+from nearlabel.baselines.stumps import SortedColumns, exact_weights
 from nearlabel.common import engine
 
 pytestmark = pytest.mark.kernels

@@ -5,8 +5,8 @@ the tables of comparisons follow from that line.
 """
 
 # ruff: noqa: I001
-from nearlabel.baselines.boosting.adaboostmh import AdaBoostMH as AdaBoostMH
-from nearlabel.baselines.boosting.adtboostmh import ADTBoostMH as ADTBoostMH
-from nearlabel.baselines.ranking_svm.ranksvm import RankSVM as RankSVM
-from nearlabel.baselines.c45.c45tree import C45Tree as C45Tree
-from nearlabel.baselines.mixtures.pmm import PMM as PMM
+from nearlabel.baselines.adaboostmh import AdaBoostMH as AdaBoostMH
+from nearlabel.baselines.adtboostmh import ADTBoostMH as ADTBoostMH
+from nearlabel.baselines.ranksvm import RankSVM as RankSVM
+from nearlabel.baselines.c45tree import C45Tree as C45Tree
+from nearlabel.baselines.pmm import PMM as PMM

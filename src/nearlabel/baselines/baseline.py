@@ -46,7 +46,6 @@ from nearlabel.common.validation import (
 from nearlabel.common.versions import package_versions
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import DenseScores, LabelScores
-from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.fold_answers import FoldAnswers, FoldRows
 from nearlabel.methods.label_forms import LabelForm, LabelForms, beside_half
 from nearlabel.methods.model_trees import (
@@ -67,12 +66,6 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
     """
 
     keeps_items = False
-    title: ClassVar[str]
-    """The method's name in print."""
-    settings: ClassVar[tuple[Value, ...]] = ()
-    """Its own parameters, which a fitted model keeps as they were: `n_rounds` as `_n_rounds`."""
-    stored: ClassVar[tuple[Field, ...]] = ()
-    """What `_learn` learns, as it stands in files; see `nearlabel.methods.fields`."""
     takes_missing: ClassVar[bool] = False
     """Whether vectors may have missing values, which are NaN."""
 
@@ -99,8 +92,6 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
     def _probabilities(self, scores: Floats) -> Floats:
         """Probabilities of scores; by default the scores themselves."""
         return scores
-
-    # Learning.
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range, as `fit` does, without any data."""
@@ -150,8 +141,6 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         self.__dict__ = model.__dict__
         return self
 
-    # Answers.
-
     def label_scores(self, X: MatrixLike, *, progress: Progress | None = None) -> LabelScores:
         """Score every label for each row: what the method ranks by.
 
@@ -171,39 +160,19 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
     def rank(
         self, X: MatrixLike, top: int = 10, *, progress: Progress | None = None
     ) -> RankedLabels:
-        """Rank the labels of each row.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame, shape (n, d)
-        top : int, default=10
-            How many labels; all of them if there are fewer.
-        progress : callable, optional
-            Called with (rows done, rows in all).
-
-        Returns
-        -------
-        RankedLabels
-            Best first; equal scores in the order of the columns.
-        """
+        """Rank the labels of each row; the arguments and the result are those of `MLkNN.rank`."""
         top = check_integer(top, "top", low=1)
         return self.label_scores(X, progress=progress).rank(top)
 
     def predict(self, X: MatrixLike, *, progress: Progress | None = None) -> Any:
-        """Decide the labels of each row.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame, shape (n, d)
-        progress : callable, optional
-            Called with (rows done, rows in all).
-
-        Returns
-        -------
-        ndarray of int or csr_array, shape (n, q); tags of n rows; or ndarray of classes, shape (n,)
-            In the form of the y given to fit.
-        """
+        """Decide the labels of each row, in the form of the y given to fit: see `MLkNN.predict`."""
         return self._in_form_of_y(self._decided_sets(self._all_scores(X, progress)))
+
+    def predict_proba(self, X: MatrixLike, *, progress: Progress | None = None) -> Floats:
+        """Probability of each label for each row: see `MLkNN.predict_proba`."""
+        scores = self._all_scores(X, progress)
+        chances = beside_half(self._probabilities(scores), self._decide(scores))
+        return self._in_columns_of_classes(chances)
 
     def fold_answers(self, Y: Csr, train: FoldRows, test: FoldRows | None) -> FoldAnswers:
         """What a copy says of test rows that learns from training rows with the labels Y."""
@@ -219,24 +188,6 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
     def _decided_sets(self, scores: Floats) -> Csr:
         """Label sets by scores of shape (n, q), as a 0/1 matrix."""
         return canonical_csr(sparse.csr_array(self._decide(scores).astype(np.int64)))
-
-    def predict_proba(self, X: MatrixLike, *, progress: Progress | None = None) -> Floats:
-        """Probability of each label for each row.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame, shape (n, d)
-        progress : callable, optional
-            Called with (rows done, rows in all).
-
-        Returns
-        -------
-        ndarray of float, shape (n, q); (n, 2) where y was 1-d
-            Strictly between 0 and 1, and above 1/2 for just the labels that `predict` gives.
-        """
-        scores = self._all_scores(X, progress)
-        chances = beside_half(self._probabilities(scores), self._decide(scores))
-        return self._in_columns_of_classes(chances)
 
     def _all_scores(self, X: MatrixLike, progress: Progress | None) -> Floats:
         """Scores of all rows, computed in runs of rows."""
@@ -276,15 +227,8 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
             return [f"x{column}" for column in range(self.n_features_in_)]
         return [one_line(str(name)) for name in names]
 
-    # Files, and scikit-learn.
-
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file of arrays and JSON; `nearlabel.load` reads it.
-
-        Parameters
-        ----------
-        path : path of the file
-        """
+        """Write the fitted model to one file of arrays and JSON; `nearlabel.load` reads it."""
         write_tree(path, self._tree())
 
     def _tree(self) -> Tree:

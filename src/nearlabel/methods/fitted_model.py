@@ -22,7 +22,6 @@ from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.labels.block_counts import BlockCounts
 from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.fields import Field, Value
 from nearlabel.methods.items import Items
 from nearlabel.methods.label_forms import LabelForms
 from nearlabel.methods.learned_counts import LearnedCounts, RowChange
@@ -107,14 +106,8 @@ class FittedModel(LabelForms, ABC):
     """A method with the training items that it has learned from."""
 
     keeps_items = True
-    title: ClassVar[str]
-    """The method's name in print."""
     needs: ClassVar[Needs] = Needs()
     """What the method asks for."""
-    settings: ClassVar[tuple[Value, ...]] = ()
-    """Its own parameters, which a fitted model keeps as they were: `smoothing` as `_smoothing`."""
-    stored: ClassVar[tuple[Field, ...]] = ()
-    """What `_learn` learns, as it stands in files; see `nearlabel.methods.fields`."""
     by_blocks: ClassVar[type[BlockCounts] | None] = None
     """What `_learn` counts on all training rows, where blocks of them can be counted apart."""
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearlabel.common.arrays import Array, Booleans, Csr, Floats, LabelsLike, MatrixLike
 from nearlabel.common.tag_lists import TagForm, holds_texts
 from nearlabel.common.validation import known_tags, label_matrix
+from nearlabel.methods.fields import Field, Value
 
 _NEXT = 2.0**-20  # how near to 1/2 a probability is moved that the decision does not follow
 # The floats next to 0 and 1: predict_proba stays strictly inside (0, 1).
@@ -34,10 +35,17 @@ class LabelForm(NamedTuple):
 
 
 class LabelForms:
-    """The part of a fitted model that reads and writes labels."""
+    """What all fitted models share: what a method declares, and the forms of labels."""
 
     keeps_items: ClassVar[bool]
     """Whether a model knows neighbors, and keeps the training items to find them among."""
+    title: ClassVar[str]
+    """The method's name in print."""
+    settings: ClassVar[tuple[Value, ...]] = ()
+    """Its own parameters, which a fitted model keeps as they were: `smoothing` as `_smoothing`."""
+    stored: ClassVar[tuple[Field, ...]] = ()
+    """What `_learn` learns, as it stands in files; see `nearlabel.methods.fields`."""
+
     classes_: Any
     """`LabelClasses`, a list of q arrays [0, 1]; or the array of the two classes of a 1-d y."""
     label_names_: Array | None

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
 from nearlabel.baselines.baseline import Baseline
-from nearlabel.baselines.mixtures.greedy_sets import set_scores
-from nearlabel.baselines.mixtures.word_mixtures import word_mixtures
+from nearlabel.baselines.greedy_sets import set_scores
+from nearlabel.baselines.word_mixtures import word_mixtures
 from nearlabel.common.arrays import Csr, Floats, MatrixLike, canonical_csr, runs
 from nearlabel.common.messages import shown
 from nearlabel.common.progress import Progress

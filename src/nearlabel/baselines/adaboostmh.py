@@ -8,16 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearlabel.baselines.boosting.boosting_weights import (
+from nearlabel.baselines.stumps import (
     LARGEST_OUTPUT,
     Boosting,
-    block_outputs,
-    check_rounds,
-    equal_weights,
+    SortedColumns,
+    best_stump,
     exact_weights,
-    multiply,
+    stump_sides,
 )
-from nearlabel.baselines.boosting.stumps import SortedColumns, best_stump, stump_sides
 from nearlabel.common.arrays import Csr, Floats, Matrix
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_dense_size
@@ -102,24 +100,20 @@ class AdaBoostMH(Boosting):
     )
 
     def _learn(self, X: Matrix, Y: Csr, progress: Progress | None) -> None:
-        (n, q), rounds = Y.shape, self._n_rounds
-        check_rounds(rounds, q)
-        weights = equal_weights(Y, 1 / (n * q), self.title)
+        n, q = Y.shape
+        weights = self._start(Y, 1 / (n * q))
         smoothing = (0.5 if self._smoothing == "program" else 1.0) / (n * q)
         columns = SortedColumns.of(X)
-        self.features_, self.cuts_ = np.empty(rounds, np.int64), np.empty(rounds)
-        self.outputs_, self.normalizers_ = np.empty((rounds, 2, q)), np.empty(rounds)
-        for t in range(rounds):
+        self.normalizers_ = np.empty(self._n_rounds)
+        for t in range(self._n_rounds):
             exact = exact_weights(weights, 1.0)
             stump = best_stump(columns, exact)
             sides = columns.sides(stump.feature, stump.place)
-            self.features_[t], self.cuts_[t] = stump.feature, stump.cut
-            self.outputs_[t] = block_outputs(exact, sides, smoothing)
-            multiply(weights, self.outputs_[t], sides)
+            self._add(t, stump, sides, exact, smoothing, weights)
             self.normalizers_[t] = weights.sum()
             weights /= self.normalizers_[t]
             if progress is not None:
-                progress(t + 1, rounds)
+                progress(t + 1, self._n_rounds)
 
     def _scores(self, X: Matrix) -> Floats:
         for scores in self._after_rounds(X):  # noqa: B007

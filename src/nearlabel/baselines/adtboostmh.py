@@ -8,23 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearlabel.baselines.boosting.boosting_weights import (
+from nearlabel.baselines.stumps import (
     LARGEST_OUTPUT,
-    Boosting,
-    block_outputs,
-    check_rounds,
-    equal_weights,
-    exact_weights,
-    log_ratios,
-    multiply,
-)
-from nearlabel.baselines.boosting.stumps import (
     LEFT,
     MISSING,
     RIGHT,
+    Boosting,
     SortedColumns,
     Stump,
     best_stump,
+    exact_weights,
+    log_ratios,
     stump_sides,
 )
 from nearlabel.common.arrays import Booleans, Csr, Floats, Integers, Matrix
@@ -121,26 +115,20 @@ class ADTBoostMH(Boosting):
     )
 
     def _learn(self, X: Matrix, Y: Csr, progress: Progress | None) -> None:
-        (n, q), rounds = Y.shape, self._n_rounds
-        check_rounds(rounds, q)
-        weights = equal_weights(Y, 1.0, self.title)
+        n, q = Y.shape
+        weights = self._start(Y, 1.0)
         self.root_ = log_ratios(weights.sum(axis=0), _SMOOTHING)
-        multiply(weights, np.tile(self.root_, (2, 1)), np.zeros(n, np.int8))
-        self.features_, self.cuts_ = np.empty(rounds, np.int64), np.empty(rounds)
-        self.parents_, self.losses_ = np.empty(rounds, np.int64), np.empty(rounds)
-        self.outputs_ = np.empty((rounds, 2, q))
+        weights *= np.exp(np.hstack([-self.root_, self.root_]))
+        self.parents_, self.losses_ = np.empty(self._n_rounds, np.int64), np.empty(self._n_rounds)
         search = NodeSearch(SortedColumns.of(X))
-        for t in range(rounds):
+        for t in range(self._n_rounds):
             # No round makes the sum of the weights greater: n q is above all of them.
             exact = exact_weights(weights, float(n * q))
-            node, stump, loss = search.best(exact)
-            sides = search.split(node, stump)
-            self.parents_[t], self.losses_[t] = node, loss
-            self.features_[t], self.cuts_[t] = stump.feature, stump.cut
-            self.outputs_[t] = block_outputs(exact, sides, _SMOOTHING)
-            multiply(weights, self.outputs_[t], sides)
+            self.parents_[t], stump, self.losses_[t] = search.best(exact)
+            sides = search.split(int(self.parents_[t]), stump)
+            self._add(t, stump, sides, exact, _SMOOTHING, weights)
             if progress is not None:
-                progress(t + 1, rounds)
+                progress(t + 1, self._n_rounds)
 
     def _prepare(self) -> None:
         super()._prepare()

@@ -6,6 +6,7 @@ has 1/|Y_n| for the labels of row n, and phi_n is the word distribution of the r
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -83,11 +84,9 @@ class _Documents:
         self.words, self.labels = X[rows], Y[rows].astype(np.float64)
         self.sizes = np.diff(self.labels.indptr)  # |Y_n|
         self._label = self.labels.indices.astype(np.int64)
-        if has_pairs:
-            self._find_pairs()
-
-    def _find_pairs(self) -> None:
-        """Pairs of labels of one row: the place of the first, and both as a place in (q, q)."""
+        if not has_pairs:
+            return
+        # Pairs of labels of one row: the place of the first, and both as a place in (q, q).
         counts = np.repeat(self.sizes, self.sizes)
         self._pair_start = np.cumsum(counts) - counts
         first = np.repeat(np.arange(len(counts)), counts)
@@ -106,9 +105,7 @@ class _Documents:
     def phi(self, theta: Floats, weights: Floats) -> Floats:
         """phi_ni of each stored word i of its row n."""
         phi = np.zeros(self.words.nnz)
-        for j in range(self.sizes.max(initial=0)):
-            place, lengths = self._of_rank(j)
-            at_words = self._at_words(theta, place, lengths)
+        for place, lengths, at_words in self._ranks(theta):
             phi[: len(at_words)] += np.repeat(weights[place], lengths) * at_words
         return phi
 
@@ -118,9 +115,7 @@ class _Documents:
         2 h_l h_m sum_i x_i theta_li / phi_i, summed over the rows with both labels.
         """
         of_label = np.zeros(len(self._label))
-        for j in range(self.sizes.max(initial=0)):
-            place, lengths = self._of_rank(j)
-            at_words = self._at_words(theta, place, lengths)
+        for place, _, at_words in self._ranks(theta):
             starts = self.words.indptr[: len(place)]
             of_label[place] = np.add.reduceat(ratio[: len(at_words)] * at_words, starts)
         of_label *= 2 / np.repeat(self.sizes, self.sizes) ** 2
@@ -128,16 +123,16 @@ class _Documents:
         counts = np.bincount(self._pair, of_label[self._pair_first], q * q)
         return np.asarray(counts, np.float64).reshape(q, q)
 
-    def _of_rank(self, j: int) -> tuple[Array, Array]:
-        """Places of the j-th labels of rows, and how many words each of these rows stores."""
-        rows = int(np.searchsorted(-self.sizes, -j))  # those with more than j labels
-        return self.labels.indptr[:rows] + j, np.diff(self.words.indptr[: rows + 1])
-
-    def _at_words(self, theta: Floats, place: Array, lengths: Array) -> Floats:
-        """theta_li of the labels at `place` for the words that their rows store."""
-        at = np.repeat(self._label[place] * theta.shape[1], lengths)
-        at += self.words.indices[: len(at)]
-        return np.asarray(theta.ravel()[at])
+    def _ranks(self, theta: Floats) -> Iterator[tuple[Array, Array, Floats]]:
+        """For each j, of the rows that have a j-th label: the places of these labels, how many
+        words the rows store, and theta_li of the labels for these words.
+        """
+        for j in range(self.sizes.max(initial=0)):
+            rows = int(np.searchsorted(-self.sizes, -j))  # those with more than j labels
+            place, lengths = self.labels.indptr[:rows] + j, np.diff(self.words.indptr[: rows + 1])
+            at = np.repeat(self._label[place] * theta.shape[1], lengths)
+            at += self.words.indices[: len(at)]
+            yield place, lengths, np.asarray(theta.ravel()[at])
 
 
 def _normalized(counts: Csr, prior: float) -> Floats:

@@ -30,8 +30,9 @@ def set_scores(X: Csr, theta: Floats, alpha: Floats | None, totals: Floats) -> F
     known = totals > 0
     if not known.any():
         return np.zeros((m, q))
-    search = _Search(_shares_of_words(X), theta, alpha)
-    without, has_words = search.likelihoods(), search.has_words()
+    X = _shares_of_words(X)
+    search, has_words = _Search(X, theta, alpha), np.diff(X.indptr) > 0
+    without = search.likelihoods()
     with np.errstate(divide="ignore"):
         without[~has_words] = np.log(totals / totals.max())
     without[:, ~known] = -np.inf
@@ -74,10 +75,6 @@ class _Search:
         self._phi, self._joined = np.zeros(X.nnz), np.zeros((X.nnz, width))
         self._own = np.full((X.shape[0], width), 0.5)
 
-    def has_words(self) -> Array:
-        """Which rows have any word."""
-        return np.asarray(np.diff(self._words.indptr) > 0)
-
     def likelihoods(self) -> Floats:
         """Log-likelihoods per word of the sets with each further label."""
         phi = self._theta * self._own[row_numbers(self._words)]
@@ -98,10 +95,7 @@ class _Search:
                 part[has_gained] for part in (self._theta, self._phi, self._joined)
             )
         self._size += 1
-        self._take(labels[gained])
-
-    def _take(self, labels: Array) -> None:
-        row = row_numbers(self._words)
+        labels, row = labels[gained], row_numbers(self._words)
         word, column = np.arange(len(row)), labels if self._alpha is not None else 0 * labels
         theta = self._theta[word, labels[row]]
         own = self._own[np.arange(len(labels)), column]

@@ -11,8 +11,7 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
 from nearlabel.baselines.baseline import Baseline
-from nearlabel.baselines.ranking_svm.ranking_pairs import RankingPairs
-from nearlabel.baselines.ranking_svm.ranking_solver import solve_ranking
+from nearlabel.baselines.ranking_solver import RankingPairs, solve_ranking
 from nearlabel.common.arrays import Array, Booleans, Csr, Floats, Matrix, Tree, runs
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import (

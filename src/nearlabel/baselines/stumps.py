@@ -1,4 +1,8 @@
-"""Decision stumps: the best one for the weights of a round, and the sides of learned ones.
+"""What both methods of boosting share: weights of pairs of a row and a label, and the best stump.
+
+Weights have the shape (n, 2q): a row that carries label l has its weight in column l, one that does
+not in column q + l, and 0 in the other. The sums of a block of rows are thus W+ of all labels,
+followed by W-.
 
 Features are lists of rows in the order of their values, sorted once for all rounds of boosting.
 Where most rows are zero, as in texts, these are left out of the list and stand in it as one block:
@@ -8,17 +12,104 @@ result.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.special import expit
 
+from nearlabel.baselines.baseline import Baseline
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array, Booleans, Floats, Integers, Matrix, kernel_array, runs
+from nearlabel.common.arrays import (
+    Array,
+    Booleans,
+    Csr,
+    Floats,
+    Integers,
+    Matrix,
+    kernel_array,
+    runs,
+)
+from nearlabel.common.validation import check_dense_size
 
 LEFT, RIGHT, MISSING = 0, 1, 2  # where a row goes: value <= cut, value > cut, value is NaN
 _VALUES_AT_ONCE = 2**22  # of the features of all stumps
+LARGEST_OUTPUT = 50.0
+"""No stump can say more of a label: half the logarithm of the number of pairs that memory holds."""
+
+
+class Boosting(Baseline):
+    """A sum of the outputs of conditions on features, which is above 0 for labels of a row."""
+
+    takes_missing = True
+    n_rounds: int
+    _n_rounds: int
+    features_: Integers
+    cuts_: Floats
+    outputs_: Floats
+
+    def _prepare(self) -> None:
+        if self.outputs_.shape[:2] != (self._n_rounds, 2):
+            raise ValueError("its outputs are not those of two sides in each round")
+
+    def _decide(self, scores: Floats) -> Booleans:
+        return scores > 0
+
+    def _probabilities(self, scores: Floats) -> Floats:
+        return np.asarray(expit(2 * scores))
+
+    def _start(self, Y: Csr, weight: float) -> Floats:
+        """The same weight for every row and label, and room for what the rounds learn."""
+        (n, q), rounds = Y.shape, self._n_rounds
+        what = f"n_rounds={rounds}: what is learned"
+        check_dense_size(what, (2 * rounds, q), 8, "fewer rounds")
+        self.features_, self.cuts_ = np.empty(rounds, np.int64), np.empty(rounds)
+        self.outputs_ = np.empty((rounds, 2, q))
+        check_dense_size(f"the weights of {self.title}", (n, 2 * q), 8, "fewer rows or labels")
+        return equal_weights(Y, weight)
+
+    def _add(
+        self, t: int, stump: Stump, sides: Array, exact: Floats, smoothing: float, weights: Floats
+    ) -> None:
+        """Add the stump of round t, whose outputs o are log ratios of the `exact` weights.
+
+        W <- W exp(-Y o), in place; rows without a value have output 0.
+        """
+        self.features_[t], self.cuts_[t] = stump.feature, stump.cut
+        sums = np.array([exact[sides == side].sum(axis=0) for side in (LEFT, RIGHT)])
+        self.outputs_[t] = log_ratios(sums, smoothing)
+        factors = np.ones((3, weights.shape[1]))
+        factors[[LEFT, RIGHT]] = np.exp(np.hstack([-self.outputs_[t], self.outputs_[t]]))
+        weights *= factors[sides]
+
+
+def equal_weights(Y: Csr, weight: float) -> Floats:
+    """The same weight for every row and label."""
+    carries = Y.toarray() != 0
+    return np.hstack([carries, ~carries]) * weight
+
+
+def exact_weights(weights: Floats, total: float) -> Floats:
+    """Weights rounded to multiples of one power of two, so that their sums are exact.
+
+    They add up to at most `total`, but for rounding. Every partial sum then is a whole number below
+    2**53 of such multiples: it does not depend on the order of the rows, the rest of a total is
+    exact, and two stumps that divide the rows alike have the same loss to the last bit.
+    """
+    quantum = 2.0 ** (math.ceil(math.log2(total)) - 52)
+    exact = weights / quantum
+    np.rint(exact, out=exact)
+    exact *= quantum
+    return exact
+
+
+def log_ratios(sums: Floats, smoothing: float) -> Floats:
+    """1/2 ln((W+ + e) / (W- + e)) of sums of weights, shape (…, 2q)."""
+    with_label, without = np.split(sums, 2, axis=-1)
+    ratios: Floats = 0.5 * np.log((with_label + smoothing) / (without + smoothing))
+    return ratios
 
 
 @dataclass(frozen=True)
@@ -57,7 +148,10 @@ class SortedColumns:
         known = np.bincount(column[is_known & (row >= 0)], minlength=d)
         is_cut = (column[1:] == column[:-1]) & is_known[1:] & (value[1:] != value[:-1])
         place = np.flatnonzero(is_cut)
-        cuts, of_column = _midpoints(value[place], value[place + 1]), column[place]
+        low, high, of_column = value[place], value[place + 1], column[place]
+        middle = low / 2 + high / 2  # the sum of both could overflow
+        # Below the upper value even where there is no float between them.
+        cuts = np.where((middle >= low) & (middle < high), middle, low)
         ends = np.cumsum(row >= 0)[place] - start[of_column]
         rest = np.zeros(d, np.int64)
         rest[block] = np.searchsorted(place, np.flatnonzero(row < 0))
@@ -75,11 +169,6 @@ class SortedColumns:
             rest.astype(np.int32),
             cuts,
         )
-
-    @property
-    def d(self) -> int:
-        """Number of features."""
-        return len(self.known)
 
     def sides(self, feature: int, cut: int) -> Array:
         """On which side of a cut of a feature each row is, an array of int8."""
@@ -104,12 +193,6 @@ def _listed(X: Matrix) -> tuple[Integers, Integers, Floats]:
         np.concatenate([row[mostly_zero], np.tile(np.arange(n), len(full))]),
         np.concatenate([value[mostly_zero], values.T.ravel()]),
     )
-
-
-def _midpoints(low: Floats, high: Floats) -> Floats:
-    """Between two values each, and below the upper one even where there is no float between."""
-    middle = low / 2 + high / 2  # the sum of both could overflow
-    return np.where((middle >= low) & (middle < high), middle, low)
 
 
 class Stump(NamedTuple):
@@ -147,7 +230,7 @@ def best_cuts(
     The loss is Z = W0 + 2 sum over both sides and all labels of sqrt(W+ W-), where W0 is the weight
     of rows without a value. A feature that has no cut has an infinite loss.
     """
-    losses, places = np.full(columns.d, np.inf), np.zeros(columns.d, np.int64)
+    losses, places = np.full(len(columns.known), np.inf), np.zeros(len(columns.known), np.int64)
     core = engine.core()
     if core is not None:
         is_reached = np.ones(columns.n, bool) if reached is None else reached

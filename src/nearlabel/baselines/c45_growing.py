@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearlabel.baselines.c45.c45_columns import Columns, Entries
-from nearlabel.baselines.c45.c45_splits import (
+from nearlabel.baselines.c45_splits import (
     TOLERANCE,
+    Columns,
+    Entries,
     Split,
     best_split,
     errors,
@@ -81,21 +82,18 @@ class GrowingData(NamedTuple):
             for part, own in zip(parts, share, strict=True)
         ]
 
-    def node(self, sample: WeightedRows) -> Node:
-        """A leaf of rows."""
-        return Node(sample, self.counts(sample))
-
 
 def grown_tree(data: GrowingData) -> Node:
     """The whole tree, neither collapsed nor pruned."""
     n = data.columns.n
-    root = data.node(WeightedRows(np.arange(n), np.ones(n)))
+    sample = WeightedRows(np.arange(n), np.ones(n))
+    root = Node(sample, data.counts(sample))
     waiting = [(root, data.entries)]
     while waiting:
         node, entries = waiting.pop()
         if _is_done(node, data.min_leaf):
             continue
-        entries = _varying(entries, data.columns.d)
+        entries = entries.varying(data.columns.d)
         of_class = np.zeros((data.n_classes, n + 1))
         of_class[data.classes[node.sample.rows], node.sample.rows] = node.sample.weights
         split = best_split(
@@ -111,7 +109,7 @@ def grown_tree(data: GrowingData) -> Node:
         if data.actual_cuts and not np.isnan(split.cut):
             split = Split(split.feature, data.entries.largest_value(*split))
         node.split = split
-        node.children = [data.node(part) for part in data.parts(split, node.sample)]
+        node.children = [Node(part, data.counts(part)) for part in data.parts(split, node.sample)]
         for child in node.children:
             if not _is_done(child, data.min_leaf):
                 is_inside = np.zeros(n + 1, bool)
@@ -127,14 +125,6 @@ def _is_done(node: Node, min_leaf: int) -> bool:
         total < 2 * min_leaf - TOLERANCE
         or abs(total - node.counts[majority(node.counts)]) < TOLERANCE
     )
-
-
-def _varying(entries: Entries, d: int) -> Entries:
-    """The entries of columns with two values at least: the others cannot split any node below."""
-    is_wanted = np.zeros(d, bool)
-    changes = (entries.column[1:] == entries.column[:-1]) & (entries.value[1:] > entries.value[:-1])
-    is_wanted[entries.column[1:][changes]] = True
-    return entries.of_columns(is_wanted)
 
 
 def collapse(root: Node) -> None:
@@ -179,7 +169,11 @@ def _is_raised(node: Node, data: GrowingData, confidence: float) -> bool:
     if node.estimate + _MARGIN - as_branch <= -TOLERANCE:
         return False
     node.split, node.children = branch.split, branch.children
-    _refill(node, data)
+    for below in _from_the_root(node):  # the rows go down again
+        if below.split is not None:
+            parts = data.parts(below.split, below.sample)
+            for child, part in zip(below.children, parts, strict=True):
+                child.sample, child.counts = part, data.counts(part)
     return True
 
 
@@ -202,15 +196,6 @@ def _errors_of(branch: Node, sample: WeightedRows, data: GrowingData, confidence
         else:
             waiting.extend(zip(node.children, data.parts(node.split, rows), strict=True))
     return expected
-
-
-def _refill(root: Node, data: GrowingData) -> None:
-    """Send the rows of a node down again."""
-    for node in _from_the_root(root):
-        if node.split is not None:
-            parts = data.parts(node.split, node.sample)
-            for child, part in zip(node.children, parts, strict=True):
-                child.sample, child.counts = part, data.counts(part)
 
 
 def _from_the_root(root: Node) -> list[Node]:

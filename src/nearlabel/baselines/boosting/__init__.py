@@ -1,1 +1,0 @@
-"""Boosting of stumps: AdaBoost.MH, and ADTBoost.MH, an alternating tree."""

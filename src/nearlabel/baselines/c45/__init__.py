@@ -1,1 +1,0 @@
-"""C4.5 trees, as J48 of WEKA grows them."""

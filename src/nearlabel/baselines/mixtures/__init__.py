@@ -1,1 +1,0 @@
-"""Mixtures of word distributions, PMM1 and PMM2."""

@@ -1,1 +1,0 @@
-"""Rank-SVM: a support vector machine that ranks labels."""
