@@ -11,8 +11,8 @@ from strategies import label_scores
 
 import nearlabel as nl
 from nearlabel.common.validation import label_matrix
-from nearlabel.labels.decisions import best_labels, f1_cuts, hamming_cut, labels_from
-from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.decisions import best_labels, f1_cuts, hamming_cut
+from nearlabel.labels.scores import LabelScores, labels_from
 
 pytestmark = pytest.mark.engines
 

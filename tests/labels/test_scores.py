@@ -10,8 +10,7 @@ from scipy import sparse
 from strategies import label_scores
 
 from nearlabel.labels import scores as scores_module
-from nearlabel.labels.decisions import labels_from
-from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.scores import LabelScores, labels_from
 
 pytestmark = [pytest.mark.kernels, pytest.mark.engines]
 

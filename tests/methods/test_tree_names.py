@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 import nearlabel as nl
-from nearlabel.methods.filled_texts import FilledTexts
+from nearlabel.features.filled_texts import FilledTexts
 
 RNG = np.random.default_rng(0)
 # Cuts halfway between these have few digits, so that no rounding tells one tree from another.

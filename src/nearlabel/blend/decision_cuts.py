@@ -8,8 +8,8 @@ import numpy as np
 
 from nearlabel.common.arrays import Csr, Floats, row_numbers
 from nearlabel.labels.counts import label_totals
-from nearlabel.labels.decisions import best_labels, f1_cuts, labels_from, micro_f1_cut
-from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.decisions import best_labels, f1_cuts, micro_f1_cut
+from nearlabel.labels.scores import LabelScores, labels_from
 from nearlabel.metrics import micro_f1
 
 OBJECTIVES = ("hamming", "micro_f1", "macro_f1", "cardinality")

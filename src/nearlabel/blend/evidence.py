@@ -11,8 +11,7 @@ from scipy.special import expit, logit
 
 from nearlabel.blend.ridge_scores import RidgeScores
 from nearlabel.common.arrays import Array, Csr, Floats, canonical_csr, entries_at, row_numbers
-from nearlabel.labels.default_scores import DefaultScores
-from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.scores import DefaultScores, LabelScores
 
 
 @dataclass(frozen=True)

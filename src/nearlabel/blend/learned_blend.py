@@ -22,8 +22,7 @@ from nearlabel.blend.readings import (
 from nearlabel.blend.voting_forest import VotingForest
 from nearlabel.common.arrays import Array, Csr, Floats
 from nearlabel.labels.counts import neighbor_counts
-from nearlabel.labels.default_scores import DefaultScores
-from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.scores import DefaultScores, LabelScores
 
 DENSE_LABELS = 2_000  # up to this number, every label is scored for every row
 TOUCHED_LABELS = 300  # about how many labels of a row are scored if there are more

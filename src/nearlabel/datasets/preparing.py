@@ -99,7 +99,7 @@ class Preparing:
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.preprocessing import OneHotEncoder
 
-        from nearlabel.methods.filled_texts import FilledTexts
+        from nearlabel.features.filled_texts import FilledTexts
 
         numbers = number_columns(X)
         words = [name for name in X.columns if name not in {*numbers, *self.text}]

@@ -1,4 +1,4 @@
-"""From scores to label sets: by given cuts, and by cuts learned from rows with known labels.
+"""Cuts of scores, learned from rows with known labels, and the best labels of each row.
 
 Nothing here allocates rows x labels: the rows that do not touch a label share its default score,
 which is one entry with many rows.
@@ -9,31 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, Floats, entries_at, row_numbers
-from nearlabel.labels.scores import LabelScores
-
-
-def labels_from(scores: LabelScores, cut: float | Floats, *, strict: bool = False) -> Csr:
-    """Labels whose score reaches, or if `strict` exceeds, a cut: one for all or one per label.
-
-    Labels that a row does not touch are decided by their default scores.
-    """
-    reached = np.greater if strict else np.greater_equal
-    cuts = np.broadcast_to(cut, scores.shape[1:])
-    touched = scores.touched()
-    yes = reached(touched.data, cuts[touched.indices])
-    row, label = row_numbers(touched)[yes], touched.indices[yes]
-    defaults, group = scores.untouched()
-    by_default = sparse.csr_array(reached(defaults, cuts))
-    if by_default.nnz:
-        given = by_default[group]
-        more_rows, more_labels = row_numbers(given), given.indices
-        free = ~entries_at(touched, more_rows, more_labels)[0]
-        row = np.concatenate([row, more_rows[free]])
-        label = np.concatenate([label, more_labels[free]])
-    return _label_sets(row, label, scores.shape)
+from nearlabel.labels.scores import LabelScores, label_sets
 
 
 def best_labels(scores: LabelScores, how_many: Array, preferred: Array) -> Csr:
@@ -48,14 +26,7 @@ def best_labels(scores: LabelScores, how_many: Array, preferred: Array) -> Csr:
         alike = np.flatnonzero(how_many == r)
         rows.append(np.repeat(alike, r))
         labels.append(order[by_preference.take(alike).top(int(r))[0].ravel()])
-    return _label_sets(np.concatenate(rows), np.concatenate(labels), scores.shape)
-
-
-def _label_sets(row: Array, label: Array, shape: tuple[int, int]) -> Csr:
-    """A ``csr_array`` of int64 ones."""
-    sets = sparse.csr_array((np.ones(len(row), np.int64), (row, label)), shape=shape)
-    sets.sort_indices()
-    return sets
+    return label_sets(np.concatenate(rows), np.concatenate(labels), scores.shape)
 
 
 def f1_cuts(scores: LabelScores, Y: Csr, *, least: float = 0.0) -> Floats:

@@ -12,6 +12,7 @@ by a method are trusted: `LabelScores.of` and `DenseScores` check nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,57 @@ from nearlabel.common.validation import (
     check_same_length,
     label_matrix,
 )
-from nearlabel.labels.default_scores import DefaultScores, zero_defaults
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.ranks import Places, Ties, standing
 
 _ENTRIES_AT_ONCE = 2**20  # scores ranked at once
+
+
+class DefaultScores:
+    """Scores of labels that a row does not touch, sorted once: one row of q scores per group."""
+
+    def __init__(self, values: Floats) -> None:
+        self.values = values.view()  # (n_groups, q)
+        self.values.flags.writeable = False  # sorted once, and shared by all scores of a model
+
+    def __getstate__(self) -> dict[str, Floats]:
+        return {"values": self.values}  # the order is cheaper to compute again than to store
+
+    @cached_property
+    def order(self) -> Array:
+        """Labels of each group, best first, ties by lower column; shape (n_groups, q)."""
+        return np.argsort(-self.values, axis=1, kind="stable")
+
+    def best_untouched(self, touched: Csr, group: Array, r: int) -> tuple[Array, Array, Floats]:
+        """The r best labels by default of each row, excluding those it touches, as triples."""
+        n, q = touched.shape
+        # A row that touches t labels finds its r best others within the first r + t of the order.
+        depth = np.minimum(q, r + np.diff(touched.indptr))
+        end = np.cumsum(depth)
+        begin = end - depth
+        free = np.ones(end[-1], bool)
+        row = row_numbers(touched)
+        place = self._place[group[row], touched.indices]
+        near = place < depth[row]
+        free[begin[row[near]] + place[near]] = False
+        row = np.repeat(np.arange(n), depth)
+        order = np.cumsum(free)  # of the free places, starting at 1 in each row
+        order -= (order - free)[begin][row]
+        taken = np.flatnonzero(free & (order <= r))
+        row, place = row[taken], taken - begin[row[taken]]
+        label = self.order[group[row], place]
+        return row, label, self.values[group[row], label]
+
+    @cached_property
+    def _place(self) -> Array:
+        """The position of each label in `order`, shape (n_groups, q)."""
+        return np.argsort(self.order, axis=1)
+
+
+@lru_cache(maxsize=8)
+def zero_defaults(q: int) -> DefaultScores:
+    """A default score of 0 for each of q labels."""
+    return DefaultScores(np.zeros((1, q)))
 
 
 class LabelScores:
@@ -372,6 +419,34 @@ class DenseScores(LabelScores):
     def _blocks(self, extra: int) -> Iterator[slice]:
         n, q = self.shape
         return runs(np.full(n, q + extra + 1), _ENTRIES_AT_ONCE)
+
+
+def labels_from(scores: LabelScores, cut: float | Floats, *, strict: bool = False) -> Csr:
+    """Labels whose score reaches, or if `strict` exceeds, a cut: one for all or one per label.
+
+    Labels that a row does not touch are decided by their default scores.
+    """
+    reached = np.greater if strict else np.greater_equal
+    cuts = np.broadcast_to(cut, scores.shape[1:])
+    touched = scores.touched()
+    yes = reached(touched.data, cuts[touched.indices])
+    row, label = row_numbers(touched)[yes], touched.indices[yes]
+    defaults, group = scores.untouched()
+    by_default = sparse.csr_array(reached(defaults, cuts))
+    if by_default.nnz:
+        given = by_default[group]
+        more_rows, more_labels = row_numbers(given), given.indices
+        free = ~entries_at(touched, more_rows, more_labels)[0]
+        row = np.concatenate([row, more_rows[free]])
+        label = np.concatenate([label, more_labels[free]])
+    return label_sets(row, label, scores.shape)
+
+
+def label_sets(row: Array, label: Array, shape: tuple[int, int]) -> Csr:
+    """A ``csr_array`` of int64 ones."""
+    sets = sparse.csr_array((np.ones(len(row), np.int64), (row, label)), shape=shape)
+    sets.sort_indices()
+    return sets
 
 
 ScoresLike = LabelScores | MatrixLike

@@ -13,8 +13,8 @@ from nearlabel.common.validation import check_dense_size, check_integer, check_n
 from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.labels.calibration import calibration
 from nearlabel.labels.counts import label_totals
-from nearlabel.labels.decisions import f1_cuts, labels_from
-from nearlabel.labels.scores import DenseScores, LabelScores
+from nearlabel.labels.decisions import f1_cuts
+from nearlabel.labels.scores import DenseScores, LabelScores, labels_from
 from nearlabel.methods.calibrated import CalibratedMethod, StoredCalibration
 from nearlabel.methods.fields import Integer, Real, Reals
 from nearlabel.methods.fitted_model import NO_ROWS, Needs, Training

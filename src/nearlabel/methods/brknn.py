@@ -9,8 +9,8 @@ import numpy as np
 from nearlabel.common.arrays import Array, Csr, Floats, Matrix
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_shares, vote_shares
-from nearlabel.labels.decisions import best_labels, labels_from
-from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.decisions import best_labels
+from nearlabel.labels.scores import LabelScores, labels_from
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Choice
 

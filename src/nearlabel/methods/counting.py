@@ -11,8 +11,7 @@ import numpy as np
 from nearlabel.common.arrays import Array, Floats, Matrix, row_numbers, with_data
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import counts_and_own, neighbor_counts
-from nearlabel.labels.default_scores import DefaultScores
-from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.scores import DefaultScores, LabelScores
 from nearlabel.methods.base import NeighborClassifier
 
 

@@ -20,8 +20,7 @@ from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer, check_n_jobs
 from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.labels.block_counts import BlockCounts
-from nearlabel.labels.decisions import labels_from
-from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.scores import LabelScores, labels_from
 from nearlabel.methods.items import Items
 from nearlabel.methods.label_forms import LabelForms
 from nearlabel.methods.learned_counts import LearnedCounts, RowChange

@@ -10,9 +10,8 @@ import numpy as np
 from nearlabel.common.arrays import Array, Csr, Floats, Matrix, MatrixLike
 from nearlabel.formulas.mallows import RankingKeys, dispersion
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.decisions import labels_from
 from nearlabel.labels.ranked_labels import CalibratedRanking
-from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.scores import LabelScores, labels_from
 from nearlabel.methods.answers import neighbor_blocks
 from nearlabel.methods.counting import CountingMethod
 from nearlabel.methods.fields import Choice

@@ -10,8 +10,7 @@ from nearlabel.common.arrays import Array, Csr, Floats, Matrix
 from nearlabel.formulas.reconstruction import Reconstruction, reconstruct
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import neighbor_shares
-from nearlabel.labels.decisions import labels_from
-from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.scores import LabelScores, labels_from
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fitted_model import Needs
 

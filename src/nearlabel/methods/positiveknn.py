@@ -24,9 +24,8 @@ from nearlabel.formulas.noisy_or import HIGHEST_RATE, LOWEST_RATE, by_frequency,
 from nearlabel.formulas.rates import RateTrial, median_distance, rate_by_gradient, rate_by_grid
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.calibration import calibration
-from nearlabel.labels.decisions import hamming_cut, labels_from
-from nearlabel.labels.default_scores import DefaultScores
-from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.decisions import hamming_cut
+from nearlabel.labels.scores import DefaultScores, LabelScores, labels_from
 from nearlabel.methods.calibrated import CalibratedMethod, StoredCalibration
 from nearlabel.methods.fields import Real
 from nearlabel.methods.fitted_model import Needs, Training

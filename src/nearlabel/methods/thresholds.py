@@ -14,8 +14,8 @@ from nearlabel.common.arrays import Array, Csr, Floats, Matrix, Tree
 from nearlabel.common.validation import check_choice, check_dense_size, check_integer, check_real
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
-from nearlabel.labels.decisions import f1_cuts, labels_from
-from nearlabel.labels.scores import LabelScores
+from nearlabel.labels.decisions import f1_cuts
+from nearlabel.labels.scores import LabelScores, labels_from
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Field, Reals
 from nearlabel.methods.fitted_model import NO_ROWS, Training

@@ -46,7 +46,7 @@ OWN: dict[str, str] = {
     "BlendedNeighbors": "nearlabel.blend.blended_neighbors",
     "NeighborGraph": "nearlabel.graph",
     "LabelSpace": "nearlabel.blend.label_space",
-    "FilledTexts": "nearlabel.methods.filled_texts",
+    "FilledTexts": "nearlabel.features.filled_texts",
     "GridMoments": "nearlabel.features.grid_moments",
     "PictureEmbedding": "nearlabel.features.picture_embedding",
     "FrequentWords": "nearlabel.features.words",

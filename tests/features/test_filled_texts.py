@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import nearlabel as nl
-from nearlabel.methods.filled_texts import FilledTexts
+from nearlabel.features.filled_texts import FilledTexts
 
 CELLS = ["a", None, "1.0"]
 
