@@ -183,7 +183,7 @@ def _edited(
         raise ValueError(f"{some(contradictory)} is given with both --add and --remove")
     names += [name for name in added if name not in {*names}]
     place = {name: column for column, name in enumerate(names)}
-    before = model._labels[model._places_of(ids)].tocoo()
+    before = model._labels[model.items_.checked_places(ids)].tocoo()
     stays = ~np.isin(before.col, [place[name] for name in removed])
     new = np.array([place[name] for name in added], dtype=np.int64)
     rows = np.concatenate([before.row[stays], np.repeat(np.arange(len(ids)), len(new))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from scipy import sparse
 from nearlabel.common.arrays import Array, Csr, Floats, Matrix, csr_of_known
 from nearlabel.common.growing import GrownCsr
 from nearlabel.common.mapped_arrays import MappedArray
+from nearlabel.common.messages import first_twice
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import ArgumentError, check_dense_size, check_integer
@@ -220,6 +222,26 @@ class Items:
             return self.store.rows_of(ids)
         except KeyError as error:
             raise ArgumentError(f"ids: {error.args[0]}", "ids") from None
+
+    def checked_places(self, ids: object) -> Array:
+        """The same for what a user passes: an id, or several unique ones."""
+        if isinstance(ids, Iterable) and not isinstance(ids, str | np.ndarray):
+            ids = [*ids]  # a set, the keys of a dict, a generator
+        given = np.atleast_1d(np.asarray(ids))
+        if given.ndim != 1:
+            raise ArgumentError(f"ids must be an id or a list of ids; got {ids!r}", "ids")
+        if given.dtype == bool:
+            message = "ids must be ids, not a mask of rows: pass model.ids_[mask]"
+            raise ArgumentError(message, "ids")
+        if given.size and (
+            given.dtype.kind not in "iuUO"
+            or (given.dtype == object and not all(isinstance(id, str | int) for id in given))
+        ):
+            raise ArgumentError(f"ids must be integers or strings; got {ids!r}", "ids")
+        twice = first_twice(given.tolist())
+        if twice is not None:
+            raise ArgumentError(f"ids must be unique; got {twice!r} twice", "ids")
+        return self.places_of(given)
 
     def rows_of(self, places: Array) -> tuple[Matrix, Array]:
         """Vectors that include those of `places`, of any shape; and the rows of these."""

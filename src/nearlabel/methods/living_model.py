@@ -2,13 +2,13 @@
 
 How a change is computed is in `changes.py`. This module has what all changes share: input is
 checked, one writer works at a time, a change is in the journal of a file before it is visible, and
-the next state replaces the previous one atomically. Predictions are in `base.py`.
+the next state replaces the previous one atomically.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -20,21 +20,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.common.arrays import Array, LabelsLike, MatrixLike, Tree
 from nearlabel.common.journal import Journal
-from nearlabel.common.messages import first_twice
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import (
-    ArgumentError,
     Labels,
     check_labels,
     check_n_jobs,
     check_same_length,
     checked_vectors,
 )
-from nearlabel.methods import change_records
-from nearlabel.methods.changes import NextState
-from nearlabel.methods.fitted_model import FittedModel, state_of
+from nearlabel.methods.change_records import change_record, replayed
+from nearlabel.methods.changes import (
+    compacted,
+    learned_again,
+    with_labels,
+    with_rows,
+    without_rows,
+)
+from nearlabel.methods.fitted_model import FittedModel, next_state, state_of
 from nearlabel.methods.further_labels import as_one_item, check_same_classes, further_labels
-from nearlabel.methods.model_trees import vectors_of
 from nearlabel.methods.verification import Verification, verified
 from nearlabel.search import check_search
 
@@ -106,9 +109,8 @@ class LivingModel(FittedModel):
             check_same_classes(self, classes)
             further = further_labels(self, y, label_names, separator)
             check_same_length(X=X.shape[0], y=further.matrix.shape[0])
-            after = NextState(self)
-            after.add(X, further, ids, progress)
-            return self._become(after.model, lambda: change_records.added(self, after.model))
+            after, first = with_rows(self, X, further, ids, progress), self.items_.n_places
+            return self._become(after, "add", np.arange(first, after.items_.n_places))
 
     def forget(self, ids: Ids, *, progress: Progress | None = None) -> Self:
         """Remove training rows from the model, and from everything that it has learned.
@@ -126,14 +128,11 @@ class LivingModel(FittedModel):
         -------
         self
         """
-        check_is_fitted(self)
         with self._changing():
-            places = self._places_of(ids)
+            places = self.items_.checked_places(ids)
             if not len(places):
                 return self
-            after = NextState(self)
-            after.remove(places, progress)
-            return self._become(after.model, lambda: change_records.forgotten(self, places))
+            return self._become(without_rows(self, places, progress), "forget", places)
 
     def relabel(
         self,
@@ -160,19 +159,14 @@ class LivingModel(FittedModel):
         -------
         self
         """
-        check_is_fitted(self)
         with self._changing():
-            places = self._places_of(ids)
+            places = self.items_.checked_places(ids)
             if np.ndim(ids) == 0 and not isinstance(self.classes_, np.ndarray):
                 texts = y if isinstance(y, list | tuple) else [y]
                 y = as_one_item(y, self._separator_of(texts) or separator)
             labels = further_labels(self, y, label_names, separator)
             check_same_length(ids=len(places), y=labels.matrix.shape[0])
-            after = NextState(self)
-            after.replace_labels(places, labels, progress)
-            return self._become(
-                after.model, lambda: change_records.relabelled(self, after.model, places)
-            )
+            return self._become(with_labels(self, places, labels, progress), "relabel", places)
 
     def refresh(self, *, progress: Progress | None = None) -> Self:
         """Learn everything again, including what changes do not update: centers, rates and cuts.
@@ -186,11 +180,8 @@ class LivingModel(FittedModel):
         -------
         self
         """
-        check_is_fitted(self)
         with self._changing():
-            after = NextState(self)
-            after.learn_again(anew=True, progress=progress)
-            self._become(after.model)
+            self._become(learned_again(self, anew=True, progress=progress))
             return self._fold_journal()
 
     def compact(self) -> Self:
@@ -203,15 +194,11 @@ class LivingModel(FittedModel):
         -------
         self
         """
-        check_is_fitted(self)
         with self._changing():
-            after = NextState(self)
-            after.compact()
-            if after.model.items_.store is not None and after.model.needs.graph:
-                after.model.items_.prepare_search(
-                    after.model.n_neighbors_, check_n_jobs(self.n_jobs)
-                )
-            self._become(after.model)
+            after = compacted(self)
+            if after.items_.store is not None and self.needs.graph:
+                after.items_.prepare_search(after.n_neighbors_, check_n_jobs(self.n_jobs))
+            self._become(after)
             return self._fold_journal()
 
     def verify(self, *, progress: Progress | None = None) -> Verification:
@@ -229,7 +216,7 @@ class LivingModel(FittedModel):
             in the meantime.
         """
         with self._settled() as state:
-            return verified(state, NextState(state), progress)
+            return verified(state, progress)
 
     def search_with(self, search: object) -> Self:
         """Change the search, without learning again.
@@ -243,12 +230,11 @@ class LivingModel(FittedModel):
         -------
         self
         """
-        check_is_fitted(self)
         check_search(search)
         with self._changing(is_kept=False):
-            after = NextState(self)
-            after.model.replace_items(replace(self.items_, search=search, index=None))
-            return self._become(after.model)
+            after = next_state(self)
+            after.replace_items(replace(self.items_, search=search, index=None))
+            return self._become(after)
 
     def close(self) -> None:
         """Release the file that this model was loaded from with ``journal=True``.
@@ -273,6 +259,7 @@ class LivingModel(FittedModel):
 
         If the model has a journal, a change to be kept goes to the journal or the file.
         """
+        check_is_fitted(self)
         why = "a model cannot be changed while this thread changes, saves or verifies it"
         with self.items_.lock.held_once(why):
             if is_kept and self._journal is not None:
@@ -286,30 +273,19 @@ class LivingModel(FittedModel):
         with self.items_.lock.held():
             yield self._caught_up()
 
-    def _become(self, state: Self, record: Callable[[], Tree] | None = None) -> Self:
-        """Adopt the result of a change atomically, after it is written to the journal."""
-        if self._journal is None or record is None:
+    def _become(self, state: Self, change: str = "", places: Array | None = None) -> Self:
+        """Adopt the result of a change atomically; a change of rows is in the journal before."""
+        if self._journal is None or places is None:
             self.__dict__ = state.__dict__
             return self
-        with self._journal.appended(lambda: vars(self) is state.__dict__, record()):
+        record = change_record(change, self, state, places)
+        with self._journal.appended(lambda: vars(self) is state.__dict__, record):
             self.__dict__ = state.__dict__
         return self
 
     def _replay(self, record: Tree) -> None:
-        """Replay a change from a journal; an error if the change is not valid."""
-        change, ids = change_records.kind_and_ids(record)
-        after = NextState(self)
-        if change == "forget":
-            after.remove(self._places_of(ids))
-        elif change == "add":
-            labels = change_records.labels_of(self, record)
-            X = vectors_of(record["vectors"], labels.matrix.shape[0])
-            after.add(X, labels, ids)
-        else:
-            places, labels = self._places_of(ids), change_records.labels_of(self, record)
-            check_same_length(ids=len(places), labels=labels.matrix.shape[0])
-            after.replace_labels(places, labels)
-        self._become(after.model)
+        """Replay a change from a journal."""
+        self._become(replayed(self, record))
 
     def _fold_journal(self) -> Self:
         """Rewrite the file of this model's journal, for changes that no record can express."""
@@ -321,27 +297,5 @@ class LivingModel(FittedModel):
         """A state that has learned from all rows; learns now if that was deferred."""
         with self.items_.lock.held():
             if self._is_outdated:
-                after = NextState(self)
-                after.learn_again()
-                self._become(after.model)
+                self._become(learned_again(self))
             return state_of(self)
-
-    def _places_of(self, ids: Ids) -> Array:
-        """The places of rows by id: one, or several unique ones."""
-        if isinstance(ids, Iterable) and not isinstance(ids, str | np.ndarray):
-            ids = [*ids]  # a set, the keys of a dict, a generator
-        given = np.atleast_1d(np.asarray(ids))
-        if given.ndim != 1:
-            raise ArgumentError(f"ids must be an id or a list of ids; got {ids!r}", "ids")
-        if given.dtype == bool:
-            message = "ids must be ids, not a mask of rows: pass model.ids_[mask]"
-            raise ArgumentError(message, "ids")
-        if given.size and (
-            given.dtype.kind not in "iuUO"
-            or (given.dtype == object and not all(isinstance(id, str | int) for id in given))
-        ):
-            raise ArgumentError(f"ids must be integers or strings; got {ids!r}", "ids")
-        twice = first_twice(given.tolist())
-        if twice is not None:
-            raise ArgumentError(f"ids must be unique; got {twice!r} twice", "ids")
-        return self.items_.places_of(given)

@@ -16,7 +16,7 @@ from nearlabel.common.tag_lists import TagForm
 from nearlabel.common.validation import LabelClasses, all_finite, check_flag, check_integer
 from nearlabel.common.versions import package_versions
 from nearlabel.graph import NeighborGraph, stored_recall
-from nearlabel.methods.changes import NextState
+from nearlabel.methods.changes import compacted
 from nearlabel.methods.fields import stored_array, stored_names, stored_tags
 from nearlabel.methods.fitted_model import FittedModel, History, Needs
 from nearlabel.methods.items import Items
@@ -72,9 +72,7 @@ def model_tree(model: FittedModel) -> Tree:
     lists = None if index is None else index.stored()
     living = model.items_.living
     if (living is not None and living.rows is not None) or model.items_.alive is not None:
-        compacted = NextState(model)
-        compacted.compact()  # without forgotten rows, and with contiguous rows
-        model = compacted.model
+        model = compacted(model)  # without forgotten rows, and with contiguous rows
     items, recall = model.items_, model.search_recall_
     return {
         "class": type(model).__name__,

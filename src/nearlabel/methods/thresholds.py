@@ -17,7 +17,7 @@ from nearlabel.labels.counts import label_totals
 from nearlabel.labels.decisions import f1_cuts
 from nearlabel.labels.scores import LabelScores, labels_from
 from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.fields import Field, Reals
+from nearlabel.methods.fields import Choice, Field, Reals
 from nearlabel.methods.fitted_model import NO_ROWS, Training
 from nearlabel.methods.inner_methods import learned, unlearned
 from nearlabel.methods.items import Items
@@ -34,18 +34,6 @@ class _Inner(Field):
         inner = unlearned(model.estimator, model, model.items_, model.n_neighbors_)
         read_learned(inner, learned[self.key])
         model.estimator_ = inner
-
-
-class _Moved(Field):
-    """Whether the cuts shift the probabilities, as in older files."""
-
-    def write(self, model: Any, learned: Tree) -> None:
-        if not getattr(model, self.attribute):
-            learned[self.key] = "own"
-
-    def read(self, model: Any, learned: Tree, sizes: dict[str, int]) -> None:
-        word = check_choice(learned.get(self.key, "moved"), self.key, ("own", "moved"))
-        setattr(model, self.attribute, word == "moved")
 
 
 class LabelThresholds(NeighborClassifier):
@@ -103,7 +91,7 @@ class LabelThresholds(NeighborClassifier):
     stored = (
         Reals("cuts", "cuts_", "q", nan=True),
         _Inner("estimator", "estimator_"),
-        _Moved("probabilities", "_moves_odds"),
+        Choice("probabilities", "_chances", choices=("own", "moved"), absent="moved"),
     )
     n_neighbors = property(attrgetter("estimator.n_neighbors"))
     metric = property(attrgetter("estimator.metric"))
@@ -150,22 +138,23 @@ class LabelThresholds(NeighborClassifier):
 
     def _learn(self, seen: Training) -> None:
         graph, Y, X = seen.graph, seen.Y, seen.X
-        inner = learned(
-            unlearned(self.estimator, self, self.items_, self.n_neighbors_), seen, seen.progress
-        )
+        inner = unlearned(self.estimator, self, self.items_, self.n_neighbors_)
+        inner = learned(inner, seen, seen.progress)
         left_out = inner._left_out_scores(graph, X, np.arange(Y.shape[0]))
         cuts = f1_cuts(left_out, Y, least=float(self.min_f1))
         few = label_totals(Y) < self.min_rows
-        self.estimator_, self._moves_odds = inner, False
+        self.estimator_, self._chances = inner, "own"
         self.cuts_ = np.where(few | np.isinf(cuts), np.nan, cuts)
+
+    def _learn_on(self, seen: Training) -> None:
+        chances = self._chances
+        self._learn(seen)
+        self._chances = chances
 
     def with_known(self, X: Matrix, known: dict[Hashable, Any]) -> NeighborClassifier:
         """The model, with what an earlier one has found out for the wrapped method."""
         inner = self.estimator.with_known(X, known)
         return self if inner is self.estimator else clone(self).set_params(estimator=inner)
-
-    def _prepare(self) -> None:
-        """Nothing: the wrapped method is prepared by itself."""
 
     def replace_items(self, items: Items) -> None:
         """Set other training items, also for the wrapped method."""
@@ -192,9 +181,9 @@ class LabelThresholds(NeighborClassifier):
 
     def _probabilities(self, scores: Floats, label: Array) -> Floats:
         own = self.estimator_._probabilities(scores.copy(), label)
-        if not self._moves_odds:
+        if self._chances == "own":
             return own
-        # For older files: the odds are divided by those of the cut.
+        # In older files, the odds are divided by those of the cut.
         cut = np.isfinite(self.cuts_[label])
         at = self.estimator_._probabilities(np.where(cut, self.cuts_[label], 0.5), label)
         yes, no = own * (1 - at), (1 - own) * at

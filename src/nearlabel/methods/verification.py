@@ -11,7 +11,7 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError
 from nearlabel.common.progress import Progress
 from nearlabel.graph import NeighborGraph, Recall
-from nearlabel.methods.changes import NextState
+from nearlabel.methods.changes import learned_again
 from nearlabel.methods.fitted_model import FittedModel
 from nearlabel.methods.items import Items
 from nearlabel.methods.model_trees import learned_tree
@@ -44,56 +44,47 @@ class Verification:
 
     def __str__(self) -> str:
         compared = f"{', '.join(self.compared)} of {self.items:,} rows"
-        if not self.differences:
-            return f"{compared}: all agree with the vectors and labels"
-        return f"{compared}: {'; '.join(self.differences)}"
+        said = "; ".join(self.differences) or "all agree with the vectors and labels"
+        return f"{compared}: {said}"
 
 
-def verified(
-    model: FittedModel, again: NextState[FittedModel], progress: Progress | None
-) -> Verification:
-    """Search and learn again from the vectors and labels of a model, and compare.
+def verified(model: FittedModel, progress: Progress | None) -> Verification:
+    """Search and learn again from the vectors and labels of a model, and compare."""
+    items, compared, differences = model.items_, ["labels"], list[str]()
 
-    `again` is the next state of the model, which learns again.
-    """
-    items = model.items_
-    compared, differences = ["labels"], [*_label_differences(items)]
-    if items.store is None:
+    def result() -> Verification:
         return Verification(len(items), tuple(compared), tuple(differences))
+
+    counted = np.bincount(items.alive_labels.indices, minlength=items.n_labels)
+    for label in np.flatnonzero(counted != items.totals)[:1]:
+        differences.append(f"{counted[label]} rows have label {label}, not {items.totals[label]}")
+    if items.store is None:
+        return result()
     compared.append("vectors")
     try:
         for start in range(0, items.n_places, _ROWS_AT_ONCE):  # check all blocks of a mapped file
             items.store.take(slice(start, start + _ROWS_AT_ONCE))
     except FileError as error:
-        return Verification(len(items), tuple(compared), (*differences, str(error)))
+        differences.append(str(error))
+        return result()
     k = min(model.n_neighbors_, len(items) - 1)
     known = items.known_neighbors(k) if model.keeps_neighbors else None
-    is_approximate = model.search_recall_ is not None
+    is_exact = model.search_recall_ is None
     # An approximate search need not find the same neighbors twice: compare its recall instead.
-    again.learn_again(progress=progress, search=known is None or not is_approximate)
-    if known is not None and is_approximate:
+    again = learned_again(model, progress=progress, search=known is None or is_exact)
+    if known is not None and is_exact:
+        compared.append("neighbors")
+        searched_again = again.items_.known_neighbors(k)
+        assert searched_again is not None
+        differences += _neighbor_differences(items, known, searched_again)
+    elif known is not None:
         recall, least = _recall_of(known, items), items.least_recall
         compared.append(f"neighbors (recall {recall})")
         if recall.value < least - 3 * recall.standard_error:
             differences.append(f"recall is below {least}")
-    elif known is not None:
-        compared.append("neighbors")
-        found_again = again.model.items_.known_neighbors(k)
-        assert found_again is not None
-        differences += _neighbor_differences(items, known, found_again)
     compared.append("what was learned")
-    mine, theirs = learned_tree(model), learned_tree(again.model)
-    differences += _tree_differences(mine, theirs, "")
-    return Verification(len(items), tuple(compared), tuple(differences))
-
-
-def _label_differences(items: Items) -> Iterator[str]:
-    labels, totals = items.alive_labels, items.totals
-    counted = np.bincount(labels.indices, minlength=labels.shape[1])
-    wrong = np.flatnonzero(counted != totals)
-    if wrong.size:
-        label = wrong[0]
-        yield f"{counted[label]} rows have label {label}, not {totals[label]}"
+    differences += _tree_differences(learned_tree(model), learned_tree(again), "")
+    return result()
 
 
 def _neighbor_differences(
@@ -119,30 +110,22 @@ def _tree_differences(mine: object, theirs: object, name: str) -> Iterator[str]:
     """Where two trees of what was learned differ."""
     if isinstance(mine, dict) and isinstance(theirs, dict):
         for key in sorted(mine):  # a model from an older file may lack newer attributes
-            path = f"{name} {key}".strip()
-            yield from _tree_differences(mine[key], theirs.get(key), path)
-        return
-    if isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
+            yield from _tree_differences(mine[key], theirs.get(key), f"{name} {key}".strip())
+    elif isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
         for place, pair in enumerate(zip(mine, theirs, strict=True), 1):
             yield from _tree_differences(*pair, f"{name} {place}")
-        return
-    if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
+    elif isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
         if not _are_equal(mine, theirs):
             yield f"{name} differ"
-        return
-    if isinstance(mine, float) and isinstance(theirs, float):
-        mine, theirs = np.array(mine), np.array(theirs)
-        if not _are_equal(mine, theirs):
+    elif isinstance(mine, float) and isinstance(theirs, float):
+        if not _are_equal(np.array(mine), np.array(theirs)):
             yield f"{name} is {mine}, but should be {theirs}"
-        return
-    if mine != theirs:
+    elif mine != theirs:
         yield f"{name} is {mine!r}, but should be {theirs!r}"
 
 
 def _are_equal(mine: Array, theirs: Array) -> bool:
     """Whether two arrays are equal: counts exactly, other numbers up to rounding errors."""
-    if mine.shape != theirs.shape:
-        return False
-    if mine.dtype.kind != "f":
+    if mine.shape != theirs.shape or mine.dtype.kind != "f":
         return bool(np.array_equal(mine, theirs))
     return bool(np.allclose(mine, theirs, rtol=_DIGITS, atol=_DIGITS, equal_nan=True))
