@@ -37,7 +37,7 @@ def choose(monkeypatch):
 
 def _forget():
     engine._chosen.cache_clear()
-    engine._warn_once.cache_clear()
+    engine.core.cache_clear()
 
 
 def made(version=engine.CORE_VERSION):

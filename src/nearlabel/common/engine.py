@@ -24,11 +24,17 @@ _ADVICE = (
 )
 
 
+@cache
 def core() -> Any:
     """The compiled core, or None if NumPy is in use; warns once if the core is missing."""
     module, missing = _chosen()
     if missing:
-        _warn_once(missing)
+        warnings.warn(
+            "nearlabel computes with NumPy, several times slower than its compiled core, which is "
+            f"missing ({missing}). To get it, {_ADVICE}. {_SETTING}=numpy silences this.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return module
 
 
@@ -67,13 +73,3 @@ def _imported() -> Any:
             f"it is from another build: its version is {version}, but {CORE_VERSION} is required"
         )
     return module
-
-
-@cache
-def _warn_once(missing: str) -> None:
-    warnings.warn(
-        f"nearlabel computes with NumPy, several times slower than its compiled core, which is "
-        f"missing ({missing}). To get it, {_ADVICE}. {_SETTING}=numpy silences this.",
-        RuntimeWarning,
-        stacklevel=3,
-    )
