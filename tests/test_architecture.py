@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from method_hooks import HOOKS
 
-from nearlabel.methods.base import HOOKS, NeighborClassifier
+from nearlabel.methods.base import NeighborClassifier
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "docs" / name for name in ("architecture.md", "contracts.md", "choices.md")]

@@ -140,7 +140,7 @@ def test_given_distances_are_cut_out_for_each_part(made):
 def test_clusters_are_found_once_for_all_k(made):
     models = [nl.LAMLkNN(n_neighbors=k, n_clusters=3, random_state=5) for k in (3, 6, 9)]
     with mock.patch.object(
-        nl.LAMLkNN, "initial_centers", autospec=True, side_effect=nl.LAMLkNN.initial_centers
+        nl.LAMLkNN, "_initial_centers", autospec=True, side_effect=nl.LAMLkNN._initial_centers
     ) as found:
         evaluate_splits(made, models, splits(made, "cv3"))
     # Once in each part, and then given back by each of three models.

@@ -8,7 +8,7 @@ from strategies import problems
 
 import nearlabel as nl
 from nearlabel.common.validation import check_labels
-from nearlabel.experiments.folds import _SWEEP_BYTES, left_out_sweep
+from nearlabel.experiments.folds import _SWEEP_BYTES, is_swept, left_out_sweep
 from nearlabel.labels.sweep import bytes_of_sweep
 
 
@@ -29,9 +29,9 @@ def test_what_is_swept():
     class Mine(nl.MLkNN):
         """May count in another way."""
 
-    assert nl.MLkNN(smoothing=2).can_sweep
+    assert is_swept(nl.MLkNN(smoothing=2))
     for model in (nl.MLkNN(counts="even"), nl.LAMLkNN(), nl.BRkNN(), Mine()):
-        assert not model.can_sweep
+        assert not is_swept(model)
 
 
 def test_what_is_too_large_for_a_sweep():
@@ -47,18 +47,18 @@ def test_what_is_too_large_for_a_sweep():
 @pytest.mark.parametrize("wrap", [lambda model: model, nl.LabelThresholds])
 def test_centers_are_found_once_for_all_numbers_of_neighbors(wrap, monkeypatch):
     data = nl.datasets.make_local_labels(120, 4, 6, random_state=0)
-    found, initial_centers = [], nl.LAMLkNN.initial_centers
+    found, initial_centers = [], nl.LAMLkNN._initial_centers
 
     def counting(self, X):
         if self.cluster_centers is None:
             found.append(self.n_neighbors)
         return initial_centers(self, X)
 
-    monkeypatch.setattr(nl.LAMLkNN, "initial_centers", counting)
+    monkeypatch.setattr(nl.LAMLkNN, "_initial_centers", counting)
     known = {}
     for k in (3, 5, 8):
         model = wrap(nl.LAMLkNN(n_neighbors=k, n_clusters=3, random_state=0))
-        quick = model.with_known(data.X, known).fit(data.X, data.Y)
+        quick = model._with_known(data.X, known).fit(data.X, data.Y)
         assert found == [3]
         expected = model.fit(data.X, data.Y).predict_proba(data.X)
         found.pop()
@@ -73,4 +73,4 @@ def test_models_that_share_no_centers():
         nl.LAMLkNN(cluster_centers=[[0.0]]),
         nl.LAMLkNN(random_state=np.random.RandomState(0)),
     ):
-        assert model.with_known(X, {}) is model
+        assert model._with_known(X, {}) is model

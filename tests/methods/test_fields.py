@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from method_hooks import HOOKS
 from tree_paths import read_tree
 
 import nearlabel as nl
-from nearlabel.methods.base import HOOKS, NeighborClassifier
+from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Integer, Numbers, Real, Reals
 from nearlabel.methods.registry import METHODS, estimator
 

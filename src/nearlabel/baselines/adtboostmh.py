@@ -167,7 +167,7 @@ class ADTBoostMH(Boosting):
             labels = [("", self._label_number(label))]
         else:
             columns = range(len(self.root_))
-            labels = [(one_line(str(self.name_of(column))), column) for column in columns]
+            labels = [(one_line(str(self._name_of(column))), column) for column in columns]
         return "\n".join(self._lines(labels))
 
     def _lines(self, labels: list[tuple[str, int]]) -> Iterator[str]:

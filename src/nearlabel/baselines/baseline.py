@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -46,7 +46,6 @@ from nearlabel.common.validation import (
 from nearlabel.common.versions import package_versions
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import DenseScores, LabelScores
-from nearlabel.methods.fold_answers import FoldAnswers, FoldRows
 from nearlabel.methods.label_forms import LabelForm, LabelForms, beside_half
 from nearlabel.methods.model_trees import (
     custom_class,
@@ -173,17 +172,6 @@ class Baseline(LabelForms, ClassifierMixin, BaseEstimator, ABC):
         scores = self._all_scores(X, progress)
         chances = beside_half(self._probabilities(scores), self._decide(scores))
         return self._in_columns_of_classes(chances)
-
-    def fold_answers(self, Y: Csr, train: FoldRows, test: FoldRows | None) -> FoldAnswers:
-        """What a copy says of test rows that learns from training rows with the labels Y."""
-        if test is None:
-            raise ValueError(
-                f"parts: {type(self).__name__} cannot leave out single rows, for each of which it "
-                "would have to learn again; use folds or a held-out part"
-            )
-        model = clone(self).fit(train.X, Y)
-        scores = model.label_scores(test.X)
-        return FoldAnswers(scores, lambda scores: model._decided_sets(scores.toarray()))
 
     def _decided_sets(self, scores: Floats) -> Csr:
         """Label sets by scores of shape (n, q), as a 0/1 matrix."""

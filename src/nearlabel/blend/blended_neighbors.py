@@ -261,13 +261,13 @@ class BlendedNeighbors(NeighborClassifier):
         ]
         return MethodReadings(methods, items, space)
 
-    def replace_items(self, items: Items) -> None:
+    def _replace_items(self, items: Items) -> None:
         """Set other training items, also for the methods that have learned from them."""
-        super().replace_items(items)
+        super()._replace_items(items)
         if "_blend" in vars(self):
             methods = [copy(method) for method in self._blend.plain.methods]
             for method in methods:
-                method.replace_items(items)
+                method._replace_items(items)
             self._blend = copy(self._blend)
             self._blend.plain = MethodReadings(methods, items)
 

@@ -156,7 +156,7 @@ def tag_probabilities(
         if len(which) == 0:
             continue
         if is_learned:
-            near, _ = model.items_.other_voters(rows[which], model.n_neighbors_)
+            near = items.left_out_neighbors(rows[which], model.n_neighbors_)
             scores = model._left_out_scores(near, X[which], rows[which])
         else:
             near = items.neighbors(X[which], model.n_neighbors_)

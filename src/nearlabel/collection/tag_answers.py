@@ -93,11 +93,11 @@ def groups(
     """For each of the most probable tags of one vector, the nearest items that have it."""
     model, chosen = state.model, _Chosen(state, place, top, without)
     if place is None:
-        near, _ = model.voters(x)
+        near = model.items_.neighbors(x, model.n_neighbors_)
         scores = model._scores(near, x)
     else:
         rows = np.array([place])
-        near, _ = model.items_.other_voters(rows, model.n_neighbors_)
+        near = model.items_.left_out_neighbors(rows, model.n_neighbors_)
         scores = model._left_out_scores(near, x, rows)
     columns = chosen.columns(scores)[0]
     values = chosen.probabilities[columns]

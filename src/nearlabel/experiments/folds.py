@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from functools import cached_property, partial
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
+from sklearn.base import clone
 
 from nearlabel.baselines.baseline import Baseline
 from nearlabel.common.arrays import Csr, Matrix
@@ -19,9 +22,9 @@ from nearlabel.labels.counts import label_totals
 from nearlabel.labels.scores import DenseScores, LabelScores
 from nearlabel.labels.sweep import CountSweep, bytes_of_sweep
 from nearlabel.methods.answers import no_neighbors
-from nearlabel.methods.base import NeighborClassifier
-from nearlabel.methods.fold_answers import FoldAnswers, FoldRows, decided_by_neighbors
-from nearlabel.methods.mlknn import posteriors
+from nearlabel.methods.base import NeighborClassifier, usable_neighbors
+from nearlabel.methods.fitted_model import uses_vectors
+from nearlabel.methods.mlknn import MLkNN, posteriors
 from nearlabel.search import (
     Index,
     Metric,
@@ -123,6 +126,19 @@ class PreparedPart:
 
 
 @dataclass(frozen=True)
+class FoldAnswers:
+    """The scores of test rows, and the label sets that the model decides for by them."""
+
+    scores: LabelScores
+    decide: Callable[[LabelScores], Csr]
+
+    @cached_property
+    def decided(self) -> Csr:
+        """The label sets, shape (n, q)."""
+        return self.decide(self.scores)
+
+
+@dataclass(frozen=True)
 class Fold:
     """One part with its training and test vectors, `X` and `new`, and the neighbors of its rows.
 
@@ -147,27 +163,49 @@ class Fold:
         return Fold(part, self.graph, self.graph, self.X, self.X, known=self.known)
 
     def answers(self, model: Model, Y: Csr) -> FoldAnswers:
-        """What a model says that learns from the labels Y of the training rows."""
-        test = None if self.part.left_out else FoldRows(self.new, self.queries)
-        return model.fold_answers(Y, FoldRows(self.X, self.graph, self.known), test)
+        """What a copy of a model says that learns from the labels Y of the training rows."""
+        if isinstance(model, Baseline):
+            return self._baseline_answers(model, Y)
+        X, new = (self.X, self.new) if uses_vectors(model) else (None, None)
+        learned = copy(model._with_known(self.X, self.known)).fit_graph(self.graph, Y, X)
+        if self.part.left_out:
+            graph = self.graph.head(min(learned.n_neighbors_, self.graph.k))
+            scores = learned._left_out_scores(graph, X, np.arange(len(graph)))
+        else:
+            graph = self.queries.head(learned.n_neighbors_)
+            scores = learned.scores_from_graph(graph, new)
+        return FoldAnswers(scores, lambda scores: learned._decide(scores, graph))
+
+    def _baseline_answers(self, model: Baseline, Y: Csr) -> FoldAnswers:
+        if self.part.left_out:
+            raise ValueError(
+                f"parts: {type(model).__name__} cannot leave out single rows, for each of which it "
+                "would have to learn again; use folds or a held-out part"
+            )
+        learned = clone(model).fit(self.X, Y)
+        scores = learned.label_scores(self.new)
+        return FoldAnswers(scores, lambda scores: learned._decided_sets(scores.toarray()))
 
     def all_answers(self, models: Sequence[Model], Y: Csr) -> Iterator[tuple[int, FoldAnswers]]:
         """The answers of each model with its place, in any order; valid until the next ones."""
-        swept: dict[float, list[int]] = defaultdict(list)  # by the smoothing
+        swept: dict[float, list[tuple[int, int, MLkNN]]] = defaultdict(list)  # by the smoothing
         sweeps = self.part.left_out and bytes_of_sweep(Y, self.graph.k) <= _SWEEP_BYTES
         for place, model in enumerate(models):
-            if sweeps and isinstance(model, NeighborClassifier) and model.can_sweep:
-                swept[float(model.smoothing)].append(place)
+            if sweeps and is_swept(model):
+                k = usable_neighbors(model, len(self.graph))
+                swept[float(model.smoothing)].append((k, place, model))
             else:
                 yield place, self.answers(model, Y)
-        n = len(self.graph)
-        for smoothing, places in swept.items():
-            neighbors = {place: models[place].usable_neighbors(n) for place in places}
-            rising = sorted(places, key=neighbors.__getitem__)
-            each = left_out_sweep(self.graph, Y, smoothing, [neighbors[place] for place in rising])
-            for place, scores in zip(rising, each, strict=True):
-                graph = self.graph.head(neighbors[place])
-                yield place, decided_by_neighbors(models[place], scores, graph)
+        for smoothing, rising in swept.items():
+            rising.sort()
+            each = left_out_sweep(self.graph, Y, smoothing, [k for k, *_ in rising])
+            for (k, place, model), scores in zip(rising, each, strict=True):
+                yield place, FoldAnswers(scores, partial(model._decide, graph=self.graph.head(k)))
+
+
+def is_swept(model: object) -> TypeGuard[MLkNN]:
+    """Whether `left_out_sweep` scores a model: ML-kNN as published, and none that extends it."""
+    return type(model) is MLkNN and model.counts == "paper"
 
 
 def left_out_sweep(

@@ -30,7 +30,7 @@ from nearlabel.labels.counts import blocks_of_votes
 from nearlabel.labels.ranked_labels import RankedLabels
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.explanations import Explanation, explain
-from nearlabel.methods.fitted_model import FittedModel, of_one_state
+from nearlabel.methods.fitted_model import FittedModel, of_one_state, uses_vectors
 from nearlabel.methods.label_forms import LabelForms, beside_half
 from nearlabel.methods.retrieval import LabelGroup, label_groups
 from nearlabel.search import is_precomputed
@@ -98,8 +98,8 @@ class AnsweringModel(FittedModel):
             check_dense_size("left_out_scores' result", (len(chosen), q), 8, "fewer rows")
         places = items.places[chosen]
         if self.needs.graph:
-            k = min(self.n_neighbors_, n - 1)
-            graph = items.left_out_neighbors(places, k, n_jobs=check_n_jobs(self.n_jobs))
+            k, n_jobs = self.n_neighbors_, check_n_jobs(self.n_jobs)
+            graph = items.left_out_neighbors(places, k, n_jobs=n_jobs)
         else:
             graph = no_neighbors(len(chosen), items.n_places)
         X = None if is_precomputed(items.metric) else items.store.take(places)
@@ -355,7 +355,7 @@ class AnsweringModel(FittedModel):
         if X is not None:
             X = self._check_queries(X)
             check_same_length(graph=len(graph), X=X.shape[0])
-        elif self.uses_vectors:
+        elif uses_vectors(self):
             raise ValueError(f"X is missing: {type(self).__name__} needs the vectors of queries")
         return X, first_neighbors(graph, self.n_neighbors_)
 

@@ -164,7 +164,7 @@ class BalancedkNN(CalibratedMethod):
         share = np.divide(scores, total, where=total > 0, out=np.full(scores.shape, 0.5))
         return np.asarray(share)
 
-    def voters(self, X: Matrix) -> tuple[NeighborGraph, NeighborGraph]:
+    def _voters(self, X: Matrix) -> tuple[NeighborGraph, NeighborGraph]:
         """N*(t) as a graph of one row, nearest first."""
         members = self._members(X)
         order = np.lexsort((members.indices, members.data))[None]

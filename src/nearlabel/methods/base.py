@@ -15,7 +15,6 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, NamedTuple, Self
 
-import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
@@ -33,25 +32,12 @@ from nearlabel.common.validation import (
 )
 from nearlabel.graph import NeighborGraph, as_self_graph
 from nearlabel.methods.answers import ROWS_A_SEARCH, AnsweringModel, first_neighbors
-from nearlabel.methods.fitted_model import FittedModel, History
-from nearlabel.methods.fold_answers import FoldAnswers, FoldRows, decided_by_neighbors
+from nearlabel.methods.fitted_model import FittedModel, History, keeps_neighbors, uses_vectors
 from nearlabel.methods.items import Items
 from nearlabel.methods.label_forms import LabelForm
 from nearlabel.methods.living_model import LivingModel
 from nearlabel.methods.model_trees import model_from, model_tree
 from nearlabel.search import Metric, VectorStore, check_metric, check_search
-
-HOOKS = (
-    "_check_parameters",
-    "_rows_to_learn_from",
-    "_learn",
-    "_prepare",
-    "_scores",
-    "_left_out_scores",
-    "_decide",
-    "_probabilities",
-    "_terms",
-)
 
 
 class TrainingNeighbors(NamedTuple):
@@ -93,7 +79,7 @@ class TrainingRows:
         if self._graph is not None:
             check_same_length(graph=len(self._graph), y=n)
             if self._X is None:
-                if model.uses_vectors:
+                if uses_vectors(model):
                     raise ValueError(
                         f"X is missing: {type(model).__name__} needs the vectors, not only a graph"
                     )
@@ -115,7 +101,7 @@ class TrainingRows:
         learning: Progress | None,
     ) -> TrainingNeighbors:
         """The neighbors of some training rows of a model, of all if None."""
-        is_kept = rows is None and model.keeps_neighbors
+        is_kept = rows is None and keeps_neighbors(model)
         n_jobs, items = check_n_jobs(model.n_jobs), model.items_
         k = min(model.n_neighbors_, len(items) - 1)
         if self._graph is not None:
@@ -239,7 +225,7 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
         model, Y = copy(self), labels.matrix
         n = Y.shape[0]
         X = source.vectors(model, n)
-        k = self.usable_neighbors(n)
+        k = usable_neighbors(self, n)
         model.items_ = Items(
             Y, self.metric, self.search, None if X is None else VectorStore(X, ids)
         )
@@ -270,49 +256,12 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
         self.__dict__ = model.__dict__
         return self
 
-    def usable_neighbors(self, n: int) -> int:
-        """Neighbors of a query among n training rows: `n_neighbors`, n - 1 at most; n for None."""
-        if n < 2:
-            raise ValueError("X has 1 sample; neighbors among the training rows need at least 2")
-        if self.n_neighbors is None:
-            return n
-        if self.n_neighbors > n - 1 and self.needs.graph:
-            warnings.warn(
-                f"n_neighbors={self.n_neighbors} is more than the number of other training rows; "
-                f"using {n - 1}",
-                UserWarning,
-                stacklevel=4,
-            )
-        return min(int(self.n_neighbors), n - 1)
-
-    def fold_answers(self, Y: Csr, train: FoldRows, test: FoldRows | None) -> FoldAnswers:
-        """What a copy says of test rows that learns from training rows with the labels Y.
-
-        Without test rows, it says it of each training row as if that were new.
-        """
-        uses_vectors = self.uses_vectors
-        model = self if train.known is None else self.with_known(train.X, train.known)
-        model = copy(model).fit_graph(train.graph, Y, train.X if uses_vectors else None)
-        if test is None:
-            graph = train.graph.head(min(model.n_neighbors_, train.graph.k))
-            X = train.X if uses_vectors else None
-            scores = model._left_out_scores(graph, X, np.arange(len(graph)))
-        else:
-            graph = test.graph.head(model.n_neighbors_)
-            scores = model.scores_from_graph(graph, test.X if uses_vectors else None)
-        return decided_by_neighbors(model, scores, graph)
-
-    def with_known(self, X: Matrix, known: dict[Hashable, Any]) -> NeighborClassifier:
+    def _with_known(self, X: Matrix, known: dict[Hashable, Any]) -> NeighborClassifier:
         """The model, or one that learns the same from X with what an earlier one has found out.
 
         What others can use, whatever their numbers of neighbors, is kept in `known`.
         """
         return self
-
-    @property
-    def can_sweep(self) -> bool:
-        """Whether its leave-one-out scores for many k are those of `left_out_sweep`."""
-        return False
 
     # Files.
 
@@ -342,3 +291,19 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
         state: dict[str, object] = super().__getstate__().copy()
         state.pop("_journal", None)  # there is one writer
         return state
+
+
+def usable_neighbors(model: NeighborClassifier, n: int) -> int:
+    """The neighbors of a query among n training rows: `n_neighbors`, at most n - 1."""
+    if n < 2:
+        raise ValueError("X has 1 sample; neighbors among the training rows need at least 2")
+    k = model.n_neighbors
+    if k is None:
+        return n
+    if k > n - 1 and model.needs.graph:
+        warnings.warn(
+            f"n_neighbors={k} is more than the number of other training rows; using {n - 1}",
+            UserWarning,
+            stacklevel=4,
+        )
+    return min(int(k), n - 1)

@@ -18,7 +18,12 @@ from nearlabel.common.progress import Progress
 from nearlabel.common.validation import ArgumentError, LabelClasses, check_n_jobs, label_classes
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.count_changes import CountChanges, count_changes
-from nearlabel.methods.fitted_model import FittedModel, next_state
+from nearlabel.methods.fitted_model import (
+    FittedModel,
+    follows_changes,
+    keeps_neighbors,
+    next_state,
+)
 from nearlabel.methods.further_labels import FurtherLabels
 from nearlabel.methods.items import Items, LivingParts
 from nearlabel.methods.learned_counts import LearnedCounts, RowChange
@@ -127,14 +132,14 @@ def learned_again(
     model.__dict__.pop("_is_outdated", None)
     X = model.items_.vectors
     rows = model._rows_to_learn_from(model.items_.labels, X)
-    keeps = rows is None and model.keeps_neighbors
+    keeps = rows is None and keeps_neighbors(model)
     graph, living = items.graph, items.living
     seen = None
     if keeps and k == known_k and not search:
         seen = items.known_neighbors(min(k, n - 1))
     if seen is None:
         where = None if rows is None else items.places[rows]
-        seen = items.left_out_neighbors(where, min(k, n - 1), n_jobs=n_jobs, progress=progress)
+        seen = items.left_out_neighbors(where, k, n_jobs=n_jobs, progress=progress)
         model.search_recall_ = seen.recall
         graph = seen if keeps and items.alive is None else None
         lists = None
@@ -147,7 +152,7 @@ def learned_again(
         near = number[seen.indices].astype(seen.indices.dtype)
         seen = NeighborGraph.unchecked(near, seen.distances, n, seen.recall)
     model._learn_from(seen, X, rows, n_jobs, None, on=not anew)
-    model.replace_items(replace(items, graph=graph, living=living))
+    model._replace_items(replace(items, graph=graph, living=living))
     model.items_.totals = items.totals
     return model
 
@@ -162,7 +167,7 @@ def compacted(model: _Model) -> _Model:
     if store is not None and items.alive is None:  # contiguous already
         store = VectorStore(store.vectors, store.ids, next_id=store.next_id)
     labels, graph = items.labels[items.places], items.renumbered_neighbors(model.n_neighbors_)
-    model.replace_items(
+    model._replace_items(
         replace(items, labels=labels, store=store, index=None, graph=graph, living=None)
     )
     model.items_.totals = items.totals
@@ -177,7 +182,7 @@ def at_rest(model: _Model) -> _Model:
     state, living = next_state(model), model.items_.living
     if living is not None and living.neighbors is not None:
         living = replace(living, neighbors=living.neighbors.copy())
-        state.replace_items(replace(state.items_, living=living))
+        state._replace_items(replace(state.items_, living=living))
     return state
 
 
@@ -216,7 +221,7 @@ def _with_items(
     """
     model, before = next_state(model), model.items_
     living = LivingParts(rows, unmeasured=0 if before.living is None else before.living.unmeasured)
-    model.replace_items(replace(before, labels=rows.array, store=store, living=living))
+    model._replace_items(replace(before, labels=rows.array, store=store, living=living))
     totals = np.zeros(model.items_.n_labels, np.int64)
     totals[: len(before.totals)] = before.totals
     if added is not None:
@@ -233,7 +238,7 @@ def _with_items(
 def _neighbors_to_change(model: FittedModel, before: Items) -> KeptNeighbors | None:
     """The stored neighbors with which the counts are updated; None if unavailable."""
     k, after = model.n_neighbors_, model.items_
-    if not model.keeps_neighbors or after.neighbors_of_a_query != k:
+    if not keeps_neighbors(model) or after.neighbors_of_a_query != k:
         return None
     lists = before.neighbors_to_change(min(k, len(before) - 1))
     if lists is None or min(len(before), len(after)) <= lists.width + 1:
@@ -245,10 +250,10 @@ def _neighbors_to_change(model: FittedModel, before: Items) -> KeptNeighbors | N
 def _without_neighbors(model: _Model, before: Items, progress: Progress | None) -> _Model:
     """A model with changed items, whose counts need not or cannot be updated."""
     model.items_.graph = None  # it does not match the changed rows
-    if model.needs.counts and model.follows():
+    if model.needs.counts and follows_changes(model):
         return learned_again(model, progress=progress)
     model.n_neighbors_ = model.items_.neighbors_of_a_query
-    if not model.follows():
+    if not follows_changes(model):
         model.__dict__["_is_outdated"] = True
     elif not model._follow(RowChange(before, model.items_, None)):
         return learned_again(model)

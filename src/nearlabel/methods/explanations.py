@@ -199,10 +199,11 @@ def explained(
     """
     items = model.items_
     if rows is None:
-        graph, further = model.voters(X)
+        graph, further = model._voters(X)
     else:
-        n_jobs = check_n_jobs(model.n_jobs)
-        graph, further = items.other_voters(rows, model.n_neighbors_, n_jobs=n_jobs)
+        k, n_jobs = model.n_neighbors_, check_n_jobs(model.n_jobs)
+        further = items.left_out_neighbors(rows, k + 1, n_jobs=n_jobs)
+        graph = further.head(min(k, further.k))
     scores, n = _scores_of(model, graph, X, rows), len(graph)
     chosen = choose(scores)
     row, label = np.repeat(np.arange(n), chosen.shape[1]), chosen.ravel()
@@ -225,7 +226,7 @@ def explained(
             explained.append(
                 LabelExplanation(
                     label=number,
-                    name=model.name_of(number),
+                    name=model._name_of(number),
                     score=score,
                     predicted=bool(predicted[place, column]),
                     terms={"count": len(neighbors), **terms},

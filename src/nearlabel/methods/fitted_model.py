@@ -14,6 +14,7 @@ from functools import cached_property, wraps
 from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
+from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, Floats, Matrix
 from nearlabel.common.progress import Progress
@@ -24,7 +25,7 @@ from nearlabel.labels.scores import LabelScores, labels_from
 from nearlabel.methods.items import Items
 from nearlabel.methods.label_forms import LabelForms
 from nearlabel.methods.learned_counts import LearnedCounts, RowChange
-from nearlabel.search import Metric, is_plugged
+from nearlabel.search import Metric, is_plugged, is_precomputed
 
 # What `_rows_to_learn_from` says of a method that learns nothing from neighbors.
 NO_ROWS = np.empty(0, np.int64)
@@ -201,15 +202,25 @@ class FittedModel(LabelForms, ABC):
         `count` is how many of its neighbors carry the label, and is told in any case.
         """
 
-    def voters(self, X: Matrix) -> tuple[NeighborGraph, NeighborGraph]:
+    def _voters(self, X: Matrix) -> tuple[NeighborGraph, NeighborGraph]:
         """The neighbors of queries; and these with the next nearest one, if there is any.
 
         Only a method that searches by itself has others than those of the graph; it is asked for
         one query at a time.
         """
-        return self.items_.voters(X, self.n_neighbors_, n_jobs=check_n_jobs(self.n_jobs))
+        items, k, n_jobs = self.items_, self.n_neighbors_, check_n_jobs(self.n_jobs)
+        n = len(items)
+        if isinstance(X, sparse.csr_array) and is_precomputed(items.metric) and k < n:
+            held = np.diff(X.indptr)
+            if held.min() <= k:
+                raise ValueError(
+                    f"explain needs the {k + 1} nearest training rows, one more than n_neighbors; "
+                    f"row {held.argmin()} of X has {held.min()}"
+                )
+        further = items.neighbors(X, min(k + 1, n), n_jobs=n_jobs)
+        return further.head(k), further
 
-    def replace_items(self, items: Items) -> None:
+    def _replace_items(self, items: Items) -> None:
         """Set other training items, from which nothing was learned yet."""
         self.items_ = items
 
@@ -229,32 +240,10 @@ class FittedModel(LabelForms, ABC):
         """How many training rows carry each label, shape (q,)."""
         return self.items_.totals
 
-    @property
-    def uses_vectors(self) -> bool:
-        """Whether it needs vectors, given its parameters."""
-        vectors = self.needs.vectors
-        return bool(getattr(self, vectors)) if isinstance(vectors, str) else vectors
-
     @classmethod
     def _learns(cls) -> bool:
         """Whether the method learns anything from neighbors."""
         return cls._learn is not FittedModel._learn
-
-    @classmethod
-    def follows(cls) -> bool:
-        """Whether what it has learned, if anything, is updated after a change of the rows."""
-        has_hook = cls._follow is not FittedModel._follow
-        return has_hook or all(isinstance(field, LearnedCounts) for field in cls.stored)
-
-    @property
-    def keeps_neighbors(self) -> bool:
-        """Whether its counts are updated after changes, for which all neighbors are stored.
-
-        Not with an external search, which may not find spare neighbors.
-        """
-        search = self.items_.search
-        is_outside = not isinstance(search, str) and is_plugged(search)
-        return self.needs.counts and self.follows() and not is_outside
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range, as `fit` does, without any data."""
@@ -269,7 +258,7 @@ class FittedModel(LabelForms, ABC):
         }
         if not (self.n_neighbors is None and self.needs.all_rows):
             check_integer(self.n_neighbors, "n_neighbors", low=1)
-        if self.metric == "precomputed" and self.uses_vectors:
+        if self.metric == "precomputed" and uses_vectors(self):
             raise ValueError(
                 f"metric='precomputed': {type(self).__name__} needs the vectors themselves, "
                 "not only distances"
@@ -313,6 +302,28 @@ OF_ITEMS = {
     *("items_", "n_neighbors_", "n_features_in_", "feature_names_in_", "search_recall_"),
     *("classes_", "label_names_", "history_", "_form"),
 }
+
+
+def uses_vectors(model: FittedModel) -> bool:
+    """Whether a model needs vectors, given its parameters."""
+    vectors = model.needs.vectors
+    return bool(getattr(model, vectors)) if isinstance(vectors, str) else vectors
+
+
+def follows_changes(model: FittedModel) -> bool:
+    """Whether what a model has learned, if anything, is updated after a change of the rows."""
+    has_hook = type(model)._follow is not FittedModel._follow
+    return has_hook or all(isinstance(field, LearnedCounts) for field in model.stored)
+
+
+def keeps_neighbors(model: FittedModel) -> bool:
+    """Whether the counts of a model follow changes, for which the neighbors of all rows are stored.
+
+    Not with an external search, which may not find spare neighbors.
+    """
+    search = model.items_.search
+    is_outside = not isinstance(search, str) and is_plugged(search)
+    return model.needs.counts and follows_changes(model) and not is_outside
 
 
 def state_of(model: _Model) -> _Model:

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, Floats, Matrix, csr_of_known
 from nearlabel.common.growing import GrownCsr
@@ -290,43 +289,23 @@ class Items:
     ) -> NeighborGraph:
         """The k nearest items of some items, all if None, each left out of its own neighbors.
 
-        And the next one, if `and_spare` and an exact search: it takes the place of an item that is
-        forgotten, so that few items have to be searched again.
+        There are fewer if there are fewer other items. With `and_spare` and an exact search, there
+        is one more: it takes the place of an item that is forgotten, so that few items have to be
+        searched again.
         """
-        asked = len(self) if rows is None else len(rows)
+        n = len(self)
+        asked, k = n if rows is None else len(rows), min(k, n - 1)
         what = "the neighbors of the training rows"
         check_dense_size(what, (asked, k), _BYTES_A_NEIGHBOR, "a smaller n_neighbors")
         index = self.search_index()
         if and_spare and index.is_exact:
-            k = min(k + 1, len(self) - 1)
+            k = min(k + 1, n - 1)
         if rows is None:
             return index.graph(k, n_jobs=n_jobs, progress=progress)
         if not len(rows):
             empty = np.empty((0, k), np.int32), np.empty((0, k))
             return NeighborGraph.unchecked(*empty, self.n_places)
         return index.left_out(rows, k, n_jobs=n_jobs, progress=progress)
-
-    def voters(self, X: Any, k: int, *, n_jobs: int = 1) -> tuple[NeighborGraph, NeighborGraph]:
-        """The k neighbors of queries; and the same with the next nearest one, if any."""
-        n = len(self)
-        if sparse.issparse(X) and is_precomputed(self.metric) and k < n:
-            held = np.diff(X.indptr)
-            if held.min() <= k:
-                raise ValueError(
-                    f"explain needs the {k + 1} nearest training rows, one more than n_neighbors; "
-                    f"row {held.argmin()} of X has {held.min()}"
-                )
-        further = self.neighbors(X, min(k + 1, n), n_jobs=n_jobs)
-        return further.head(k), further
-
-    def other_voters(
-        self, rows: Array, k: int, *, n_jobs: int = 1
-    ) -> tuple[NeighborGraph, NeighborGraph]:
-        """The same for items, each left out of its own neighbors."""
-        most = len(self) - 1
-        k = min(k, most)
-        further = self.left_out_neighbors(rows, min(k + 1, most), n_jobs=n_jobs)
-        return further.head(k), further
 
     def search_index(self) -> Index:
         """The search index, built now if there is none yet."""
@@ -336,10 +315,9 @@ class Items:
                 "pass X to fit_graph, or use scores_from_graph"
             )
         if self.index is None:
+            has_gaps = self.alive is not None
             index = build_index(self.vectors, self.metric, self.search)
-            if self.alive is not None:
-                index = self._living(index)
-            self.index = index
+            self.index = self._living(index) if has_gaps else index
         return self.index
 
     def prepare_search(self, k: int, n_jobs: int) -> None:

@@ -133,7 +133,7 @@ class LabelForms:
             chances = np.hstack([1 - chances, chances])
         return np.clip(chances, _SMALLEST, _LARGEST, out=chances)
 
-    def name_of(self, label: int) -> str | int:
+    def _name_of(self, label: int) -> str | int:
         """The name of a label, or its column if it has none."""
         names = self.label_names_
         return label if names is None else names[label : label + 1].item()

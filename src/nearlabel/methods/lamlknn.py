@@ -96,7 +96,7 @@ class LAMLkNN(MLkNN):
         check_random_state(self.random_state)
 
     def _learn(self, seen: Training) -> None:
-        self._count_around(self.initial_centers(seen.X), seen)
+        self._count_around(self._initial_centers(seen.X), seen)
 
     def _learn_on(self, seen: Training) -> None:
         self._count_around(self.cluster_centers_, seen)
@@ -151,7 +151,7 @@ class LAMLkNN(MLkNN):
         super()._prepare()
         _ = self.cluster_sizes_
 
-    def initial_centers(self, X: Matrix) -> Floats:
+    def _initial_centers(self, X: Matrix) -> Floats:
         """The given centers, or those of k-means."""
         if self.cluster_centers is None:
             return k_means_centers(X, self.n_clusters, self.random_state)
@@ -163,7 +163,7 @@ class LAMLkNN(MLkNN):
             )
         return centers
 
-    def with_known(self, X: Matrix, known: dict[Hashable, Any]) -> LAMLkNN:
+    def _with_known(self, X: Matrix, known: dict[Hashable, Any]) -> LAMLkNN:
         """The model with the centers that an earlier one has found: they do not depend on k."""
         draws_anew = isinstance(self.random_state, np.random.RandomState | np.random.Generator)
         if self.cluster_centers is not None or draws_anew:
@@ -171,7 +171,7 @@ class LAMLkNN(MLkNN):
         key = ("centers", self.n_clusters, self.random_state)
         if key not in known:
             self.check_parameters()
-            known[key] = self.initial_centers(canonical_vectors(X))
+            known[key] = self._initial_centers(canonical_vectors(X))
         model: LAMLkNN = clone(self).set_params(cluster_centers=known[key])
         return model
 

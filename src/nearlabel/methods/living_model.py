@@ -233,7 +233,7 @@ class LivingModel(FittedModel):
         check_search(search)
         with self._changing(is_kept=False):
             after = next_state(self)
-            after.replace_items(replace(self.items_, search=search, index=None))
+            after._replace_items(replace(self.items_, search=search, index=None))
             return self._become(after)
 
     def close(self) -> None:

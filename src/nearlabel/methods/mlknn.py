@@ -115,11 +115,6 @@ class MLkNN(CountingMethod):
 
     by_blocks: ClassVar[type[BlockCounts] | None] = BlockHistograms
 
-    @property
-    def can_sweep(self) -> bool:
-        """Whether its leave-one-out scores are those published; others may count differently."""
-        return type(self) is MLkNN and self.counts == "paper"
-
     def _learn(self, seen: Training) -> None:
         self._counted: CountedRows = seen.counted or label_histograms(  # c[j], c'[j]
             seen.graph, seen.Y, n_jobs=seen.n_jobs, progress=seen.progress

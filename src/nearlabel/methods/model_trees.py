@@ -18,7 +18,7 @@ from nearlabel.common.versions import package_versions
 from nearlabel.graph import NeighborGraph, stored_recall
 from nearlabel.methods.changes import compacted
 from nearlabel.methods.fields import stored_array, stored_names, stored_tags
-from nearlabel.methods.fitted_model import FittedModel, History, Needs
+from nearlabel.methods.fitted_model import FittedModel, History, Needs, uses_vectors
 from nearlabel.methods.items import Items
 from nearlabel.methods.label_forms import LabelForm, LabelForms
 from nearlabel.methods.registry import METHODS, method
@@ -51,7 +51,7 @@ def learned_tree(model: FittedModel) -> Tree:
 def read_learned(model: FittedModel, learned: Tree) -> None:
     """Restore the result of `learned_tree`, and prepare the model."""
     store = model.items_.store
-    if model.uses_vectors and (store is None or is_precomputed(model.items_.metric)):
+    if uses_vectors(model) and (store is None or is_precomputed(model.items_.metric)):
         raise ValueError("it has no vectors, but its method needs them")
     n, q = model.items_.labels.shape
     sizes = {"n": n, "q": q} if store is None else {"n": n, "q": q, "d": store.vectors.shape[1]}

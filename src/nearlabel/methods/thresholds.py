@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from copy import copy
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -18,7 +19,7 @@ from nearlabel.labels.decisions import f1_cuts
 from nearlabel.labels.scores import LabelScores, labels_from
 from nearlabel.methods.base import NeighborClassifier
 from nearlabel.methods.fields import Choice, Field, Reals
-from nearlabel.methods.fitted_model import NO_ROWS, Training
+from nearlabel.methods.fitted_model import NO_ROWS, Needs, Training, uses_vectors
 from nearlabel.methods.inner_methods import learned, unlearned
 from nearlabel.methods.items import Items
 from nearlabel.methods.model_trees import learned_tree, read_learned
@@ -97,7 +98,6 @@ class LabelThresholds(NeighborClassifier):
     metric = property(attrgetter("estimator.metric"))
     search = property(attrgetter("estimator.search"))
     n_jobs = property(attrgetter("estimator.n_jobs"))
-    needs = property(attrgetter("estimator.needs"))
 
     def __init__(
         self,
@@ -111,6 +111,11 @@ class LabelThresholds(NeighborClassifier):
         self.min_f1 = min_f1
         self.min_rows = min_rows
 
+    @property
+    def needs(self) -> Needs:  # type: ignore[override]
+        """What the wrapped method needs, given its parameters."""
+        return replace(self.estimator.needs, vectors=uses_vectors(self.estimator))
+
     def _check_parameters(self) -> None:
         if not isinstance(self.estimator, NeighborClassifier) or isinstance(
             self.estimator, LabelThresholds
@@ -123,10 +128,6 @@ class LabelThresholds(NeighborClassifier):
         check_choice(self.objective, "objective", ("f1",))
         check_real(self.min_f1, "min_f1", low=0, high=1)
         check_integer(self.min_rows, "min_rows", low=1)
-
-    @property
-    def uses_vectors(self) -> bool:
-        return self.estimator.uses_vectors
 
     def _rows_to_learn_from(self, Y: Csr, X: Matrix) -> Array | None:
         self.estimator._rows_to_learn_from(Y, X)  # may raise an error
@@ -151,17 +152,16 @@ class LabelThresholds(NeighborClassifier):
         self._learn(seen)
         self._chances = chances
 
-    def with_known(self, X: Matrix, known: dict[Hashable, Any]) -> NeighborClassifier:
-        """The model, with what an earlier one has found out for the wrapped method."""
-        inner = self.estimator.with_known(X, known)
+    def _with_known(self, X: Matrix, known: dict[Hashable, Any]) -> NeighborClassifier:
+        inner = self.estimator._with_known(X, known)
         return self if inner is self.estimator else clone(self).set_params(estimator=inner)
 
-    def replace_items(self, items: Items) -> None:
+    def _replace_items(self, items: Items) -> None:
         """Set other training items, also for the wrapped method."""
-        super().replace_items(items)
+        super()._replace_items(items)
         if "estimator_" in vars(self):
             self.estimator_ = copy(self.estimator_)
-            self.estimator_.replace_items(items)
+            self.estimator_._replace_items(items)
 
     def _scores(self, graph: NeighborGraph, X: Matrix) -> LabelScores:
         return self.estimator_._scores(graph, X)
@@ -169,8 +169,8 @@ class LabelThresholds(NeighborClassifier):
     def _left_out_scores(self, graph: NeighborGraph, X: Matrix, rows: Array) -> LabelScores:
         return self.estimator_._left_out_scores(graph, X, rows)
 
-    def voters(self, X: Matrix) -> tuple[NeighborGraph, NeighborGraph]:
-        return self.estimator_.voters(X)
+    def _voters(self, X: Matrix) -> tuple[NeighborGraph, NeighborGraph]:
+        return self.estimator_._voters(X)
 
     def _decide(self, scores: LabelScores, graph: NeighborGraph) -> Csr:
         cut = np.isfinite(self.cuts_)

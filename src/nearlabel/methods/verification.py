@@ -12,7 +12,7 @@ from nearlabel.common.files import FileError
 from nearlabel.common.progress import Progress
 from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.methods.changes import learned_again
-from nearlabel.methods.fitted_model import FittedModel
+from nearlabel.methods.fitted_model import FittedModel, keeps_neighbors
 from nearlabel.methods.items import Items
 from nearlabel.methods.model_trees import learned_tree
 from nearlabel.search import build_index, recall_of, sample_rows
@@ -68,7 +68,7 @@ def verified(model: FittedModel, progress: Progress | None) -> Verification:
         differences.append(str(error))
         return result()
     k = min(model.n_neighbors_, len(items) - 1)
-    known = items.known_neighbors(k) if model.keeps_neighbors else None
+    known = items.known_neighbors(k) if keeps_neighbors(model) else None
     is_exact = model.search_recall_ is None
     # An approximate search need not find the same neighbors twice: compare its recall instead.
     again = learned_again(model, progress=progress, search=known is None or is_exact)

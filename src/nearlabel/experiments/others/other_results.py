@@ -14,7 +14,7 @@ from nearlabel.common.validation import check_dense_size, label_matrix
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.evaluation import SplitResult
-from nearlabel.experiments.folds import PreparedPart
+from nearlabel.experiments.folds import FoldAnswers, PreparedPart
 from nearlabel.experiments.others.other_runs import (
     CORE_HOUR,
     LearnerTask,
@@ -22,7 +22,6 @@ from nearlabel.experiments.others.other_runs import (
     run_other,
 )
 from nearlabel.experiments.protocols import Part
-from nearlabel.methods.fold_answers import FoldAnswers
 from nearlabel.metrics import METRICS, Scorer
 from nearlabel.metrics.scorers import evaluate_and_per_row, measure
 
