@@ -96,7 +96,7 @@ def labeled_pictures(source: str, transformer: BaseEstimator) -> PictureItems:
 
 
 def new_pictures(sources: Sequence[str], transformer: BaseEstimator) -> PictureItems:
-    """The vectors of the pictures of a folder, an archive or a picture set, or of files.
+    """The vectors of the pictures of a folder or a picture set, or of files.
 
     Of several sources, the names are paths; of one, those within it.
     """

@@ -1,4 +1,4 @@
-"""Pictures from folders and archives, prepared by several threads."""
+"""Pictures from folders, prepared by several threads."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_n_jobs
-from nearlabel.features.picture_archives import ArchivedPicture, archived_files, refused
 from nearlabel.features.picture_formats import PICTURES, FileKind
 from nearlabel.features.pictures import UnreadablePicture, is_of_kind, name_of
 
@@ -36,7 +34,7 @@ class PictureVectors:
     Attributes
     ----------
     names : list of str
-        The pictures that were read: their paths relative to the folder or archive.
+        The pictures that were read: their paths relative to the folder.
     X : ndarray or DataFrame of shape (n, d)
         One row for each of them.
     skipped : list of (name, reason)
@@ -51,8 +49,8 @@ class PictureVectors:
         return f"PictureVectors(X of shape {self.X.shape}, {len(self.skipped)} skipped)"
 
 
-def find_pictures(source: str | os.PathLike[str]) -> list[str | ArchivedPicture]:
-    """List the pictures in a folder and its subfolders, or in a zip or tar archive.
+def find_pictures(source: str | os.PathLike[str]) -> list[str]:
+    """List the pictures in a folder and its subfolders.
 
     Pictures are recognized by their suffix or their first bytes. Hidden files are left out, links
     are followed, and no folder is visited twice.
@@ -60,14 +58,13 @@ def find_pictures(source: str | os.PathLike[str]) -> list[str | ArchivedPicture]
     Parameters
     ----------
     source : path
-        A folder, an archive, or a single picture.
+        A folder, or a single picture.
 
     Returns
     -------
-    list of paths and `ArchivedPicture`
-        For `upright_rgb` and the transformers: sorted paths for a folder; for an archive, objects
-        with a `name` and a method `read`, in its order. A folder or archive that cannot be read is
-        in the list, and reports why when it is read.
+    list of str
+        Their paths, sorted, for the transformers. A subfolder that cannot be opened is in the list:
+        reading it says why.
 
     Raises
     ------
@@ -76,33 +73,23 @@ def find_pictures(source: str | os.PathLike[str]) -> list[str | ArchivedPicture]
     return found_files(source, PICTURES)
 
 
-def found_files(source: str | os.PathLike[str], kind: FileKind) -> list[str | ArchivedPicture]:
+def found_files(source: str | os.PathLike[str], kind: FileKind) -> list[str]:
     """List the files of a kind, as `find_pictures` does for pictures."""
-    path = os.fsdecode(source)
-    if os.path.isdir(path):  # noqa: PTH112
-        return [*_in_folder(path, kind)]
-    if not os.path.isfile(path):  # noqa: PTH113
-        if not os.path.lexists(path):
-            raise FileNotFoundError(f"no such file or folder: {path!r}")
-        return [path]  # a device or the like: reading it reports the error
-    try:
-        archived = archived_files(Path(path), kind)
-    except OSError:
-        return [path]
-    return [path] if archived is None else [*archived]
-
-
-def _in_folder(top: str, kind: FileKind) -> Iterator[str | ArchivedPicture]:
-    """Files of a kind below a folder, by a stack: folders nest deeper than Python can recurse."""
+    top = os.fsdecode(source)
+    if not os.path.isdir(top):  # noqa: PTH112
+        if not os.path.lexists(top):
+            raise FileNotFoundError(f"no such file or folder: {top!r}")
+        return [top]
+    files: list[str] = []
     seen: set[tuple[int, int]] = set()
-    waiting = [top]
+    waiting = [top]  # a stack: folders nest deeper than Python can recurse
     while waiting:
         path = waiting.pop()
         try:
             about = os.stat(path)  # noqa: PTH116
             if not stat.S_ISDIR(about.st_mode):
                 if is_of_kind(kind, path):
-                    yield path
+                    files.append(path)
                 continue
             if (about.st_dev, about.st_ino) in seen:
                 continue
@@ -111,9 +98,10 @@ def _in_folder(top: str, kind: FileKind) -> Iterator[str | ArchivedPicture]:
         except OSError as error:
             is_dangling = error.errno in (errno.ENOENT, errno.ELOOP)
             if not is_dangling or kind.has_suffix(path):
-                yield refused(path, f"cannot be read: {error.strerror}")
+                files.append(path)
             continue
         waiting += [os.path.join(path, name) for name in names if name[0] != "."]  # noqa: PTH118
+    return files
 
 
 def picture_vectors(
@@ -123,12 +111,12 @@ def picture_vectors(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> PictureVectors:
-    """Turn all pictures of a folder or an archive into vectors; unreadable ones are skipped.
+    """Turn all pictures of a folder into vectors; unreadable ones are skipped.
 
     Parameters
     ----------
     source : path, or iterable of pictures
-        A folder or an archive, as for `find_pictures`, or what a transformer accepts.
+        A folder, as for `find_pictures`, or what a transformer accepts.
     transformer : GridMoments, PictureEmbedding, or a pipeline that begins with one; fitted
     n_jobs : int or None, default=None
         Threads that read pictures; None uses the setting of the transformer.

@@ -190,6 +190,8 @@ def _format(file: IO[bytes], name: str) -> str:
     head = file.read(HEAD)
     file.seek(0)
     kind = format_of(head, name)
+    if head.startswith(b"PK\3\4"):
+        raise UnreadablePicture("", "is a zip archive; unpack it first")
     if kind is None:
         raise UnreadablePicture(
             "", f"is not a picture of a known format; it starts with {head[:8].decode('latin-1')!a}"

@@ -1,4 +1,4 @@
-"""Texts for transformers: lists of strings, and text files in folders and archives."""
+"""Texts for transformers: lists of strings, and text files in folders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import IO, TYPE_CHECKING
 
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import ArgumentError, ArgumentTypeError
-from nearlabel.features.picture_archives import ArchivedPicture
 from nearlabel.features.picture_files import Skipping, found_files, in_parallel
 from nearlabel.features.picture_formats import FileKind
 from nearlabel.features.pictures import UnreadablePicture, regular_file
@@ -28,7 +27,7 @@ class TextFiles:
     Attributes
     ----------
     names : list of str
-        Their paths relative to the folder or archive.
+        Their paths relative to the folder.
     texts : list of str
     skipped : list of (name, reason)
         Files that could not be read, each with the rest of a sentence that says why.
@@ -50,16 +49,15 @@ def text_files(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> TextFiles:
-    """Read the texts in a folder and its subfolders, or in a zip or tar archive.
+    """Read the texts in a folder and its subfolders.
 
     Texts are UTF-8, with or without a byte-order mark, of up to 16 MiB. Hidden files are left out,
-    links are followed, and no folder is visited twice. Archives are read without unpacking them to
-    disk.
+    links are followed, and no folder is visited twice.
 
     Parameters
     ----------
     source : path
-        A folder, an archive, or a single text.
+        A folder, or a single text.
     suffixes : iterable of str, default=(".txt", ".md")
         The suffixes of text files, regardless of case.
     n_jobs : int or None, default=None
@@ -70,8 +68,7 @@ def text_files(
     Returns
     -------
     TextFiles
-        Sorted by path; for an archive, in its order. Unreadable files, and files that are not text,
-        are in ``skipped``.
+        Sorted by path. Unreadable files, and files that are not text, are in ``skipped``.
 
     Raises
     ------
@@ -91,7 +88,7 @@ def text_files(
     return TextFiles(names, texts, skipped)
 
 
-def text_of(source: str | os.PathLike[str] | bytes | IO[bytes] | ArchivedPicture) -> str:
+def text_of(source: str | os.PathLike[str] | bytes | IO[bytes]) -> str:
     """The text of a file, given its path, its bytes or an open file; an error says why it fails."""
     if isinstance(source, bytes):
         content = source
