@@ -4,7 +4,6 @@ import hashlib
 import io
 import json
 import re
-import shutil
 import socket
 import threading
 from contextlib import nullcontext, suppress
@@ -15,7 +14,6 @@ from urllib.request import Request
 
 import numpy as np
 import pytest
-from sklearn.datasets import _openml
 
 import nearlabel as nl
 from nearlabel.datasets import ChecksumError, FetchError, downloads, fetch
@@ -144,10 +142,10 @@ def folder(tmp_path, monkeypatch):
 
 
 def content_of(folder):
-    """The files in the folder of downloads, without those that scikit-learn keeps."""
+    """The files in the folder of downloads."""
     downloads = folder / "downloads"
     paths = [path for path in downloads.rglob("*") if path.is_file()]
-    return sorted(str(path.relative_to(downloads)) for path in paths if "openml" not in path.parts)
+    return sorted(str(path.relative_to(downloads)) for path in paths)
 
 
 def records_of(folder):
@@ -246,7 +244,7 @@ def test_a_file_that_breaks_off_is_fetched_again_within_the_call(server, folder)
 
 def test_complete_files_are_kept_for_the_next_call(server, folder):
     server.plans["/toy/toy-test.arff"] = [breaking_off(10)] * 3
-    match = rf"^toy .*{server.address}/toy/toy-test.arff: received only 10 of "
+    match = rf"^{server.address}/toy/toy-test.arff: received only 10 of "
     check_refusal(server, folder, match, "toy/toy-train.arff")
     assert server.names()[1:] == ["toy-test.arff"] * 4 + ["toy.xml"]
 
@@ -387,8 +385,7 @@ def test_a_file_that_changed_is_refused(server, folder):
     changed = TEST.replace(b"9,10", b"9,11")
     server.plans["/toy/toy-test.arff"] = [answering(200, changed)]
     old, new = (hashlib.sha256(content).hexdigest() for content in (TEST, changed))
-    match = rf"toy-test.arff .*sha256.*{new}.*{old} "
-    match += r".*'toy/toy-test.arff'.*checksums.json"
+    match = rf"toy-test.arff: .*sha256.*{new}.*{old} .*'toy/toy-test.arff'.*checksums.json"
     left = "checksums.json", "toy/toy-train.arff"
     check_refusal(server, folder, match, *left, error=ChecksumError)
     assert (folder / "downloads" / "checksums.json").read_bytes() == before
@@ -490,193 +487,9 @@ def test_the_registry():
     assert not set(HOMES) & set(ELSEWHERE)
     for name, public in HOMES.items():
         assert re.fullmatch(r"[a-z0-9_]+", name)
-        assert public.files or public.openml is not None
-        if public.files and name != "toy":
+        if name != "toy":
             stems = {f"{name}.arff"}, {f"{name}.arff", f"{name}.xml"}
             split = {f"{name}-train.arff", f"{name}-test.arff", f"{name}.xml"}
             assert set(public.files) in (*stems, split)
             assert len(set(public.files.values())) == len(public.files)
             assert all(re.fullmatch(r"https://[!-~]+", url) for url in public.files.values())
-    ids = [public.openml for public in HOMES.values() if public.openml is not None]
-    assert len(set(ids)) == len(ids)
-
-
-# OpenML
-
-
-ROWS = "0.5,2,FALSE,TRUE\n1.5,0,TRUE,TRUE\n2.5,4,FALSE,FALSE\n3.5,5,TRUE,FALSE\n"
-
-
-def tell(server, rows, values="FALSE,TRUE"):
-    """Mock the answers of openml.org that scikit-learn needs."""
-    head = HEAD.replace("0,1", values)
-    arff = (head + rows).encode()
-    description = {
-        "name": "toy",
-        "version": "1",
-        "description": "",
-        "format": "ARFF",
-        "status": "active",
-        "file_id": "2",
-        "url": f"{server.address}/data/v1/download/2",
-        "md5_checksum": hashlib.md5(arff).hexdigest(),
-    }
-    features = [
-        {
-            "index": str(index),
-            "name": name,
-            "data_type": "nominal" if name in LABELS else "numeric",
-            "is_target": "true" if name in LABELS else "false",
-            "is_ignore": "false",
-            "is_row_identifier": "false",
-            "number_of_missing_values": "0",
-        }
-        for index, name in enumerate(["a", "b", *LABELS])
-    ]
-    qualities = [{"name": "NumberOfInstances", "value": str(rows.count("\n"))}]
-    answers = {
-        "1": {"data_set_description": description},
-        "features/1": {"data_features": {"feature": features}},
-        "qualities/1": {"data_qualities": {"quality": qualities}},
-    }
-    for path, answer in answers.items():
-        server.files[f"/api/v1/json/data/{path}"] = json.dumps(answer).encode()
-    server.files["/data/v1/download/2"] = arff
-
-
-@pytest.fixture
-def openml(server, monkeypatch):
-    if hasattr(_openml, "_OPENML_PREFIX"):  # in older versions of scikit-learn
-        monkeypatch.setattr(_openml, "_OPENML_PREFIX", f"{server.address}/")
-    else:
-        for name in ("_DATA_INFO", "_DATA_FEATURES", "_DATA_QUALITIES"):
-            path = urlsplit(getattr(_openml, name)).path
-            monkeypatch.setattr(_openml, name, server.address + path)
-    monkeypatch.setitem(HOMES, "open", PublicSet((4, 2, 2), {}, 1))
-    tell(server, ROWS)
-    return server
-
-
-def forget(folder):
-    """Remove what was fetched, but not the record of it."""
-    (folder / "open.npz").unlink(missing_ok=True)
-    shutil.rmtree(folder / "downloads" / "openml")
-
-
-def test_openml(openml, folder):
-    assert fetch("open") == folder / "open.npz"
-    data = nl.datasets.load("open")
-    assert data.X.tolist() == [[0.5, 2], [1.5, 0], [2.5, 4], [3.5, 5]]
-    assert data.Y.toarray().tolist() == [[0, 1], [1, 1], [0, 0], [1, 0]]
-    assert data.label_names.tolist() == LABELS
-    assert data.feature_names.tolist() == ["a", "b"]
-    assert data.train is None
-    assert len(openml.asked) == 4
-    forget(folder)
-    before = records_of(folder)
-    assert before["open/openml-1"]["address"] == "https://www.openml.org/d/1"
-    fetch("open")
-    assert records_of(folder) == before
-
-
-def test_attributes_of_openml_that_are_no_features(openml, folder, monkeypatch):
-    monkeypatch.setitem(HOMES, "open", PublicSet((4, 1, 2), {}, 1, ignore=("a",)))
-    fetch("open")
-    data = nl.datasets.load("open")
-    assert data.X.tolist() == [[2], [0], [4], [5]]
-    assert data.feature_names.tolist() == ["b"]
-
-
-@pytest.mark.parametrize(("old", "new"), [("3.5", "3.25"), ("3.5,5,TRUE", "3.5,5,FALSE")])
-def test_a_set_of_openml_that_changed_is_refused(openml, folder, old, new):
-    fetch("open")
-    forget(folder)
-    tell(openml, ROWS.replace(old, new))
-    match = "https://www.openml.org/d/1 .*sha256.*open/openml-1"
-    with pytest.raises(ChecksumError, match=match):
-        fetch("open")
-    assert not (folder / "open.npz").exists()
-    (folder / "downloads" / "checksums.json").unlink()
-    fetch("open")
-
-
-def test_wrong_answers_of_openml(openml, folder):
-    def check(match):
-        match = f"^open .*https://www.openml.org/d/1: {match}"
-        with pytest.raises(FetchError, match=match) as caught:
-            fetch("open")
-        assert "\n" not in str(caught.value)
-        assert not (folder / "open.npz").exists()
-        forget(folder)
-
-    openml.plans["/api/v1/json/data/1"] = [answering(412)]
-    check("OpenMLError: Dataset with data_id 1 not found")
-    openml.plans["/api/v1/json/data/1"] = [answering(200, HTML)] * 2
-    check("JSONDecodeError: Expecting value")
-    openml.plans["/data/v1/download/2"] = [answering(200, HTML)] * 2
-    check("ValueError: .*md5 checksum of")
-    tell(openml, ROWS.replace("TRUE", "MAYBE"), values="FALSE,MAYBE")
-    check("ValueError: .*TRUE or FALSE.*'MAYBE'")
-    tell(openml, ROWS + "1,2,FALSE,FALSE\n")
-    check("ValueError: .*5 items")
-    tell(openml, ROWS)
-    fetch("open")
-
-
-@pytest.fixture
-def two_homes(openml, monkeypatch):
-    files = {file: f"{openml.address}/toy/{file}" for file in TOY}
-    monkeypatch.setitem(HOMES, "toy", PublicSet(SHAPE, files, 1))
-    tell(openml, ROWS + "7,8,FALSE,FALSE\n9,10,TRUE,TRUE\n")
-    return openml
-
-
-def test_the_first_available_source(two_homes, folder):
-    check_toy(fetch("toy"), folder)
-    assert two_homes.names() == list(TOY)
-
-
-def test_a_later_source_is_reported_with_the_reason(two_homes, folder):
-    two_homes.plans["/toy/toy-test.arff"] = [answering(404)]
-    match = "^toy .*OpenML.*split.*/toy-test.arff: HTTP 404 "
-    with pytest.warns(UserWarning, match=match):
-        fetch("toy")
-    data = nl.datasets.load("toy")
-    assert data.X.shape == (6, 2)
-    assert data.train is None
-    assert list(records_of(folder)) == ["toy/openml-1"]
-
-
-def test_when_all_sources_fail_each_reason_is_reported(two_homes, folder):
-    two_homes.plans["/toy/toy-test.arff"] = [answering(404)]
-    two_homes.plans["/api/v1/json/data/1"] = [answering(412)]
-    match = "^toy .*http://.*/toy/toy-test.arff: HTTP 404 Not Found"
-    match += ".*https://www.openml.org/d/1: OpenMLError: Dataset with data_id 1 not found.$"
-    with pytest.raises(FetchError, match=match):
-        fetch("toy")
-    check_nothing(folder, "toy/toy-train.arff")
-    check_toy(fetch("toy"), folder)
-
-
-def test_a_mirror_takes_the_place_of_the_files_only(two_homes, folder):
-    with pytest.warns(UserWarning, match=f"{two_homes.address}/none/toy/toy-train.arff: HTTP 404"):
-        fetch("toy", mirror=f"{two_homes.address}/none")
-    assert nl.datasets.load("toy").train is None
-
-
-def test_a_known_checksum_excludes_other_sources(two_homes, folder):
-    two_homes.plans["/toy/toy-test.arff"] = [answering(404)]
-    with pytest.raises(FetchError, match="toy-test.arff: HTTP 404 Not Found$"):
-        fetch("toy", sha256={"toy.xml": hashlib.sha256(XML).hexdigest()})
-    with pytest.raises(ChecksumError, match="openml-1"):
-        fetch("toy", sha256={"openml-1": "0" * 64})
-    assert not (folder / "toy.npz").exists()
-
-
-def test_a_changed_file_does_not_lead_to_another_source(two_homes, folder):
-    fetch("toy").unlink()
-    (folder / "downloads" / "toy" / "toy.xml").unlink()
-    two_homes.files["/toy/toy.xml"] = XML + b"\n"
-    with pytest.raises(ChecksumError, match="toy.xml .*sha256"):
-        fetch("toy")
-    assert not (folder / "toy.npz").exists()

@@ -1,7 +1,4 @@
-"""Downloads: complete or not at all, of bounded size, by https only.
-
-The sha256 of the first download is recorded; later ones must match it.
-"""
+"""Downloads: complete or not at all, of bounded size, by https only."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Mapping
 from http.client import HTTPException, HTTPMessage, HTTPResponse
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -28,7 +24,7 @@ _LARGEST = 2**31  # bytes; no public set is near it
 
 
 class FetchError(OSError):
-    """A data set could not be fetched from one of its sources, or from any."""
+    """A data set could not be fetched."""
 
 
 class ChecksumError(ValueError):
@@ -69,10 +65,12 @@ def download(address: str, path: Path, progress: Progress | None) -> None:
                 _receive(response, file, progress)
             return
         except (OSError, HTTPException) as error:
-            status = f"HTTP {error.code} " if isinstance(error, HTTPError) else ""
-            if status or isinstance(error, FetchError) or pause > _RETRIES:
-                reason = error.reason if isinstance(error, HTTPError) else error
-                raise FetchError(one_line(f"{address}: {status}{reason}")) from None
+            reason: object = error
+            if isinstance(error, HTTPError):
+                error.close()
+                reason = f"HTTP {error.code} {error.reason}"
+            if isinstance(error, HTTPError | FetchError) or pause > _RETRIES:
+                raise FetchError(one_line(f"{address}: {reason}")) from None
             time.sleep(pause)
 
 
@@ -102,45 +100,18 @@ def _receive(response: HTTPResponse, file: BinaryIO, progress: Progress | None) 
         raise ConnectionError(f"received only {size:,} of {total:,} bytes")
 
 
-class Checksums:
-    """The sha256 of downloads, by name; new ones are saved by `write`."""
-
-    def __init__(self, path: Path, name: str, given: Mapping[str, str]) -> None:
-        self._path = path
-        self._given = {f"{name}/{file}": digest.lower() for file, digest in given.items()}
-        self._records: dict[str, Tree] = {}
-        try:
-            if path.is_file():
-                self._records = dict(json.loads(path.read_text("utf-8")))
-            if not all(re.fullmatch("[0-9a-f]{64}", r["sha256"]) for r in self._records.values()):
-                raise ValueError("a sha256 must have 64 digits")
-        except (ValueError, KeyError, TypeError) as error:
-            raise ChecksumError(
-                f"{path} is damaged ({type(error).__name__}: {error}); repair it, or remove it to "
-                "record the checksums again"
-            ) from None
-
-    def agree(self, name: str, sha256: str) -> bool:
-        """Whether a file has the expected checksum, or none is known."""
-        expected = self._given.get(name) or self._records.get(name, {}).get("sha256")
-        return expected in (None, sha256)
-
-    def record(self, name: str, address: str, sha256: str, size: int) -> None:
-        """Record the checksum of a file, or raise an error if it is not the expected one."""
-        if not self.agree(name, sha256):
-            problem = f"the sha256 of {name} is {sha256}"
-            if name in self._given:
-                raise ChecksumError(f"{address}: {problem}; expected {self._given[name]}")
-            raise ChecksumError(
-                f"{address} has changed: {problem} and was {self._records[name]['sha256']} the "
-                f"first time; to accept the new one, remove the entry {name!r} from {self._path}"
-            )
-        self._records[name] = {"address": address, "sha256": sha256, "size": size}
-
-    def write(self) -> None:
-        """Write the records."""
-        with replacing(self._path) as file:
-            file.write(json.dumps(self._records, indent=1, sort_keys=True).encode())
+def checksums_at(path: Path) -> dict[str, Tree]:
+    """The record of earlier downloads, by their names; empty if there is none."""
+    try:
+        records = dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}
+        if not all(re.fullmatch("[0-9a-f]{64}", row["sha256"]) for row in records.values()):
+            raise ValueError("a sha256 must have 64 digits")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ChecksumError(
+            f"{path} is damaged ({type(error).__name__}: {error}); repair it, or remove it to "
+            "record the checksums again"
+        ) from None
+    return records
 
 
 def sha256_of(path: Path) -> str:

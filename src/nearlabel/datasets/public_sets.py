@@ -15,7 +15,6 @@ class PublicSet:
 
     shape: tuple[int, ...]  # items, features, labels: a different shape is a different data set
     files: Mapping[str, str]  # their addresses, by file name in downloads
-    openml: int | None = None  # its id there, for when no server has the files
     ignore: Sequence[str] = ()
     nominal: str = "onehot"
 
@@ -29,8 +28,8 @@ def _public_set(name: str, row: Mapping[str, Any], servers: Mapping[str, str]) -
         if key in row:
             server, _, path = row[key].partition("/")
             files[name + end] = f"{servers[server]}/{path}"
-    others = {key: value for key, value in row.items() if key not in _ENDS}
-    return PublicSet(files=files, **others | {"shape": tuple(row["shape"])})
+    how = {key: row[key] for key in ("ignore", "nominal") if key in row}
+    return PublicSet(tuple(row["shape"]), files, **how)
 
 
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
