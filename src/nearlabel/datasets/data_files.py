@@ -1,20 +1,16 @@
-"""The files that a data set is read from: where they are, and how to read them."""
+"""A file of a data set, and the options to read it with."""
 
 from __future__ import annotations
 
 import codecs
 import os
 import re
-import zipfile
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields
-from pathlib import Path, PurePosixPath
-from typing import IO
+from pathlib import Path
 
-from nearlabel.common.messages import shown
 from nearlabel.common.validation import ArgumentError, check_choice
-from nearlabel.datasets.text_lines import DataError, Progress, TextFile
+from nearlabel.datasets.text_lines import Progress, TextFile
 
 NOMINALS = ("onehot", "code")
 
@@ -81,82 +77,26 @@ class ReadOptions:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Files by their names: of a folder, or of a zip archive, which is never unpacked to disk."""
-
-    path: Path
-    members: Mapping[str, zipfile.ZipInfo] | None = None  # of an archive
-
-    def __contains__(self, name: str) -> bool:
-        return (self.path / name).is_file() if self.members is None else name in self.members
-
-    def __iter__(self) -> Iterator[str]:
-        if self.members is not None:
-            return iter(sorted(self.members))
-        paths = self.path.iterdir() if self.path.is_dir() else ()
-        return iter(sorted(path.name for path in paths if path.is_file()))
-
-    def text(self, name: str, encoding: str, progress: Progress | None = None) -> TextFile:
-        """One of the files, to be read."""
-        if self.members is None:
-            return TextFile(self.path / name, encoding, progress)
-        member = self.members[name]
-
-        @contextmanager
-        def opened() -> Iterator[IO[bytes]]:
-            check_compression(member)
-            with zipfile.ZipFile(self.path) as archive, archive.open(member) as file:
-                yield file
-
-        return TextFile(f"{self.path}/{member.filename}", encoding, progress, opened)
-
-
-def archive_at(path: Path) -> Place:
-    """The files of a zip archive, in whichever of its folders they are, but for hidden ones."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            infos = [info for info in archive.infolist() if not info.is_dir()]
-    except zipfile.BadZipFile as error:
-        raise DataError(str(path), None, f"this is not a zip archive: {error}") from None
-    members: dict[str, zipfile.ZipInfo] = {}
-    for info in infos:
-        place = PurePosixPath(info.filename)
-        if place.name.startswith(".") or place.parts[0] == "__MACOSX":
-            continue
-        if place.name in members:
-            raise DataError(str(path), None, f"it has two files named {shown(place.name)}")
-        members[place.name] = info
-    return Place(path, members)
-
-
-def check_compression(member: zipfile.ZipInfo) -> None:
-    """Raise an error for unusual methods: with LZMA, a file decides how much memory is used."""
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ValueError("its compression method in the archive is neither stored nor deflated")
-
-
-@dataclass(frozen=True)
 class DataFile:
-    """A file of a data set, the files beside it, and how to read them."""
+    """A file of a data set, and how to read it."""
 
-    place: Place
-    name: str  # "-" for standard input
+    path: Path  # "-" for standard input
     options: ReadOptions = field(default_factory=ReadOptions)
     progress: Progress | None = None
 
     @property
     def title(self) -> str:
         """Its name in messages."""
-        return "standard input" if self.name == "-" else str(self.place.path / self.name)
+        return "standard input" if str(self.path) == "-" else str(self.path)
 
     @property
     def stem(self) -> str:
         """Its name without the suffix of its format."""
-        return re.sub(r"\.\w+$", "", self.name.removesuffix(".gz"))
+        return re.sub(r"\.\w+$", "", self.path.name.removesuffix(".gz"))
 
     def text(self) -> TextFile:
         """Its lines, to be read and closed."""
-        return self.place.text(self.name, self.options.encoding, self.progress)
+        return TextFile(self.path, self.options.encoding, self.progress)
 
     def first_line(self) -> str:
         """Its first line that is not blank; "" if it is not text."""
@@ -168,9 +108,9 @@ class DataFile:
 
     def beside(self, *names: str) -> TextFile | None:
         """The first of some files that exists beside it; standard input has none."""
-        for name in names if self.name != "-" else ():
-            if name in self.place:
-                return self.place.text(name, self.options.encoding)
+        for name in names if str(self.path) != "-" else ():
+            if (path := self.path.with_name(name)).is_file():
+                return TextFile(path, self.options.encoding)
         return None
 
 

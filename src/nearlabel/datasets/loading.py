@@ -37,9 +37,9 @@ def load(
     Parameters
     ----------
     source : str or path
-        A name of `available`; a file in one of the formats below, plain, gzipped or in a zip
-        archive (but for ``.npz`` and ``.parquet``); a path without suffix, ``data/scene``, for the
-        files ``scene.arff`` and ``scene.xml``, or ``scene-train.arff``, ``scene-test.arff`` and
+        A name of `available`; a file in one of the formats below, plain or gzipped (but for
+        ``.npz`` and ``.parquet``); a path without suffix, ``data/scene``, for the files
+        ``scene.arff`` and ``scene.xml``, or ``scene-train.arff``, ``scene-test.arff`` and
         ``scene.xml``; "-" for standard input.
     format : {"npz", "arff", "csv", "tsv", "jsonl", "json", "parquet", "sparse"}, optional
         By default as the suffix says: ``.npz``, ``.arff``, ``.csv``, ``.tsv``, ``.jsonl``,
@@ -107,10 +107,10 @@ def load(
     if unknown := [name for name in options if name not in known]:
         raise TypeError(f"load() has no option {unknown[0]!r}; its options are {', '.join(known)}")
     how = ReadOptions(**options)
-    place, names, format = find(source, format)
+    paths, format = find(source, format)
     row = FORMATS[format]
     how.check_supported(row.options, format)
-    files = [DataFile(place, name, how, progress) for name in names]
+    files = [DataFile(path, how, progress) for path in paths]
     data = _joined([_read(file, row) for file in files], files, row)
     title = files[0].title
     if how.labels == ():
@@ -192,10 +192,10 @@ def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset
         ("feature_names", train.X.shape[1], test.X.shape[1]),
     ):
         if ours != theirs or not np.array_equal(getattr(train, what), getattr(test, what)):
-            message = f"its {what} differ from those of {files[0].name}"
+            message = f"its {what} differ from those of {files[0].path.name}"
             raise DataError(files[1].title, None, message)
     if (is_frame(train.X) or is_frame(test.X)) and (odd := differing_column(train.X, test.X)):
-        message = f"its {odd} has numbers where {files[0].name} has words, or vice versa"
+        message = f"its {odd} has numbers where {files[0].path.name} has words, or vice versa"
         raise DataError(files[1].title, None, message)
     stack = import_polars().concat if is_frame(train.X) else np.vstack
     stack = sparse.vstack if sparse.issparse(train.X) else stack

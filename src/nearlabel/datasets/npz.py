@@ -17,7 +17,7 @@ from nearlabel.common.arrays import Array, Csr, csr_of_parts
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown
 from nearlabel.common.validation import physical_memory
-from nearlabel.datasets.data_files import DataFile, check_compression
+from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset, too_many_labels, unlabeled
 
 _OWN = {"X", "label_names", "feature_names", "train", "row_names"}
@@ -28,7 +28,7 @@ def read_npz(source: DataFile) -> Dataset:
     """Read the arrays ``X``, or ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape``;
     ``Y_indices``, ``Y_indptr`` and ``Y_shape``; and optional others.
     """
-    with (source.place.path / source.name).open("rb") as file:
+    with source.path.open("rb") as file:
         try:
             with warnings.catch_warnings(action="ignore"):  # about files written by Python 2
                 _check_arrays(file)
@@ -47,7 +47,9 @@ def _check_arrays(file: IO[bytes]) -> None:
     memory, needed = physical_memory(), 0
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
-            check_compression(member)
+            # With LZMA, a file decides how much memory is used.
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError("the archive is compressed by another method than deflate")
             with archive.open(member) as array:
                 shape, _, dtype = _HEADERS[npy.read_magic(array)](array)
                 size = member.file_size - array.tell()

@@ -57,9 +57,8 @@ class _Rows:
 def read_parquet(source: DataFile) -> Dataset:
     """Read a table; a column of lists of strings may contain the tags of each row."""
     polars = import_polars()
-    path = source.place.path / source.name
-    _try_to_read(path)
-    frame = polars.read_parquet(path, **_HOW)
+    _try_to_read(source.path)
+    frame = polars.read_parquet(source.path, **_HOW)
     file = _Rows(source.title)
     if not frame.width:
         raise file.error("there are no columns")

@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from nearlabel.common.messages import did_you_mean, shown
+from nearlabel.common.messages import did_you_mean
 from nearlabel.common.user_cache import cache_folder
-from nearlabel.datasets.data_files import DataFile, Place, archive_at
+from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.formats import FORMATS, SUFFIXES
 from nearlabel.datasets.public_sets import HOMES
-from nearlabel.datasets.text_lines import DataError
 
 
 def data_folders() -> list[Path]:
@@ -29,19 +28,17 @@ def available() -> dict[str, Path]:
     """
     sets: dict[str, Path] = {}
     for folder in data_folders():
-        place = Place(folder)
-        for stem in _stems(place):
-            source = _files_of(place, stem)
+        for stem in _stems(folder):
+            source = _files_of(folder, stem)
             if source is not None:
-                sets.setdefault(stem, folder / source.names[0])
+                sets.setdefault(stem, source.paths[0])
     return dict(sorted(sets.items()))
 
 
 class SourceFiles(NamedTuple):
-    """The files of a data set: where they are, their names, and the name of their format."""
+    """The files of a data set, and the name of their format."""
 
-    place: Place
-    names: tuple[str, ...]  # one file, or those of the training part and the test part
+    paths: tuple[Path, ...]  # one file, or those of the training part and the test part
     format: str
 
 
@@ -50,18 +47,16 @@ def find(source: str | os.PathLike[str], format: str | None) -> SourceFiles:
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"source must be a name or a path; got {source!r}")
     if source == "-":
-        return SourceFiles(Place(Path()), ("-",), _format_of_input(format))
+        return SourceFiles((Path("-"),), _format_of_input(format))
     path = Path(source)
     if isinstance(source, str) and re.fullmatch(r"(?!\.)[\w.-]+", source) and not path.is_file():
         for folder in data_folders():
-            named = _files_of(Place(folder), source, format)
+            named = _files_of(folder, source, format)
             if named is not None:
                 return named
-    if path.is_file() and path.suffix == ".zip":
-        return _only_set(archive_at(path), format)
     if path.is_file():
-        return SourceFiles(Place(path.parent), (path.name,), format or format_of(path))
-    named = _files_of(Place(path.parent), path.name, format)
+        return SourceFiles((path,), format or format_of(path))
+    named = _files_of(path.parent, path.name, format)
     if named is not None:
         return named
     if path.is_dir():
@@ -81,13 +76,15 @@ def _hint(path: Path) -> str:
     if (name := str(path)) in HOMES:
         return f"; 'nearlabel datasets fetch {name}' or nl.datasets.fetch({name!r}) downloads it"
     public = "; 'nearlabel datasets list --public' shows the sets that can be downloaded"
-    meant = did_you_mean(path.name, [*HOMES, *available(), *Place(path.parent)])
+    meant = did_you_mean(path.name, [*HOMES, *available(), *_files_in(path.parent)])
     return meant or ("" if path.suffix else public)
 
 
 def format_of(path: Path) -> str:
     """The format that a file's suffix names, or a ValueError."""
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if suffix == ".zip":
+        raise ValueError(f"{path} is an archive; unpack it first")
     if suffix not in SUFFIXES:
         raise ValueError(f"{path}: pass format=, as the suffix is not one of {', '.join(SUFFIXES)}")
     return SUFFIXES[suffix]
@@ -107,36 +104,33 @@ def _format_of_input(format: str | None) -> str:
     return format
 
 
-def _stems(place: Place) -> list[str]:
-    """The possible names of the data sets in a folder or archive."""
+def _files_in(folder: Path) -> list[str]:
+    """The names of the files in a folder."""
+    paths = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path.name for path in paths if path.is_file())
+
+
+def _stems(folder: Path) -> list[str]:
+    """The possible names of the data sets in a folder."""
     stems = set()
-    for name in place:
+    for name in _files_in(folder):
         plain = Path(name.removesuffix(".gz"))
         format = SUFFIXES.get(plain.suffix)
-        if format is not None and FORMATS[format].is_data(DataFile(place, name)):
+        if format is not None and FORMATS[format].is_data(DataFile(folder / name)):
             stems.add(re.sub(r"[-_](train|test)$", "", plain.stem))
     return sorted(stems)
 
 
-def _files_of(place: Place, stem: str, format: str | None = None) -> SourceFiles | None:
-    """The files of a data set in a folder or archive: preferably both parts of a split."""
+def _files_of(folder: Path, stem: str, format: str | None = None) -> SourceFiles | None:
+    """The files of a data set in a folder: preferably both parts of a split."""
     for suffix, name in SUFFIXES.items():
-        is_binary = FORMATS[name].is_binary
-        if format not in (name, None) or (is_binary and place.members is not None):
+        if format not in (name, None):
             continue
+        is_binary = FORMATS[name].is_binary
         for ending in (suffix,) if is_binary else (suffix, f"{suffix}.gz"):
             parts = [(f"{stem}{mark}train{ending}", f"{stem}{mark}test{ending}") for mark in "-_"]
             for names in (*(() if is_binary else parts), (f"{stem}{ending}",)):
-                if all(part in place for part in names):
-                    return SourceFiles(place, names, name)
+                paths = tuple(folder / part for part in names)
+                if all(path.is_file() for path in paths):
+                    return SourceFiles(paths, name)
     return None
-
-
-def _only_set(archive: Place, format: str | None) -> SourceFiles:
-    candidates = (_files_of(archive, stem, format) for stem in _stems(archive))
-    sets = [source for source in candidates if source is not None]
-    if len(sets) != 1:
-        names = ", ".join(shown(name) for source in sets for name in source.names) or "none"
-        message = f"expected one data set in the archive; got {names}"
-        raise DataError(str(archive.path), None, message)
-    return sets[0]

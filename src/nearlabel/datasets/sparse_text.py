@@ -34,9 +34,9 @@ def read_sparse_text(source: DataFile) -> Dataset:
     with source.text() as file:
         data = _read_rows(file)
     split = source.beside(f"{source.stem}.split.txt")
-    if split is None and source.name != "-":
+    if split is None:
         own = re.sub("(?i)_data$", "", source.stem).lower() + "_trsplit.txt"
-        same = [name for name in source.place if name.lower() == own]
+        same = [path.name for path in source.path.parent.iterdir() if path.name.lower() == own]
         split = source.beside(*same) if len(same) == 1 else None
     return replace(
         data,
@@ -48,7 +48,7 @@ def read_sparse_text(source: DataFile) -> Dataset:
 
 def is_sparse_text(source: DataFile) -> bool:
     """Whether a file begins with three numbers: others contain names, splits or anything."""
-    if re.search(r"(?i)[._](labels|features|split|trsplit|tstsplit)\.txt", source.name):
+    if re.search(r"(?i)[._](labels|features|split|trsplit|tstsplit)\.txt", source.path.name):
         return False
     sizes = source.first_line().split()
     return len(sizes) == 3 and all(map(str.isdigit, sizes))

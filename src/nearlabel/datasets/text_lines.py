@@ -12,11 +12,9 @@ import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, Self
-from zipfile import BadZipFile
 
 from nearlabel.common.arrays import Array, text_array
 from nearlabel.common.messages import one_line, shown
@@ -33,8 +31,7 @@ _MARKS = {
 }
 LABEL_MARK = "label:"  # before the name of a label that could be mistaken for a feature
 LONGEST_LINE = 2**24  # bytes: a longer line means a damaged or hostile file
-# Errors of damaged compressed files; zipfile raises a RuntimeError for what it cannot read.
-_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, BadZipFile, RuntimeError)
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)  # errors of damaged compressed files
 
 
 class DataError(ValueError):
@@ -69,7 +66,7 @@ class Source(Protocol):
 
 
 class TextFile:
-    """The lines of a file, of standard input ("-"), or of what an opener gives.
+    """The lines of a file, or of standard input ("-").
 
     A gzipped file is recognized by its content, and so are UTF-16 and UTF-32 by a byte-order mark.
     """
@@ -79,11 +76,9 @@ class TextFile:
         path: os.PathLike[str] | str,
         encoding: str = "utf-8",
         progress: Progress | None = None,
-        opener: Callable[[], AbstractContextManager[Any]] | None = None,
     ) -> None:
         self.name = "standard input" if str(path) == "-" else str(path)
-        self._open = opener or partial(_opened, path)
-        self._encoding, self._progress = encoding, progress
+        self._path, self._encoding, self._progress = path, encoding, progress
         self._lines = self._read()
         self.line = 0
 
@@ -105,12 +100,12 @@ class TextFile:
     def _read(self) -> Generator[str]:
         with ExitStack() as opened:
             try:
-                raw = opened.enter_context(self._open())
+                raw = opened.enter_context(_opened(self._path))
                 total, is_gzipped = _size(raw), raw.peek(2)[:2] == b"\x1f\x8b"
                 stream: Any = gzip.GzipFile(fileobj=raw) if is_gzipped else raw
                 begin = stream.peek(4)
-            except _DAMAGED as error:
-                raise self._damaged(error, 1) from None
+            except _DAMAGED:
+                raise self._damaged(1) from None
             marked = (encoding for mark, encoding in _MARKS.items() if begin.startswith(mark))
             encoding = next(marked, self._encoding)
             is_wide = "\n".encode(encoding) != b"\n"
@@ -128,8 +123,8 @@ class TextFile:
                     if not is_wide and line == 1:
                         content = content.removeprefix(codecs.BOM_UTF8)
                     text: str = content if is_wide else content.decode(encoding)
-                except _DAMAGED as error:
-                    raise self._damaged(error, line) from None
+                except _DAMAGED:
+                    raise self._damaged(line) from None
                 except UnicodeError:
                     hint = "was it saved in another encoding, such as encoding='latin-1'?"
                     raise self.error(f"not {encoding} text; {hint}", line) from None
@@ -140,9 +135,8 @@ class TextFile:
                 if self._progress is not None and line % 1000 == 0:
                     self._progress(line if total is None else raw.tell(), total)
 
-    def _damaged(self, error: Exception, line: int) -> DataError:
-        reason = "encrypted" if "encrypted" in str(error) else "damaged or truncated here"
-        return self.error(f"the compressed file is {reason}", line)
+    def _damaged(self, line: int) -> DataError:
+        return self.error("the compressed file is damaged or truncated here", line)
 
 
 def _opened(path: os.PathLike[str] | str) -> AbstractContextManager[Any]:

@@ -131,14 +131,15 @@ def data_key(name: str) -> str | None:
     except FileNotFoundError:
         return None
     digest = hashlib.sha256()
-    parts = set(source.names)
+    paths = set(source.paths)
     if source.format != "npz":  # others may read files beside them: names, splits
         begins = re.compile(rf"{re.escape(name)}[._-]", re.IGNORECASE)
-        parts.update(filter(begins.match, source.place))
-    for part in sorted(parts):
-        with (source.place.path / part).open("rb") as file:
+        others = source.paths[0].parent.iterdir()
+        paths.update(path for path in others if begins.match(path.name) and path.is_file())
+    for path in sorted(paths):
+        with path.open("rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{part} {content}\n".encode())
+        digest.update(f"{path.name} {content}\n".encode())
     return digest.hexdigest()
 
 
