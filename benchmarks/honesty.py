@@ -12,7 +12,7 @@ from measuring import report
 
 import nearlabel as nl
 from nearlabel.blend.joined_space import label_scales
-from nearlabel.blend.ridge import LabelRidge
+from nearlabel.blend.ridge import LabelRidge, best_kernel, label_ridges
 from nearlabel.common.arrays import canonical_csr
 from nearlabel.labels.scores import DenseScores
 
@@ -57,25 +57,27 @@ def by_learned_distance(X: Any, Y: Any, new: Any, seed: int) -> Scores:
 
 def by_means_of_others(X: Any, Y: Any, new: Any, seed: int) -> Scores:
     """Neighbors by predictions that leave a row out completely, also of the labels' means."""
-    ridge = LabelRidge("linear", random_state=seed).fit(X, Y)
-    scales = label_scales(ridge.form_.mean, 0.5)
-    left_out, fresh = ridge.left_out_scores().toarray(), ridge.scores(new)
-    return by_vectors(left_out * scales, Y, fresh.toarray() * scales, seed)
+    (ridge,) = label_ridges(X, Y, ("linear",), random_state=seed).values()
+    left_out, fresh = _scores_of(ridge, new)
+    scales = label_scales(ridge.mean, 0.5)
+    return by_vectors(left_out.toarray() * scales, Y, fresh.toarray() * scales, seed)
 
 
 def by_regression(X: Any, Y: Any, new: Any, seed: int) -> Scores:
-    return _scores_of(LabelRidge(random_state=seed).fit(X, Y), new)
+    ridges = label_ridges(X, Y, random_state=seed)
+    return _scores_of(ridges[best_kernel(ridges)], new)
 
 
 def by_fixed_regression(X: Any, Y: Any, new: Any, seed: int) -> Scores:
     """Nothing is chosen, and so nothing is chosen on the rows that are left out."""
-    return _scores_of(LabelRidge("linear", 1.0, seed).fit(X, Y), new)
+    (ridge,) = label_ridges(X, Y, ("linear",), 1.0, seed).values()
+    return _scores_of(ridge, new)
 
 
 def _scores_of(ridge: LabelRidge, new: Any) -> Scores:
-    found = ridge.left_out_scores(), ridge.scores(new)
-    left_out, fresh = (DenseScores(one.toarray()) for one in found)
-    return left_out, fresh
+    weights, rows = ridge.weights(), np.arange(ridge.X.shape[0])
+    left_out = weights.left_out_scores(ridge.X, rows, ridge.Y)
+    return DenseScores(left_out.toarray()), DenseScores(weights.scores(new).toarray())
 
 
 def by_blend(X: Any, Y: Any, new: Any, seed: int) -> Scores:

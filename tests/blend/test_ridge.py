@@ -11,8 +11,13 @@ from strategies import label_matrices, vectors
 from threadpoolctl import threadpool_limits
 
 from nearlabel.blend import axes, rows
-from nearlabel.blend.closed_form import ClosedForm, best_penalty, squared_errors
-from nearlabel.blend.ridge import ALPHAS, LabelRidge
+from nearlabel.blend.ridge import (
+    ALPHAS,
+    LabelRidge,
+    best_kernel,
+    label_ridges,
+    squared_errors,
+)
 from nearlabel.common.arrays import canonical_csr
 from nearlabel.metrics import average_precision
 
@@ -23,6 +28,14 @@ def made(n=40, d=6, q=5, seed=0):
     W = rng.normal(size=(d, q))
     Y = (X @ W + rng.normal(size=(n, q)) > 0.7).astype(np.int8)
     return X, canonical_csr(Y)
+
+
+def fitted(X, Y, kernel="linear", alpha="auto"):
+    return label_ridges(X, Y, (kernel,), alpha)[kernel]
+
+
+def left_out_scores(ridge):
+    return ridge.weights().left_out_scores(ridge.X, np.arange(ridge.X.shape[0]), ridge.Y)
 
 
 def nystroem(landmarks, X):
@@ -64,23 +77,22 @@ def test_scores_are_those_of_literal_refits(data, X, kernel, alpha, form, kept):
     Y = data.draw(label_matrices(len(X)))
     with pytest.MonkeyPatch.context() as patch:
         if not kept:  # as with very many rows
-            patch.setattr("nearlabel.blend.closed_form._STORED_CELLS", 0)
-        ridge = LabelRidge(kernel, alpha).fit(form(X), canonical_csr(Y))
-    Z = X if kernel == "linear" else nystroem(ridge.form_.projection.landmarks, form(X))
-    values = ridge.form_.values
+            patch.setattr("nearlabel.blend.ridge._STORED_CELLS", 0)
+        ridge = fitted(form(X), canonical_csr(Y), kernel, alpha)
+    Z = X if kernel == "linear" else nystroem(ridge.projection.landmarks, form(X))
+    values = ridge.values
     penalty = alpha * values.mean() if len(values) else 1.0
-    scores = ridge.left_out_scores()
+    scores = left_out_scores(ridge)
     left_out = scores.toarray()
     np.testing.assert_allclose(left_out, literal_left_out(Z, Y, penalty), atol=1e-8)
     z, y, W = literal_weights(Z, Y, penalty)
-    plain = ridge.scores(form(X))
+    plain = ridge.weights().scores(form(X))
     np.testing.assert_allclose(plain.toarray(), (Z - z) @ W + y, atol=1e-8)
     row, label = (part.ravel() for part in np.indices(Y.shape)[:, ::-1])
     for some, dense in ((scores, left_out), (plain, plain.toarray())):
         np.testing.assert_allclose(some.at(row, label), dense[row, label], atol=1e-12)
     exact = np.mean((left_out - Y) ** 2)
-    rows = np.arange(len(X))
-    (error,) = squared_errors(ridge.form_, [alpha], rows, canonical_csr(Y))
+    (error,) = squared_errors(ridge, [alpha], np.arange(len(X)))
     assert error == pytest.approx(exact, abs=1e-10)
 
 
@@ -88,36 +100,33 @@ def test_scores_are_those_of_literal_refits(data, X, kernel, alpha, form, kept):
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_as_many_truncated_axes_as_there_are_give_the_same(shape, form, monkeypatch):
     X, Y = made(*shape)
-    whole = LabelRidge("linear", 0.1).fit(form(X), Y).left_out_scores().toarray()
+    whole = left_out(form(X), Y, 0.1)
     monkeypatch.setattr(axes, "_WIDEST", 5)
     monkeypatch.setattr(rows, "CELLS_AT_ONCE", 1)
     monkeypatch.setattr(axes, "_ROWS_AT_ONCE", 7)
-    again = LabelRidge("linear", 0.1).fit(form(X), Y)
-    np.testing.assert_allclose(again.left_out_scores().toarray(), whole, atol=1e-8)
+    np.testing.assert_allclose(left_out(form(X), Y, 0.1), whole, atol=1e-8)
     monkeypatch.setattr(axes, "_TRUNCATED_RANK", 4)
-    few = LabelRidge("linear", 0.1).fit(form(X), Y)
+    few = fitted(form(X), Y, alpha=0.1)
     leading = np.linalg.svd(X - X.mean(axis=0))[1][:4] ** 2
-    np.testing.assert_allclose(few.form_.values, leading, rtol=1e-6)
-    Z = (X - X.mean(axis=0)) @ few.form_.projection.weights
+    np.testing.assert_allclose(few.values, leading, rtol=1e-6)
+    Z = (X - X.mean(axis=0)) @ few.projection.weights
     wanted = literal_left_out(Z, Y.toarray(), 0.1 * leading.mean())
-    np.testing.assert_allclose(few.left_out_scores().toarray(), wanted, atol=1e-6)
+    np.testing.assert_allclose(left_out_scores(few).toarray(), wanted, atol=1e-6)
 
 
 def left_out(X, Y, alpha):
-    return LabelRidge("linear", alpha).fit(X, Y).left_out_scores().toarray()
+    return left_out_scores(fitted(X, Y, alpha=alpha)).toarray()
 
 
 def test_the_penalty_has_the_best_left_out_scores():
     X, Y = made(80)
-    form = ClosedForm(X, Y, None, 0)
     values = [average_precision(Y, left_out(X, Y, alpha)) for alpha in ALPHAS]
-    choice = best_penalty(form, ALPHAS, 0)
-    assert choice == (ALPHAS[np.argmax(values)], "average_precision", max(values))
-    one = ClosedForm(X, Y[:, :1], None, 0)  # nothing to rank
-    errors = [np.mean((left_out(X, one.Y, alpha) - one.Y) ** 2) for alpha in ALPHAS]
-    choice = best_penalty(one, ALPHAS, 0)
-    assert choice.criterion == "squared_error"
-    assert choice.alpha == ALPHAS[np.argmin(errors)]
+    ridge = LabelRidge(X, Y, None, ALPHAS, 0)
+    assert (ridge.alpha, ridge.value) == (ALPHAS[np.argmax(values)], max(values))
+    alone = LabelRidge(X, Y[:, :1], None, ALPHAS, 0)  # nothing to rank
+    errors = [np.mean((left_out(X, alone.Y, alpha) - alone.Y) ** 2) for alpha in ALPHAS]
+    assert alone.alpha == ALPHAS[np.argmin(errors)]
+    assert alone.value == pytest.approx(-min(errors))
 
 
 def test_the_kernel_has_the_better_left_out_scores():
@@ -125,27 +134,28 @@ def test_the_kernel_has_the_better_left_out_scores():
     X = rng.normal(size=(300, 2))
     ring = (X**2).sum(axis=1) < 1.2
     for Y, kernel in ((np.c_[ring, ~ring], "rbf"), (np.c_[X[:, 0] > 0, X[:, 0] <= 0], "linear")):
-        ridge = LabelRidge().fit(X, canonical_csr(Y.astype(np.int8)))
-        assert ridge.kernel_ == kernel
-        assert ridge.choice_.value == max(ridge.values_.values()) > 0.95
-        alone = LabelRidge(kernel).fit(X, canonical_csr(Y.astype(np.int8)))
-        assert alone.choice_ == ridge.choice_
+        Y = canonical_csr(Y.astype(np.int8))
+        ridges = label_ridges(X, Y)
+        best, alone = ridges[best_kernel(ridges)], fitted(X, Y, kernel)
+        assert best_kernel(ridges) == kernel
+        assert best.value == max(ridge.value for ridge in ridges.values()) > 0.95
+        assert (alone.alpha, alone.value) == (best.alpha, best.value)
 
 
 def test_blocks_types_and_threads_change_nothing(monkeypatch):
     X, Y = made(300, 8, 12)
     X = X.astype(np.float32)
-    whole = {kernel: LabelRidge(kernel).fit(X, Y) for kernel in ("linear", "rbf")}
+    whole = label_ridges(X, Y)
     monkeypatch.setattr(rows, "CELLS_AT_ONCE", 1)
     monkeypatch.setattr(axes, "_ROWS_AT_ONCE", 7)
-    monkeypatch.setattr("nearlabel.blend.closed_form._STORED_CELLS", 0)
+    monkeypatch.setattr("nearlabel.blend.ridge._STORED_CELLS", 0)
     row, label = np.array([5, 299, 5, 0]), np.array([11, 0, 3, 3])
     for kernel, ridge in whole.items():
-        scores = ridge.left_out_scores().toarray()
+        scores = left_out_scores(ridge).toarray()
         with threadpool_limits(2):
-            other = LabelRidge(kernel).fit(X.astype(np.float64), Y)
-        np.testing.assert_allclose(other.left_out_scores().toarray(), scores, atol=1e-10)
-        at = other.left_out_scores().at(row, label)
+            other = left_out_scores(fitted(X.astype(np.float64), Y, kernel))
+        np.testing.assert_allclose(other.toarray(), scores, atol=1e-10)
+        at = other.at(row, label)
         np.testing.assert_allclose(at, scores[row, label], atol=1e-10)
 
 
@@ -154,11 +164,11 @@ def test_many_labels_take_little_memory(monkeypatch):
     X, _ = made(50, 3)
     label = np.arange(0, 1_000_000, 20_000)
     Y = sparse.csr_array((np.ones(50, np.int8), label, np.arange(51)), shape=(50, 1_000_000))
-    monkeypatch.setattr("nearlabel.blend.closed_form._FEWEST_RANKED", 5)
-    ridge = LabelRidge("linear").fit(X, Y)
-    assert ridge.choice_.criterion == "squared_error"
-    scores = ridge.left_out_scores()
-    few = LabelRidge("linear", ridge.choice_.alpha).fit(X, canonical_csr(Y[:, label]))
+    monkeypatch.setattr("nearlabel.blend.ridge._FEWEST_RANKED", 5)
+    ridge = fitted(X, Y)
+    assert ridge.value < 0  # a negative error
+    scores = left_out_scores(ridge)
+    few = fitted(X, canonical_csr(Y[:, label]), alpha=ridge.alpha)
     rows = np.arange(50)
-    wanted = few.left_out_scores().at(rows, rows[::-1])
+    wanted = left_out_scores(few).at(rows, rows[::-1])
     np.testing.assert_allclose(scores.at(rows, label[::-1]), wanted, atol=1e-12)

@@ -23,7 +23,7 @@ from nearlabel.blend.readings import (
     ScoredRows,
     check_others,
 )
-from nearlabel.blend.ridge import LabelRidge
+from nearlabel.blend.ridge import LabelRidge, label_ridges
 from nearlabel.blend.rows import drawn_rows, seed_of
 from nearlabel.blend.stored_blend import StoredBlend, StoredDecision, chosen_methods
 from nearlabel.blend.voting_forest import MOST_ROWS, VotingForest
@@ -217,19 +217,20 @@ class BlendedNeighbors(NeighborClassifier):
         seed = seed_of(self.random_state)
         plain = self._learned_methods(self.items_, graph, seen)
         blend = LearnedBlend(plain, label_totals(Y), n)
-        near = regression = None
+        near: NeighborGraph | None = None
+        ridges: dict[str, LabelRidge] = {}
         copies = equal_rows(X)  # None if there are few
         if self.learn_distance and plain.methods and copies is None:
             space = LabelSpace(random_state=seed, n_jobs=self.n_jobs)
-            Z, regression = space.left_out_rows(X, Y)
+            Z, ridges = space.left_out_rows(X, Y)
             items = Items(Y, "euclidean", self.search, VectorStore(Z))
             near = items.left_out_neighbors(None, graph.k, n_jobs=seen.n_jobs)
             blend.learned = self._learned_methods(items, near, seen, space)
         if self.ridge:
-            regression = regression or LabelRidge(random_state=seed).fit(X, Y)
+            ridges = ridges or label_ridges(X, Y, random_state=seed)
             blend.regressions = [
-                RidgeReading(kernel, regression.weights(kernel), not blend.is_dense)
-                for kernel in regression.tried_
+                RidgeReading(kernel, ridge.weights(), not blend.is_dense)
+                for kernel, ridge in ridges.items()
             ]
         if n <= MOST_ROWS if isinstance(self.forest, str) else self.forest:
             blend.forest = VotingForest.fit(X, Y, seed, seen.n_jobs)

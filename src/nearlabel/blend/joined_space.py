@@ -14,8 +14,8 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from nearlabel.blend.closed_form import ClosedForm
 from nearlabel.blend.projections import Projection
+from nearlabel.blend.ridge import LabelRidge
 from nearlabel.blend.ridge_scores import rest_of
 from nearlabel.blend.rows import row_blocks
 from nearlabel.common.arrays import Csr, Floats, Matrix, canonical_csr
@@ -48,42 +48,40 @@ class LabelAxes(NamedTuple):
     left_out: Floats
 
     @classmethod
-    def of(
-        cls, form: ClosedForm, alpha: float, spread: float, n_components: int, dtype: type
-    ) -> LabelAxes:
-        """The axes of a regression with this penalty, at most `n_components`.
+    def of(cls, ridge: LabelRidge, spread: float, n_components: int, dtype: type) -> LabelAxes:
+        """The axes of a regression, at most `n_components`.
 
         If there are no more labels than that, the axes are the labels.
         """
-        shrinkage, scales = form.shrinkage(alpha), label_scales(form.mean, spread)
+        shrinkage, scales = ridge.shrinkage(ridge.alpha), label_scales(ridge.mean, spread)
         if len(scales) <= n_components:
-            loadings, of_labels = form.cross * scales, np.diag(scales)
+            loadings, of_labels = ridge.cross * scales, np.diag(scales)
         else:
             # The variance of the scores is diag(w) G diag(w), G = C S² Cᵀ: nothing is q x q.
-            w = np.sqrt(form.values) * shrinkage
+            w = np.sqrt(ridge.values) * shrinkage
             gram = np.zeros((len(w), len(w)))
             for labels in row_blocks(len(scales), len(w)):
-                scaled = form.cross[:, labels] * scales[labels]
+                scaled = ridge.cross[:, labels] * scales[labels]
                 gram += scaled @ scaled.T
             variance, turned = np.linalg.eigh(w[:, None] * gram * w)
             best = np.arange(len(w))[::-1][:n_components]
             best = best[variance[best] > 1e-12 * variance[best[:1]]]
             axes = w[:, None] * turned[:, best] / np.sqrt(variance[best])
             axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(len(best))] < 0, -1, 1)
-            loadings, of_labels = gram @ axes, (scales**2)[:, None] * (form.cross.T @ axes)
-        loadings, offset = shrinkage[:, None] * loadings, form.mean @ of_labels
-        n = form.X.shape[0]
+            loadings, of_labels = gram @ axes, (scales**2)[:, None] * (ridge.cross.T @ axes)
+        loadings, offset = shrinkage[:, None] * loadings, ridge.mean @ of_labels
+        n = ridge.X.shape[0]
         left_out: Floats = np.empty((n, len(offset)), dtype)
-        for rows, block, leverage in form.left_out_products(alpha, loadings):
+        for rows, block, leverage in ridge.left_out_products(loadings):
             # (fitted_i + mean) / (1 - h) - h / (1 - h) y_i, less the mean of the others,
             # (n mean - y_i) / (n - 1), is fitted_i / (1 - h) - t (y_i - mean).
             growth = 1 / rest_of(leverage)
             t = (n * leverage - 1) / (n - 1) * growth
             block *= growth[:, None]
-            block -= t[:, None] * (form.Y[rows] @ of_labels - offset)
+            block -= t[:, None] * (ridge.Y[rows] @ of_labels - offset)
             block += offset
             left_out[rows] = block
-        return cls(form.projection.times(loadings, offset), left_out)
+        return cls(ridge.projection.times(loadings, offset), left_out)
 
 
 class Joining(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
 from functools import partial
 from itertools import product
 from typing import Self
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.blend.joined_space import Joining, LabelAxes, left_out_quality, unit_scale
 from nearlabel.blend.projections import Projection
-from nearlabel.blend.ridge import KERNELS, LabelRidge
+from nearlabel.blend.ridge import KERNELS, LabelRidge, best_kernel, label_ridges
 from nearlabel.blend.rows import drawn_rows, seed_of
 from nearlabel.common.arrays import (
     Csr,
@@ -171,10 +172,10 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         return self.left_out_rows(X, y)[0]
 
-    def left_out_rows(self, X: MatrixLike, y: LabelsLike) -> tuple[Matrix, LabelRidge]:
-        """The result of `fit_transform`, and the regression that it comes from."""
-        X, coordinates, ridge = self._learn(X, y)
-        return self._joining.rows(coordinates, X), ridge
+    def left_out_rows(self, X: MatrixLike, y: LabelsLike) -> tuple[Matrix, dict[str, LabelRidge]]:
+        """The result of `fit_transform`, and the regressions by kernel that it comes from."""
+        X, coordinates, ridges = self._learn(X, y)
+        return self._joining.rows(coordinates, X), ridges
 
     def transform(self, X: MatrixLike) -> Matrix:
         """Transform new rows.
@@ -205,23 +206,24 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         plain = self.n_features_in_ if self._joining.plain else 0
         return len(self._projection.offset) + int(plain)
 
-    def _learn(self, X: MatrixLike, y: LabelsLike) -> tuple[Matrix, Floats, LabelRidge]:
-        """Fit; returns the checked rows, their left-out coordinates, and the regression."""
+    def _learn(self, X: MatrixLike, y: LabelsLike) -> tuple[Matrix, Floats, dict[str, LabelRidge]]:
+        """Fit; returns the checked rows, their left-out coordinates, and the regressions."""
         options = self._options()
         n_components = check_integer(self.n_components, "n_components", low=1)
         n_jobs = check_n_jobs(self.n_jobs)
-        ridge = self._ridge()
+        kernels, alpha, seed = self._ridge_options()
         Y = _label_matrix(y)
         X = checked_vectors(partial(validate_data, self), X, "X")
         check_same_length(X=X.shape[0], y=Y.shape[0])
         if X.shape[0] < 2:
             raise ValueError("X has 1 sample; at least 2 are required to leave one out")
-        ridge.fit(X, Y)
-        form, alpha = ridge.form_, ridge.choice_.alpha
+        ridges = label_ridges(X, Y, kernels, alpha, seed)
+        self.kernel_ = best_kernel(ridges)
+        ridge = ridges[self.kernel_]
         axes, scales, plain_scale = {}, {}, unit_scale(X)
         for spread in options[0]:
             with one_blas_thread:
-                axes[spread] = LabelAxes.of(form, alpha, spread, n_components, _float_type(X))
+                axes[spread] = LabelAxes.of(ridge, spread, n_components, _float_type(X))
             scales[spread] = unit_scale(axes[spread].left_out)
 
         def joining(spread: float, weight: float, metric: str) -> Joining:
@@ -231,7 +233,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         best, *others = candidates = [*product(*options)]
         scores = []
         if others:
-            sample = drawn_rows(X.shape[0], 4_000, ridge.random_state)
+            sample = drawn_rows(X.shape[0], 4_000, seed)
             for candidate in candidates:
                 rows = joining(*candidate).rows(axes[candidate[0]].left_out[sample], X[sample])
                 scores.append(left_out_quality(rows, Y[sample], n_jobs))
@@ -242,9 +244,10 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             for candidate, score in zip(candidates, scores, strict=False)
         ]
         self.spread_, self.weight_, self.metric_ = best
-        self.kernel_, self.kernel_scores_, self.alpha_ = ridge.kernel_, ridge.values_, alpha
+        self.kernel_scores_ = {kernel: tried.value for kernel, tried in ridges.items()}
+        self.alpha_ = ridge.alpha
         self._projection, self._joining = axes[self.spread_].projection, joining(*best)
-        return X, axes[self.spread_].left_out, ridge
+        return X, axes[self.spread_].left_out, ridges
 
     def _options(self) -> tuple[list[float], list[float], list[str]]:
         """The spreads, weights and metrics that the parameters leave to choose from."""
@@ -257,10 +260,11 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             metrics = [check_choice(self.metric, "metric", ("auto", *METRICS))]
         return spreads, weights, metrics
 
-    def _ridge(self) -> LabelRidge:
+    def _ridge_options(self) -> tuple[Sequence[str], float | str, int]:
+        """The kernels, the penalty and the seed of the regressions."""
         kernel = check_choice(self.kernel, "kernel", ("auto", *KERNELS))
         alpha = "auto" if _is_auto(self.alpha) else _above_0(self.alpha, "alpha", 1e9)
-        return LabelRidge(kernel, alpha, seed_of(self.random_state))
+        return KERNELS if kernel == "auto" else (kernel,), alpha, seed_of(self.random_state)
 
     def _tree(self) -> Tree:
         check_is_fitted(self)
@@ -295,7 +299,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _restored(self, tree: Tree) -> Self:
         """The transformer with what a tree says that it has learned."""
         self._options()
-        self._ridge()
+        self._ridge_options()
         check_integer(self.n_components, "n_components", low=1)
         self.n_features_in_ = check_integer(tree["features"], "features", low=1)
         names, chosen = stored_names(tree["feature_names"], self.n_features_in_), tree["chosen"]
