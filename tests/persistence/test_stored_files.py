@@ -67,6 +67,14 @@ def test_a_changed_model_of_format_3_goes_on(mmap):
     assert model.verify()
 
 
+def test_a_stored_blend_predicts_as_before():
+    """Version 1.0 had a parameter more, which was None in every file."""
+    model = nl.load(FILES / "format-3-BlendedNeighbors.nearlabel")
+    expected = [0.7616340090363458, 0.2214042098647816, 0.7214210648770772, 0.06695328451539592]
+    scores = model.label_scores(np.linspace(-1, 1, 3)[None])
+    assert_allclose(scores.toarray(), [expected], rtol=1e-12)
+
+
 def test_a_stored_graph_is_the_same():
     graph = stored("NeighborGraph")
     assert_array_equal(graph.indices, ANSWERS["graph"]["indices"])

@@ -20,21 +20,11 @@ _ROWS_AT_ONCE = 2**12  # at least: every block visits many labels or features
 
 
 class Axes(NamedTuple):
-    """Centered rows as Zc = U diag(sqrt e) Vᵀ, and what they have in common with the labels.
+    """Centered rows as Zc = U diag(sqrt e) Vᵀ, and what they have in common with the labels."""
 
-    Attributes
-    ----------
-    values : ndarray, shape (r,)
-        e, the greatest first, without zeros.
-    projection : Projection
-        B = Zc V, which is U diag(sqrt e) for the training rows.
-    cross : ndarray, shape (r, q)
-        Bᵀ Y.
-    """
-
-    values: Floats
-    projection: Projection
-    cross: Floats
+    values: Floats  # (r,): e, the greatest first, without zeros
+    projection: Projection  # to B = Zc V, which is U diag(sqrt e) for the training rows
+    cross: Floats  # (r, q): Bᵀ Y
 
 
 def kernel_axes(X: Matrix, Y: Csr, landmarks: Landmarks) -> Axes:

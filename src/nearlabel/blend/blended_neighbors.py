@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearlabel.blend.decision_cuts import OBJECTIVES, LabelDecision, learned_decision
@@ -15,19 +15,12 @@ from nearlabel.blend.evidence import Pairs
 from nearlabel.blend.label_space import LabelSpace
 from nearlabel.blend.learned_blend import DENSE_LABELS, TOUCHED_LABELS, LearnedBlend
 from nearlabel.blend.pooled_logistic import CrossFitted
-from nearlabel.blend.readings import (
-    LeftOut,
-    MethodReadings,
-    OtherReading,
-    RidgeReading,
-    ScoredRows,
-    check_others,
-)
+from nearlabel.blend.readings import LeftOut, MethodReadings, RidgeReading, ScoredRows
 from nearlabel.blend.ridge import LabelRidge, label_ridges
 from nearlabel.blend.rows import drawn_rows, seed_of
 from nearlabel.blend.stored_blend import StoredBlend, StoredDecision, chosen_methods
 from nearlabel.blend.voting_forest import MOST_ROWS, VotingForest
-from nearlabel.common.arrays import Array, Csr, Floats, Matrix, Seed
+from nearlabel.common.arrays import Array, Csr, Floats, Matrix, Seed, Tree
 from nearlabel.common.threads import one_blas_thread
 from nearlabel.common.validation import check_choice, check_flag
 from nearlabel.graph import NeighborGraph
@@ -67,11 +60,6 @@ class BlendedNeighbors(NeighborClassifier):
         Whether to use the scores of the ridge regressions.
     forest : bool or "auto", default="auto"
         Whether to use a forest of extremely randomized trees; "auto": with at most 30,000 rows.
-    others : list of scikit-learn classifiers, optional
-        Further readings, such as `ExtraTreesClassifier()` or a pipeline; wrap those for one label
-        in a `OneVsRestClassifier`. Each is fitted five times: to all rows, and for each of four
-        folds to the other rows, to score the training rows. At most 2,000 labels. A blend with
-        others cannot be saved to a model file.
     objective : {"hamming", "micro_f1", "macro_f1", "cardinality"}, default="hamming"
         The metric that `predict` optimizes. "hamming": predict labels with probability 1/2 or more.
         "micro_f1" and "macro_f1": cuts learned from the leave-one-out probabilities; for micro F1
@@ -131,7 +119,6 @@ class BlendedNeighbors(NeighborClassifier):
     learn_distance: bool = True
     ridge: bool = True
     forest: bool | str = "auto"
-    others: Sequence[BaseEstimator] | None = None
     objective: str = "hamming"
     random_state: Seed = 0
 
@@ -206,14 +193,18 @@ class BlendedNeighbors(NeighborClassifier):
         check_flag(self.ridge, "ridge")
         if not isinstance(self.forest, str) or self.forest != "auto":
             check_flag(self.forest, "forest (or 'auto')")
-        check_others(self.others)
         seed_of(self.random_state)
+
+    @classmethod
+    def _from_tree(cls, tree: Tree, version: int) -> Self:
+        parameters = dict(tree["parameters"])
+        if parameters.pop("others", None) is not None:  # in files of version 1.0, always None
+            raise ValueError("its parameter others is not None")
+        return super()._from_tree({**tree, "parameters": parameters}, version)
 
     def _learn(self, seen: Training) -> None:
         graph, X, Y = seen.graph, seen.X, seen.Y
         n, q = Y.shape
-        if self.others and q > DENSE_LABELS:
-            raise ValueError(f"others supports at most {DENSE_LABELS} labels; got {q}")
         seed = seed_of(self.random_state)
         plain = self._learned_methods(self.items_, graph, seen)
         blend = LearnedBlend(plain, label_totals(Y), n)
@@ -234,7 +225,6 @@ class BlendedNeighbors(NeighborClassifier):
             ]
         if n <= MOST_ROWS if isinstance(self.forest, str) else self.forest:
             blend.forest = VotingForest.fit(X, Y, seed, seen.n_jobs)
-        blend.others = [OtherReading.fit(other, X, Y) for other in check_others(self.others)]
         # Leave-one-out scores of equal rows differ only by the labels of the row left out: learned
         # from together, such rows would reveal each other's labels.
         rows = np.arange(n) if copies is None else np.sort(copies.copies[copies.starts[:-1]])

@@ -17,18 +17,13 @@ _LEAST_F1 = 0.1  # of a label's own cut
 
 
 class LabelDecision(NamedTuple):
-    """How labels are predicted from probabilities.
+    """How labels are predicted from probabilities: those that reach their cut.
 
-    Attributes
-    ----------
-    objective : {"hamming", "micro_f1", "macro_f1", "cardinality"}
-    cuts : ndarray, shape (1,) or (q,)
-        Labels with at least these probabilities are predicted. For "cardinality", as many of the
-        most probable labels as the probabilities add up to are predicted instead.
+    For "cardinality", as many of the most probable labels as the probabilities add up to.
     """
 
     objective: str
-    cuts: Floats
+    cuts: Floats  # (1,) or (q,)
 
     def labels(self, scores: LabelScores) -> Csr:
         """The label sets of rows, shape (n, q)."""

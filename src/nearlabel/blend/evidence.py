@@ -16,18 +16,11 @@ from nearlabel.labels.scores import DefaultScores, LabelScores
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of rows and labels: all of them, or those with labels that a neighbor has.
+    """Pairs of rows and labels: all of them, or those with labels that a neighbor has."""
 
-    Attributes
-    ----------
-    row, label : ndarray of int, shape (p,)
-    shape : (n, q)
-    is_all : bool
-    """
-
-    row: Array
+    row: Array  # (p,), as the label
     label: Array
-    shape: tuple[int, int]
+    shape: tuple[int, int]  # (n, q)
     is_all: bool
 
     @classmethod

@@ -32,19 +32,12 @@ def label_scales(mean: Floats, spread: float) -> Floats:
 
 
 class LabelAxes(NamedTuple):
-    """Coordinates of rows on the principal axes of a regression's scaled scores.
+    """Coordinates of rows on the principal axes of a regression's scaled scores."""
 
-    Attributes
-    ----------
-    projection : Projection
-        Coordinates of new rows.
-    left_out : ndarray, shape (n, k)
-        Those of the training rows, each by a regression fitted to the others. The axes and the
-        labels' means, which are only added, stay the same. The mean of all other rows would reveal
-        a row's own labels: it is lower for each label that the row has.
-    """
-
-    projection: Projection
+    projection: Projection  # to the coordinates of new rows
+    # (n, k): those of the training rows, each by a regression fitted to the others. The axes and
+    # the labels' means, which are only added, stay the same. The mean of all other rows would
+    # reveal a row's own labels: it is lower for each label that the row has.
     left_out: Floats
 
     @classmethod
@@ -85,19 +78,11 @@ class LabelAxes(NamedTuple):
 
 
 class Joining(NamedTuple):
-    """How learned coordinates L and plain features X are joined: [L learned, X plain].
-
-    Attributes
-    ----------
-    learned, plain : float
-        Factors of the two parts; with a factor of 0 the plain part is left out.
-    metric : {"euclidean", "cosine"}
-        "cosine": rows get length 1, so that Euclidean distances rank as cosine distances do.
-    """
+    """How learned coordinates L and plain features X are joined: [L learned, X plain]."""
 
     learned: float
-    plain: float
-    metric: str
+    plain: float  # 0: the features are left out
+    metric: str  # "cosine": rows get length 1, so that Euclidean distances rank as cosine ones do
 
     def rows(self, L: Floats, X: Matrix) -> Matrix:
         """Joined rows: an array, or a ``csr_array`` if they include a sparse X."""

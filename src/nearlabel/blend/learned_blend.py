@@ -14,7 +14,6 @@ from nearlabel.blend.pooled_logistic import CrossFitted
 from nearlabel.blend.readings import (
     BlendReading,
     MethodReadings,
-    OtherReading,
     RidgeReading,
     ScoredRows,
     numbered,
@@ -30,37 +29,17 @@ TOUCHED_LABELS = 300  # about how many labels of a row are scored if there are m
 
 @dataclass(eq=False)
 class LearnedBlend:
-    """Everything that a blend has learned, except the plain items.
+    """Everything that a blend has learned, except the plain items."""
 
-    Attributes
-    ----------
-    plain : MethodReadings
-        Methods fitted to the graph of the vectors.
-    totals : ndarray of int, shape (q,)
-        How many training rows have each label.
-    n : int
-        Training rows.
-    learned : MethodReadings or None
-        The same methods fitted to the graph of the learned rows.
-    regressions : list of RidgeReading
-    forest : VotingForest or None
-    others : list of OtherReading
-        Classifiers without neighbors.
-    logistic : CrossFitted
-        The weights.
-    missed : float
-        How often a row has a label that none of its neighbors has, relative to how often the
-        labels' frequencies predict that. Only with many labels, where such labels are not scored.
-    """
-
-    plain: MethodReadings
-    totals: Array
-    n: int
-    learned: MethodReadings | None = None
+    plain: MethodReadings  # on the graph of the vectors
+    totals: Array  # (q,): how many training rows have each label
+    n: int  # training rows
+    learned: MethodReadings | None = None  # the same methods on the graph of the learned rows
     regressions: list[RidgeReading] = field(default_factory=list)
     forest: VotingForest | None = None
-    others: list[OtherReading] = field(default_factory=list)
-    logistic: CrossFitted = field(init=False)
+    logistic: CrossFitted = field(init=False)  # the weights
+    # How often a row has a label that none of its neighbors has, relative to how often the labels'
+    # frequencies predict that. Only with many labels, where such labels are not scored.
     missed: float = 1.0
 
     @property
@@ -82,7 +61,7 @@ class LearnedBlend:
     def _readings(self) -> list[BlendReading]:
         """All readings, in the order of their columns; those of neighbors first."""
         forest = [] if self.forest is None else [self.forest]
-        return [*self._of_graphs, *self.regressions, *forest, *self.others]
+        return [*self._of_graphs, *self.regressions, *forest]
 
     @property
     def names(self) -> list[str]:

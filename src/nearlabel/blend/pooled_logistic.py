@@ -24,22 +24,12 @@ _PAIRS_AT_ONCE = 2**12  # their columns stay in the cache
 
 @dataclass(frozen=True)
 class PooledLogistic:
-    """Log odds of pairs as weighted sums of their columns.
+    """Log odds of pairs as weighted sums of their columns."""
 
-    Attributes
-    ----------
-    mean, scale : ndarray, shape (f,)
-        For standardizing the columns.
-    weights : ndarray, shape (f + 1,)
-        Common to all labels; the last is the intercept.
-    own : ndarray, shape (q, f + 1), or None
-        The deviation of each label from them.
-    """
-
-    mean: Floats
+    mean: Floats  # (f,), and the scale: for standardizing the columns
     scale: Floats
-    weights: Floats
-    own: Floats | None
+    weights: Floats  # (f + 1,), common to all labels; the last is the intercept
+    own: Floats | None  # (q, f + 1): the deviation of each label from them
 
     def log_odds(self, columns: Floats, label: Array) -> Floats:
         """Log odds of pairs, shape (p,)."""
@@ -57,21 +47,11 @@ class PooledLogistic:
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """A regression on all rows, and for each fold one on the other folds.
+    """A regression on all rows, and for each fold one on the other folds."""
 
-    Attributes
-    ----------
-    whole : PooledLogistic
-        For new rows.
-    folds : tuple of PooledLogistic
-        Row i is in the fold i modulo their number.
-    strength : float
-        The penalty of labels' own weights; infinite if they have none.
-    """
-
-    whole: PooledLogistic
-    folds: tuple[PooledLogistic, ...]
-    strength: float
+    whole: PooledLogistic  # for new rows
+    folds: tuple[PooledLogistic, ...]  # row i is in the fold i modulo their number
+    strength: float  # the penalty of labels' own weights; infinite if they have none
 
     @classmethod
     def fit(

@@ -18,15 +18,9 @@ from nearlabel.methods.fields import stored_array
 
 
 class Landmarks(NamedTuple):
-    """Rows whose RBF kernel exp(-gamma ||x - y||²) with others stands for these.
+    """Rows whose RBF kernel exp(-gamma ||x - y||²) with others stands for these."""
 
-    Attributes
-    ----------
-    rows : ndarray or csr_array of float64, shape (m, d)
-    gamma : float
-    """
-
-    rows: Matrix
+    rows: Matrix  # (m, d), of float64
     gamma: float
 
     def kernel(self, X: Matrix) -> Floats:
@@ -42,20 +36,11 @@ class Landmarks(NamedTuple):
 
 @dataclass(frozen=True)
 class Projection:
-    """Coordinates (x - center) weights + offset, where x is a row or its kernel.
+    """Coordinates (x - center) weights + offset, where x is a row or its kernel."""
 
-    Attributes
-    ----------
-    center : ndarray, shape (d,)
-        Empty for a kernel.
-    weights : ndarray, shape (d, k), or (m, k) for m landmarks
-    offset : ndarray, shape (k,)
-    landmarks : Landmarks or None
-    """
-
-    center: Floats
-    weights: Floats
-    offset: Floats
+    center: Floats  # (d,); empty for a kernel
+    weights: Floats  # (d, k), or (m, k) for m landmarks
+    offset: Floats  # (k,)
     landmarks: Landmarks | None = None
 
     def coordinates(self, X: Matrix) -> Floats:

@@ -20,26 +20,14 @@ def rest_of(leverage: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class RidgeScores:
-    """Scores of q labels for n rows: ``factors @ loadings + of_mean * mean - of_own * own``.
+    """Scores of q labels for n rows: ``factors @ loadings + of_mean * mean - of_own * own``."""
 
-    Attributes
-    ----------
-    factors : ndarray, shape (n, r)
-    loadings : ndarray, shape (r, q), or None
-        None: the factors are the labels. Reading those of a label is fast if they are contiguous.
-    mean : ndarray, shape (q,)
-        The share of the training rows with each label.
-    of_mean, of_own : ndarray, shape (n,)
-    own : csr_array, shape (n, q), or None
-        The labels of the rows themselves, if they are training rows.
-    """
-
-    factors: Floats
-    loadings: Floats | None
-    mean: Floats
-    of_mean: Floats
-    of_own: Floats
-    own: Csr | None = None
+    factors: Floats  # (n, r)
+    loadings: Floats | None  # (r, q), or None: the factors are the labels
+    mean: Floats  # (q,): the share of the training rows with each label
+    of_mean: Floats  # (n,)
+    of_own: Floats  # (n,)
+    own: Csr | None = None  # (n, q): the labels of the rows themselves, if they are training rows
 
     @classmethod
     def left_out(
@@ -80,24 +68,12 @@ class RidgeScores:
 
 @dataclass(frozen=True)
 class RidgeWeights:
-    """A fitted regression without the rows that it was fitted to.
+    """A fitted regression without the rows that it was fitted to."""
 
-    Attributes
-    ----------
-    projection : Projection
-        Factors of a row, less their mean, shape (m, r).
-    loadings : ndarray, shape (r, q), or None
-        The loadings of the factors for each label; None if the factors are the labels.
-    mean : ndarray, shape (q,)
-        The share of the training rows with each label.
-    leverage : ndarray, shape (n,)
-        Of each training row.
-    """
-
-    projection: Projection
-    loadings: Floats | None
-    mean: Floats
-    leverage: Floats
+    projection: Projection  # to the r factors of a row, less their mean
+    loadings: Floats | None  # (r, q), as those of the scores
+    mean: Floats  # (q,)
+    leverage: Floats  # (n,), of each training row
 
     def scores(self, X: Matrix) -> RidgeScores:
         """Scores of new rows."""

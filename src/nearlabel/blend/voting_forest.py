@@ -38,26 +38,13 @@ _MOST_DENSE_CELLS = 2**26
 
 
 class GrownTree(NamedTuple):
-    """A tree, and the leaves of the training rows.
+    """A tree, and the leaves of the training rows."""
 
-    Attributes
-    ----------
-    feature : ndarray of int32, shape (nodes,)
-        The feature that a node splits on; -1 in a leaf.
-    threshold : ndarray of float64, shape (nodes,)
-        Rows with a value up to it go to the first child.
-    children : ndarray of int32, shape (nodes, 2)
-    leaf : ndarray of int32, shape (n,)
-        Of each training row.
-    drawn : ndarray of uint8, shape (n,)
-        How often each row was drawn for the tree, by bootstrap.
-    """
-
-    feature: Array
-    threshold: Array
-    children: Array
-    leaf: Array
-    drawn: Array
+    feature: Array  # (nodes,), int32: the feature that a node splits on; -1 in a leaf
+    threshold: Array  # (nodes,), float64: rows with a value up to it go to the first child
+    children: Array  # (nodes, 2), int32
+    leaf: Array  # (n,), int32: of each training row
+    drawn: Array  # (n,), uint8: how often each row was drawn for the tree, by bootstrap
 
     def check(self, d: int) -> None:
         """Raise a ValueError unless it is a valid tree over d features."""
@@ -88,17 +75,10 @@ class GrownTree(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class VotingForest:
-    """Extremely randomized trees [2]_, each grown on a bootstrap sample.
-
-    Attributes
-    ----------
-    trees : tuple of GrownTree
-    labels : csr_array, shape (n, q)
-        Of the training rows.
-    """
+    """Extremely randomized trees [2]_, each grown on a bootstrap sample."""
 
     trees: tuple[GrownTree, ...]
-    labels: Csr
+    labels: Csr  # (n, q), of the training rows
 
     @classmethod
     def fit(cls, X: Matrix, Y: Csr, seed: int, n_jobs: int | None = None) -> Self:

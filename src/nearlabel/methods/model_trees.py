@@ -203,11 +203,6 @@ def _plain(name: str, value: Any) -> Any:
         return {type(value).__name__: asdict(value)}
     if name == "readings" and value is not None:
         return {"estimators": [_plain("estimator", reading) for reading in value]}
-    if name == "others" and value:
-        raise TypeError(
-            f"others={value!r} cannot be saved: model files support nearlabel's methods only "
-            "(joblib or pickle can save any object)"
-        )
     if name == "estimator":
         if type(value).__name__ not in METHODS or method(type(value).__name__) is not type(value):
             raise custom_class(value)
