@@ -19,7 +19,12 @@ import nearlabel as nl
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.labels.counts import blocks_of_votes
-from nearlabel.labels.histograms import LabelHistograms, add_to_histograms, label_histograms
+from nearlabel.labels.histograms import (
+    LabelHistograms,
+    add_to_histograms,
+    group_totals,
+    label_histograms,
+)
 
 QUESTION = "Counting and ranking many labels, given the graph"
 N, K, Q, TOP, PART = 1_000_000, 100, 190_000, 10, 50_000
@@ -112,7 +117,7 @@ def main() -> None:
     graph, Y = problem(N)
     part = graph.rows(0, PART)
     _, counting = measured(lambda: label_histograms(graph, Y))
-    blank = LabelHistograms.of_cells(Y, K)
+    blank = LabelHistograms.of_totals(*group_totals(Y, None), K)
     tables = blank.start, blank.with_label, blank.without_label
 
     model, fitting = measured(lambda: nl.MLkNN(n_neighbors=K).fit_graph(graph, Y))
@@ -128,7 +133,7 @@ def main() -> None:
     floor = f"scipy_product_core_seconds_scaled_from_{PART}_rows"
     shape = {"n": N, "k": K, "q": Q, "labels_a_row": round(Y.nnz / N, 2)}
     with mock.patch.object(engine, "core", return_value=None):
-        by_hand = scaled(lambda: add_to_histograms(part, np.arange(PART), Y, *tables))
+        by_hand = scaled(lambda: add_to_histograms(part.indices, np.arange(PART), Y, *tables))
     rows = [
         {"what": "label_histograms", **shape, **counting, twin: by_hand, floor: product},
         {"what": "MLkNN.fit_graph", **shape, **fitting},

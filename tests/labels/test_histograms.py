@@ -22,7 +22,7 @@ def test_counts_and_histograms_equal_loops(problem):
     C = dense[graph.indices].sum(axis=1)
     np.testing.assert_array_equal(neighbor_counts(graph, Y).toarray(), C)
     seen = label_histograms(graph, Y)
-    label_of_cell = np.concatenate([label for _, label in seen.runs()])
+    label_of_cell = np.concatenate([label for _, label, _ in seen.runs()])
     assert seen.n.tolist() == [len(X)] * dense.shape[1]
     np.testing.assert_array_equal(seen.totals, dense.sum(axis=0))
     for label in range(dense.shape[1]):

@@ -80,7 +80,7 @@ def answers(tables, k):
         *(tables.counts(*asked) if groups == 1 else ()),
         *tables.counts(0, 0),
         *tables.at_0(),
-        *tables.dense(k),
+        *tables.compacted().dense(k),
     ]
 
 

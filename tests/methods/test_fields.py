@@ -15,14 +15,6 @@ from nearlabel.methods.registry import METHODS, estimator
 pytestmark = pytest.mark.engines
 
 
-def test_a_learning_method_must_declare_its_fields():
-    with pytest.raises(TypeError, match="Forgetful.*_learn.*stored"):
-
-        class Forgetful(nl.MLkNN):
-            def _learn(self, seen):
-                """Learns something that its parent does not declare."""
-
-
 @pytest.mark.parametrize("declared", [(), (Integer("more", "more_"), Real("other", "other_"))])
 def test_what_is_learned_and_what_is_declared_must_agree(declared, f6):
     class Careless(nl.BRkNN):

@@ -245,7 +245,7 @@ class BlendedNeighbors(NeighborClassifier):
         self, items: Items, graph: NeighborGraph, seen: Training, space: LabelSpace | None = None
     ) -> MethodReadings:
         """The methods after they have learned from a graph of items."""
-        seen = Training(graph, seen.Y, items.vectors, seen.rows, seen.n_jobs, None)
+        seen = Training(graph, seen.Y, items.vectors, seen.chosen, seen.n_jobs, None)
         methods = [
             learned(unlearned(method, self, items, min(method.n_neighbors or 0, graph.k)), seen)
             for method in chosen_methods(self)

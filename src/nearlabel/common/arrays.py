@@ -109,6 +109,12 @@ def kernel_rows(matrix: Csr) -> tuple[Array, Array]:
     return kernel_array(matrix.indptr, kind), kernel_array(matrix.indices, kind)
 
 
+def kernel_places(places: Array) -> Array:
+    """Places of rows in the types of the compiled core: 32 or 64 bits, and a slice stays one."""
+    kind = places.dtype if places.dtype in (np.int32, np.int64) else np.int64
+    return np.require(places, kind, "A")
+
+
 def row_numbers(matrix: Csr) -> Array:
     """The row of each stored entry."""
     return np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))

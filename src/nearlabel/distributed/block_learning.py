@@ -21,7 +21,7 @@ from nearlabel.distributed.workspaces import Workspace, working
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.block_counts import BlockCounts
 from nearlabel.methods.answers import no_neighbors
-from nearlabel.methods.base import NeighborClassifier, TrainingNeighbors, TrainingRows
+from nearlabel.methods.base import NeighborClassifier, TrainingRows
 from nearlabel.methods.fitted_model import FittedModel
 from nearlabel.search import InvertedLists, check_search
 
@@ -94,6 +94,7 @@ class ClusterRows(TrainingRows):
 
     def __init__(self, place: Workspace, X: object, labels: Labels) -> None:
         super().__init__(X)
+        self.are_kept = False  # the first change searches them
         self._place, self._labels = place, labels
         self._lists: InvertedLists | None = None  # for an exact search
 
@@ -120,9 +121,12 @@ class ClusterRows(TrainingRows):
         self,
         model: FittedModel,
         rows: Array | None,
+        *,
+        and_spare: bool,  # noqa: ARG002
+        n_jobs: int,  # noqa: ARG002
         searching: Progress | None,
         learning: Progress | None,
-    ) -> TrainingNeighbors:
+    ) -> tuple[NeighborGraph, Any]:
         """The neighbors of some training rows, of all if None, or what was counted on them."""
         place, blocks, n = self._place, self._blocks, len(self._blocks)
         k, how = min(model.n_neighbors_, n - 1), (model.metric, model.search)
@@ -142,7 +146,7 @@ class ClusterRows(TrainingRows):
             model.items_.index = list_index(
                 place, blocks, str(model.metric), self._lists, model.search
             )
-        return TrainingNeighbors(graph, counted)
+        return graph, counted
 
 
 def _counted(

@@ -70,7 +70,7 @@ class CountPosteriors:
 
     def dense_rows(self) -> Rows:
         """`rows` of all labels and of counts from 0 to k, in the shape (groups q, k + 1)."""
-        return *self.counted.dense(self.k), 1
+        return *self.counted.compacted().dense(self.k), 1
 
     def computed(self, label: Array, count: Array, group: Array | int = 0) -> Floats:
         """Posteriors of new rows with the given counts of neighbors with a label."""
@@ -82,7 +82,10 @@ class CountPosteriors:
 
     def at_0(self, *, left_out: bool = False) -> Floats:
         """Posteriors at count 0 of rows without the label, of every label of every group."""
-        label, group = self.counted.every_label
+        counted = self.counted
+        if "table" in vars(self) and isinstance(counted, LabelHistograms) and not left_out:
+            return self.table[counted.start[:-1]]
+        label, group = counted.every_label
         rows = self.rows(label, 0, group)
         return self.formula(*(_without(rows, 0, rows[4]) if left_out else rows))
 
@@ -92,7 +95,8 @@ class CountPosteriors:
 
     def prepare(self) -> None:
         """Compute the table if it is small, so that no prediction has to."""
-        if isinstance(self.counted, LabelHistograms) and self.counted.size <= _FEW_CELLS:
+        counted = self.counted
+        if isinstance(counted, LabelHistograms) and len(counted.with_label) <= _FEW_CELLS:
             _ = self.table
 
     @cached_property
@@ -100,10 +104,10 @@ class CountPosteriors:
         """Posteriors of all labels and counts, in the order of the cells of `LabelHistograms`."""
         counted = self.counted
         assert isinstance(counted, LabelHistograms)
-        table = np.empty(counted.size)
-        for cells, stacked in counted.runs():
-            group, label = np.divmod(stacked, counted.q)
-            count = np.arange(cells.start, cells.stop) - counted.start[stacked]
+        table = np.empty(len(counted.with_label))
+        q = len(counted.totals) // counted.groups
+        for cells, stacked, count in counted.runs():
+            group, label = np.divmod(stacked, q)
             table[cells] = self.computed(label, count, group)
         return table
 
@@ -111,7 +115,7 @@ class CountPosteriors:
         """`computed`, from the table if there is one, or if many are asked for."""
         counted = self.counted
         if isinstance(counted, LabelHistograms) and (
-            "table" in vars(self) or 2 * len(label) > counted.size
+            "table" in vars(self) or 2 * len(label) > len(counted.with_label)
         ):
             return cell_values(self.table, counted.start, label + group * counted.q, count)
         return self.computed(label, count, group)
@@ -144,7 +148,7 @@ class EvenCounts(CountPosteriors):
 
     def dense_rows(self) -> Rows:
         """`rows` of all labels and of counts from 0 to k, in the shape (groups q, k + 1)."""
-        n, n_l, c, c_prime = self.counted.dense(self.k)
+        n, n_l, c, c_prime = self.counted.compacted().dense(self.k)
         carriers = np.maximum(self.counted.carriers(self.counted.every_label[0]), 1)[:, None]
         count = np.arange(self.k + 1)
         even = (carriers - count) * c_prime

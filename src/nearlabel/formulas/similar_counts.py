@@ -23,7 +23,7 @@ import numpy as np
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Csr, csr_of_known, kernel_array, kernel_rows, row_numbers
-from nearlabel.labels.histograms import LabelHistograms
+from nearlabel.labels.histograms import LabelHistograms, group_totals
 
 _CELLS_AT_ONCE = 2**19  # of the tally of some queries: most of it stays in the cache
 _ENTRIES_A_CALL = 2**28  # of training rows that some queries visit at worst: a second
@@ -55,7 +55,7 @@ class AdmissibleRows:
         tolerance = min(tolerance, k)
         entries = 2 * C + Y
         label, count, carries = entries.indices, entries.data >> 1, entries.data & 1 == 1
-        light = LabelHistograms.of_cells(Y, k)
+        light = LabelHistograms.of_totals(*group_totals(Y, None), k)
         cell = light.cells(label, count)
 
         is_light = np.ones(Y.shape[0], bool)

@@ -41,18 +41,16 @@ class BlockHistograms(BlockCounts):
     """`LabelHistograms`: the parts are cells, which are added."""
 
     def counted(self, graph: NeighborGraph, rows: Array, Y: Csr) -> Array:
-        """Count the rows of a graph, which are those of `rows` in Y, as all neighbors are."""
         tables = self._tables()
-        add_to_histograms(graph, rows, Y, tables.start, tables.with_label, tables.without_label)
-        return np.stack([tables.with_label, tables.without_label])
+        cells = tables.with_label, tables.without_label
+        add_to_histograms(graph.indices, rows, Y, tables.start, *cells)
+        return np.stack(cells)
 
     @staticmethod
     def joined(parts: Sequence[Matrix]) -> Matrix:
-        """Add the cells."""
         return np.asarray(np.sum(parts, axis=0))
 
     def learned(self, counted: Matrix) -> LabelHistograms:
-        """The tables of all rows."""
         return self._tables((counted[0], counted[1])).with_rows_at_0()
 
     def _tables(self, cells: tuple[Array, Array] | None = None) -> LabelHistograms:
@@ -63,14 +61,11 @@ class BlockNeighborCounts(BlockCounts):
     """`neighbor_counts` of all rows: the parts stand one below the other."""
 
     def counted(self, graph: NeighborGraph, rows: Array, Y: Csr) -> Matrix:  # noqa: ARG002
-        """Count the labels of the neighbors."""
         return neighbor_counts(graph, Y)
 
     @staticmethod
     def joined(parts: Sequence[Matrix]) -> Matrix:
-        """The rows of all parts."""
         return sparse.vstack(parts, format="csr")
 
     def learned(self, counted: Matrix) -> Csr:
-        """The counts of all rows."""
         return counted

@@ -16,12 +16,13 @@ from nearlabel.common.arrays import (
     Csr,
     entries_at,
     kernel_array,
+    kernel_places,
     kernel_rows,
     row_numbers,
 )
 from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph, index_type
-from nearlabel.labels.counts import counts_and_own, kernel_places
+from nearlabel.labels.counts import counts_and_own
 
 _ROWS_AT_ONCE = 2**14
 _ROWS_A_THREAD = 2**10  # fewer do not pay for another thread

@@ -14,6 +14,7 @@ from nearlabel.common.arrays import (
     Floats,
     csr_of_known,
     kernel_array,
+    kernel_places,
     kernel_rows,
     runs,
     with_data,
@@ -104,12 +105,6 @@ def rows_a_call(graph: NeighborGraph, Y: Csr) -> int:
     votes_a_row = int(graph.indices.shape[1] * (1 + Y.nnz // max(1, Y.shape[0])))
     # 2^23 labels of neighbors take a tenth of a second.
     return max(1, min(_ROWS_AT_ONCE, 2**23 // max(1, votes_a_row)))
-
-
-def kernel_places(places: Array) -> Array:
-    """Places of rows in the types of the compiled core: 32 or 64 bits, and a slice stays one."""
-    kind = places.dtype if places.dtype in (np.int32, np.int64) else np.int64
-    return np.require(places, kind, "A")
 
 
 def _by_core(kernel: Callable[..., Parts], graph: NeighborGraph, Y: Csr, *weights: Floats) -> Csr:

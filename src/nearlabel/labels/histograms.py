@@ -13,18 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearlabel.common import engine
-from nearlabel.common.arrays import Array, Csr, Floats, kernel_rows, runs
+from nearlabel.common.arrays import Array, Csr, Floats, kernel_places, kernel_rows, runs
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.threads import run_blocks
 from nearlabel.common.validation import check_dense_size, check_same_length
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import (
-    blocks_of_votes,
-    counts_and_own,
-    kernel_places,
-    label_totals,
-    rows_a_call,
-)
+from nearlabel.labels.counts import blocks_of_votes, counts_and_own, label_totals, rows_a_call
 
 # Rows, those that carry the label, and those of either kind with a given count: n, n_l, c[j],
 # c'[j].
@@ -72,10 +66,6 @@ class CountedRows(ABC):
     def compacted(self) -> LabelHistograms:
         """The tables in the form used for counting."""
 
-    @abstractmethod
-    def dense(self, k: int) -> Counts:
-        """`counts` of all labels for counts from 0 to k, broadcastable to (groups q, k + 1)."""
-
 
 @dataclass(frozen=True)
 class LabelHistograms(CountedRows):
@@ -111,34 +101,11 @@ class LabelHistograms(CountedRows):
             )
         return cls(np.repeat(n, q), totals.ravel(), start, *cells, groups)
 
-    @classmethod
-    def of_cells(
-        cls,
-        Y: Csr,
-        k: int,
-        cells: tuple[Array, Array] | None = None,
-        *,
-        group: Array | None = None,
-        groups: int = 1,
-    ) -> LabelHistograms:
-        """`of_totals` of rows with labels Y; `group` has the group of each, if there are more."""
-        if group is None:
-            return cls.of_totals(np.array([Y.shape[0]]), label_totals(Y)[None], k, cells)
-        totals = [label_totals(Y[group == g]) for g in range(groups)]
-        return cls.of_totals(np.bincount(group, minlength=groups), np.stack(totals), k, cells)
-
     @property
     def q(self) -> int:
-        """The number of labels of one table."""
         return len(self.totals) // self.groups
 
-    @property
-    def size(self) -> int:
-        """The number of cells."""
-        return len(self.with_label)
-
     def compacted(self) -> LabelHistograms:
-        """The tables themselves."""
         return self
 
     def cells(self, label: Array | int, count: Array | int) -> Array:
@@ -146,7 +113,6 @@ class LabelHistograms(CountedRows):
         return np.asarray(self.start[label] + count)
 
     def counts(self, label: Array | int, count: Array | int, group: Array | int = 0) -> Counts:
-        """n, n_l, c[j] and c'[j] of labels and counts, in the tables of some groups."""
         stacked = label + group * self.q
         cell = self.cells(stacked, count)
         return (
@@ -168,7 +134,6 @@ class LabelHistograms(CountedRows):
         return self
 
     def carriers(self, label: Array | int) -> Array:
-        """The number of rows of all groups that carry each label."""
         return np.asarray(self.totals.reshape(self.groups, -1)[:, label].sum(axis=0))
 
     def dense(self, k: int) -> Counts:
@@ -180,18 +145,24 @@ class LabelHistograms(CountedRows):
         c[inside], c_prime[inside] = self.with_label, self.without_label
         return self.n[:, None], self.totals[:, None], c, c_prime
 
-    def runs(self) -> Iterator[tuple[slice, Array]]:
-        """Yield the cells in blocks of whole labels, with the label of each cell.
+    def runs(self) -> Iterator[tuple[slice, Array, Array]]:
+        """Yield the cells in blocks of whole labels, with the label and the count of each cell.
 
         So computations over all cells need small temporaries only.
         """
-        sizes = np.diff(self.start)
-        if self.start[-1] <= _CELLS_AT_ONCE:
-            yield slice(0, self.start[-1]), np.repeat(np.arange(len(sizes)), sizes)
-            return
-        for labels in runs(sizes, _CELLS_AT_ONCE):
+        sizes, is_small = np.diff(self.start), self.start[-1] <= _CELLS_AT_ONCE
+        for labels in [slice(0, len(sizes))] if is_small else runs(sizes, _CELLS_AT_ONCE):
+            cells = slice(self.start[labels.start], self.start[labels.stop])
             label = np.repeat(np.arange(labels.start, labels.stop), sizes[labels])
-            yield slice(self.start[labels.start], self.start[labels.stop]), label
+            yield cells, label, np.arange(cells.start, cells.stop) - self.start[label]
+
+
+def group_totals(Y: Csr, group: Array | None, groups: int = 1) -> tuple[Array, Array]:
+    """The rows of each group, and how many of them carry each label, shape (groups, q)."""
+    if group is None:
+        return np.array([Y.shape[0]]), label_totals(Y)[None]
+    totals = [label_totals(Y[group == g]) for g in range(groups)]
+    return np.bincount(group, minlength=groups), np.stack(totals)
 
 
 def cell_values(table: Floats, start: Array, label: Array, count: Array) -> Floats:
@@ -218,63 +189,52 @@ def label_histograms(
     The graph has the k neighbors of each training row, excluding itself. `group` has the group of
     each row, if there are several. Each of `n_jobs` threads has its own tables.
     """
-    n, k = graph.indices.shape
+    near = graph.indices
+    n, k = near.shape
     check_same_length(graph=n, Y=Y.shape[0])
-    result = LabelHistograms.of_cells(Y, k, group=group, groups=groups)
+    step, totals = rows_a_call(graph, Y), group_totals(Y, group, groups)
+    result = LabelHistograms.of_totals(*totals, k)
     stages = None if progress is None else Stages(progress, n)
-    size, starts = len(result.with_label) // groups, result.start[: len(result.n) // groups + 1]
+    with_label, without_label = (
+        cells.reshape(groups, -1) for cells in (result.with_label, result.without_label)
+    )
+    start = result.start[: Y.shape[1] + 1]
     for g in range(groups):
-        rows = None if group is None else np.flatnonzero(group == g)
-        cells = slice(g * size, (g + 1) * size)
-        tables = result.with_label[cells], result.without_label[cells]
-        each = None if stages is None else stages.next(n if rows is None else len(rows))
-        _fill(graph, Y, rows, starts, tables, n_jobs, each)
+        own = np.arange(n) if group is None else np.flatnonzero(group == g)
+        tables = with_label[g], without_label[g]
+        spare = [tables]  # not in use by any thread
+
+        def count(block: slice, own: Array = own, spare: list[tuple[Array, Array]] = spare) -> None:
+            rows = own[block]
+            try:
+                cells = spare.pop()
+            except IndexError:
+                cells = np.zeros_like(with_label[0]), np.zeros_like(without_label[0])
+            add_to_histograms(near[block if group is None else rows], rows, Y, start, *cells)
+            spare.append(cells)
+
+        each = None if stages is None else stages.next(len(own))
+        run_blocks(count, len(own), step, n_jobs, each)
+        for further in spare:
+            if further[0] is not tables[0]:
+                for table, part in zip(tables, further, strict=True):
+                    table += part
     return result.with_rows_at_0()
 
 
-def _fill(
-    graph: NeighborGraph,
-    Y: Csr,
-    rows: Array | None,
-    start: Array,
-    tables: tuple[Array, Array],
-    n_jobs: int,
-    progress: Progress | None,
-) -> None:
-    """Count some rows, all if None, in the tables of one group."""
-    own = np.arange(Y.shape[0]) if rows is None else rows
-    spare = [tables]  # not in use by any thread
-
-    def count(block: slice) -> None:
-        try:
-            with_label, without_label = spare.pop()
-        except IndexError:
-            with_label, without_label = (np.zeros_like(part) for part in tables)
-        near = graph.take(block if rows is None else rows[block])
-        add_to_histograms(near, own[block], Y, start, with_label, without_label)
-        spare.append((with_label, without_label))
-
-    run_blocks(count, len(own), rows_a_call(graph, Y), n_jobs, progress)
-    for further in spare:
-        if further[0] is not tables[0]:
-            for table, part in zip(tables, further, strict=True):
-                table += part
-
-
 def add_to_histograms(
-    graph: NeighborGraph, rows: Array, Y: Csr, start: Array, with_label: Array, without: Array
+    near: Array, rows: Array, Y: Csr, start: Array, with_label: Array, without: Array
 ) -> None:
-    """Add training rows `rows`, whose neighbors are in the graph, to the cells of tables.
+    """Add training rows `rows`, whose neighbors are `near` (r, k), to the cells of tables.
 
     Only labels that a row or a neighbor carries are visited.
     """
     core = engine.core()
     if core is not None:
         labels = kernel_rows(Y)
-        core.add_to_histograms(
-            kernel_places(graph.indices), rows, *labels, start, with_label, without
-        )
+        core.add_to_histograms(kernel_places(near), rows, *labels, start, with_label, without)
         return
+    graph = NeighborGraph.unchecked(near, near, Y.shape[0])
     for place, block in blocks_of_votes(graph, Y):
         codes = counts_and_own(block, Y, rows[place])
         carried, count = np.divmod(codes.data, graph.k + 1)

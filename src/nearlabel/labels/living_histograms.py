@@ -69,11 +69,9 @@ class LivingHistograms(CountedRows):
 
     @property
     def q(self) -> int:
-        """The number of labels of one table."""
         return len(self.room)
 
     def counts(self, label: Any, count: Any, group: Any = 0) -> Counts:
-        """n, n_l, c[j] and c'[j] of labels and counts, in the tables of some groups."""
         table = label if self.groups == 1 else label + group * np.int64(self.q)
         cell, n_l = self.start.take(table) + count, self.totals.take(table)
         n = np.full(np.shape(n_l), self.rows[group])
@@ -81,24 +79,14 @@ class LivingHistograms(CountedRows):
         return n, n_l, c, c_prime + n * (np.asarray(count) == 0)
 
     def carriers(self, label: Any) -> Array:
-        """The number of rows of all groups that carry each label."""
         return np.asarray(self.totals[:, label].sum(axis=0))
 
-    def dense(self, k: int) -> Counts:
-        """`counts` of all labels for counts from 0 to k, broadcastable to (groups q, k + 1)."""
-        return self.compacted().dense(k)
-
     def compacted(self) -> LabelHistograms:
-        """The same tables without room for changes, stacked if there are several groups."""
-        sizes = np.tile(_cells_of(self.totals, self.k), self.groups)
-        start = np.concatenate([[0], np.cumsum(sizes)])
-        n, n_l, *_ = self.at_0()
-        with_label, without_label = np.empty((2, start[-1]), np.int64)
-        tables = LabelHistograms(n, n_l, start, with_label, without_label, self.groups)
-        for cells, stacked in tables.runs():
+        tables = LabelHistograms.of_totals(self.rows, self.totals, self.k)
+        for cells, stacked, count in tables.runs():
             group, label = np.divmod(stacked, self.q)
-            count = np.arange(cells.start, cells.stop) - start[stacked]
-            with_label[cells], without_label[cells] = self.counts(label, count, group)[2:]
+            parts = self.counts(label, count, group)
+            tables.with_label[cells], tables.without_label[cells] = parts[2:]
         return tables
 
     def changed(

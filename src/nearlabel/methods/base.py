@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -32,30 +32,18 @@ from nearlabel.common.validation import (
 )
 from nearlabel.graph import NeighborGraph, as_self_graph
 from nearlabel.methods.answers import ROWS_A_SEARCH, AnsweringModel, first_neighbors
-from nearlabel.methods.fitted_model import FittedModel, History, keeps_neighbors, uses_vectors
+from nearlabel.methods.fitted_model import (
+    FittedModel,
+    History,
+    Training,
+    keeps_neighbors,
+    uses_vectors,
+)
 from nearlabel.methods.items import Items
 from nearlabel.methods.label_forms import LabelForm
 from nearlabel.methods.living_model import LivingModel
 from nearlabel.methods.model_trees import model_from, model_tree
 from nearlabel.search import Metric, VectorStore, check_metric, check_search
-
-
-class TrainingNeighbors(NamedTuple):
-    """What a method learns from.
-
-    Attributes
-    ----------
-    graph : NeighborGraph
-        The neighbors of the training rows that the method asked for; there may be more than k.
-    counted : object or None
-        What the method's `by_blocks` has counted in place of the graph.
-    is_kept : bool
-        Whether the model keeps the graph, to update it when its rows change.
-    """
-
-    graph: NeighborGraph
-    counted: Any = None
-    is_kept: bool = False
 
 
 class TrainingRows:
@@ -73,6 +61,7 @@ class TrainingRows:
     def __init__(self, X: MatrixLike | None, graph: NeighborGraph | None = None) -> None:
         self._X, self._graph = X, graph
         self.searches = graph is None  # which takes most of the time
+        self.are_kept = graph is None  # neighbors, which changes update
 
     def vectors(self, model: FittedModel, n: int) -> Matrix:
         """The vectors of n training rows, checked, or None; the model notes their features."""
@@ -97,20 +86,24 @@ class TrainingRows:
         self,
         model: FittedModel,
         rows: Array | None,
+        *,
+        and_spare: bool,
+        n_jobs: int,
         searching: Progress | None,
         learning: Progress | None,
-    ) -> TrainingNeighbors:
-        """The neighbors of some training rows of a model, of all if None."""
-        is_kept = rows is None and keeps_neighbors(model)
-        n_jobs, items = check_n_jobs(model.n_jobs), model.items_
-        k = min(model.n_neighbors_, len(items) - 1)
-        if self._graph is not None:
-            graph = first_neighbors(self._graph, k)
-            return TrainingNeighbors(graph if rows is None else graph.take(rows))
-        graph = items.left_out_neighbors(
-            rows, k, and_spare=is_kept, n_jobs=n_jobs, progress=searching
-        )
-        return TrainingNeighbors(graph, is_kept=is_kept)
+    ) -> tuple[NeighborGraph, Any]:
+        """The neighbors of some training rows of a model, of all if None, maybe more than k.
+
+        And what the method's `by_blocks` has counted in their place, if anything.
+        """
+        k = model.n_neighbors_
+        if self._graph is None:
+            graph = model.items_.left_out_neighbors(
+                rows, k, and_spare=and_spare, n_jobs=n_jobs, progress=searching
+            )
+            return graph, None
+        graph = first_neighbors(self._graph, min(k, len(model.items_) - 1))
+        return graph if rows is None else graph.take(rows), None
 
 
 @dataclass(repr=False, eq=False)
@@ -122,14 +115,6 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
     metric: Metric = "euclidean"
     search: Any = "auto"
     n_jobs: int | None = None
-
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        super().__init_subclass__(**kwargs)
-        if "_learn" in vars(cls) and "stored" not in vars(cls):  # its files would lack something
-            raise TypeError(
-                f"{cls.__name__} defines _learn, so it must declare what it learns: stored = (…), "
-                "with fields of nearlabel.methods.fields"
-            )
 
     def fit(
         self,
@@ -226,15 +211,14 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
         n = Y.shape[0]
         X = source.vectors(model, n)
         k = usable_neighbors(self, n)
-        model.items_ = Items(
-            Y, self.metric, self.search, None if X is None else VectorStore(X, ids)
-        )
-        model.items_.asked = None if self.n_neighbors is None else int(self.n_neighbors)
+        store = None if X is None else VectorStore(X, ids)
+        model.items_ = Items(Y, self.metric, self.search, store, asked=self.n_neighbors)
         model.n_neighbors_, model.history_ = k, History()
         model.__dict__.pop("_is_outdated", None)
         model.classes_, model.label_names_ = labels.classes, labels.names
         model.__dict__.update(settings, _form=LabelForm(labels.sparse, labels.tags))
         rows = model._rows_to_learn_from(Y, X)
+        is_kept = rows is None and source.are_kept and keeps_neighbors(model)
         searching = learning = None
         if progress is not None:
             searched, learned = 0, n
@@ -243,10 +227,17 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
                 learned = 1 + searched // ROWS_A_SEARCH
             stages = Stages(progress, searched + learned)
             searching, learning = stages.next(searched), stages.next(learned)
-        graph, counted, is_kept = source.neighbors(model, rows, searching, learning)
+        graph, counted = source.neighbors(
+            model,
+            rows,
+            and_spare=is_kept,
+            n_jobs=n_jobs,
+            searching=searching,
+            learning=learning,
+        )
         model.search_recall_ = graph.recall
         near = graph.head(k) if graph.k > k else graph
-        model._learn_from(near, X, rows, n_jobs, learning, counted=counted)
+        model._learn_from(Training(near, Y, X, rows, n_jobs, learning, counted))
         model.items_.graph = graph if is_kept else None
         if learning is not None:
             learning(1, 1)
@@ -287,8 +278,7 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
         return model
 
     def __getstate__(self) -> dict[str, object]:
-        # An answer at the same time may note what it has computed.
-        state: dict[str, object] = super().__getstate__().copy()
+        state: dict[str, object] = super().__getstate__().copy()  # others may cache something
         state.pop("_journal", None)  # there is one writer
         return state
 

@@ -20,6 +20,7 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.count_changes import CountChanges, count_changes
 from nearlabel.methods.fitted_model import (
     FittedModel,
+    Training,
     follows_changes,
     keeps_neighbors,
     next_state,
@@ -151,7 +152,8 @@ def learned_again(
         number = np.cumsum(items.alive) - 1
         near = number[seen.indices].astype(seen.indices.dtype)
         seen = NeighborGraph.unchecked(near, seen.distances, n, seen.recall)
-    model._learn_from(seen, X, rows, n_jobs, None, on=not anew)
+    training = Training(seen, model.items_.labels, X, rows, n_jobs, None)
+    model._learn_from(training, on=not anew)
     model._replace_items(replace(items, graph=graph, living=living))
     model.items_.totals = items.totals
     return model

@@ -70,7 +70,8 @@ class Training(NamedTuple):
     Y : csr_array, shape (n, q)
         The labels of all training rows.
     X : vectors of all training rows, or None if the model is fitted from a graph alone
-    rows : ndarray of int
+    chosen : ndarray of int, or None for all
+        The training rows that the method asked for.
     n_jobs : int
         Threads.
     progress : callable or None
@@ -83,10 +84,15 @@ class Training(NamedTuple):
     graph: NeighborGraph
     Y: Csr
     X: Matrix
-    rows: Array
+    chosen: Array | None
     n_jobs: int
     progress: Progress | None
     counted: Any = None
+
+    @property
+    def rows(self) -> Array:
+        """The training rows whose neighbors are in the graph."""
+        return np.arange(self.Y.shape[0]) if self.chosen is None else self.chosen
 
 
 @dataclass(frozen=True)
@@ -265,28 +271,18 @@ class FittedModel(LabelForms, ABC):
             )
         return settings
 
-    def _learn_from(
-        self,
-        graph: NeighborGraph,
-        X: Matrix,
-        rows: Array | None,
-        n_jobs: int,
-        progress: Progress | None,
-        *,
-        on: bool = False,
-        counted: Any = None,
-    ) -> None:
-        """Learn from the neighbors of `rows`, of all training rows if None, and prepare.
+    def _learn_from(self, seen: Training, *, on: bool = False) -> None:
+        """Learn from the neighbors of training rows, and prepare.
 
-        X has the vectors of all training rows, if any. `on` says that what only `refresh` learns
-        stays. `counted` is what `by_blocks` has counted.
+        `on` says that what only `refresh` learns stays.
         """
         for name in computed_names(type(self)) & vars(self).keys():
             del self.__dict__[name]
-        Y, before = self.items_.labels, set(vars(self))
-        rows = np.arange(Y.shape[0]) if rows is None else rows
-        learn = self._learn_on if on else self._learn
-        learn(Training(graph, Y, X, rows, n_jobs, progress, counted))
+        before = set(vars(self))
+        if on:
+            self._learn_on(seen)
+        else:
+            self._learn(seen)
         declared = {field.attribute for field in self.stored}
         wrong = (vars(self).keys() - before - declared) | (declared - vars(self).keys())
         if wrong:

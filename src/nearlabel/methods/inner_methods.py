@@ -31,5 +31,5 @@ def learned(
     graph, rows = seen.graph, inner._rows_to_learn_from(seen.Y, seen.X)
     graph = graph.head(inner.n_neighbors_) if graph.k > inner.n_neighbors_ else graph
     graph = graph if rows is None else graph.take(rows)
-    inner._learn_from(graph, seen.X, rows, seen.n_jobs, progress)
+    inner._learn_from(Training(graph, seen.Y, seen.X, rows, seen.n_jobs, progress))
     return inner

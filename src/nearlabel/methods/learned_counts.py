@@ -13,7 +13,7 @@ from nearlabel.common.arrays import Array, Tree, canonical_csr
 from nearlabel.common.files import csr_from, csr_tree
 from nearlabel.common.validation import check_n_jobs
 from nearlabel.labels.count_changes import CountChanges
-from nearlabel.labels.histograms import CountedRows, LabelHistograms
+from nearlabel.labels.histograms import CountedRows, LabelHistograms, group_totals
 from nearlabel.labels.living_histograms import LivingHistograms
 from nearlabel.methods.fields import Field, stored_array
 from nearlabel.methods.items import Items
@@ -77,11 +77,9 @@ class Histograms(LearnedCounts):
         group, groups = None, 1
         if self.clusters is not None:
             group, groups = getattr(model, self.clusters), sizes["m"]
-        Y, k = model.items_.labels, min(model.n_neighbors_, sizes["n"] - 1)
-        with_label, without_label = cells
-        counted = LabelHistograms.of_cells(
-            Y, k, (with_label, without_label), group=group, groups=groups
-        )
+        k = min(model.n_neighbors_, sizes["n"] - 1)
+        totals = group_totals(model.items_.labels, group, groups)
+        counted = LabelHistograms.of_totals(*totals, k, (cells[0], cells[1]))
         setattr(model, self.attribute, counted)
 
     def follow(self, model: Any, change: RowChange) -> None:

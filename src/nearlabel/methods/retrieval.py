@@ -58,7 +58,9 @@ def label_groups(
         if left_out is not None:
             carriers = carriers[carriers != left_out]
         nearest, distances = _nearest_of(carriers, items, wider, x, per_label)
-        groups.append(LabelGroup(label, model._name_of(label), score, items.ids(nearest), distances))
+        groups.append(
+            LabelGroup(label, model._name_of(label), score, items.ids(nearest), distances)
+        )
     return groups
 
 
