@@ -232,6 +232,13 @@ class NeighborGraph:
         return cls(column[taken], distance[taken], csr.shape[1])
 
 
+def sort_equally_far(indices: Array, distances: Array) -> None:
+    """Sort neighbors in place that are sorted by distance, but not by (distance, index)."""
+    tied = np.flatnonzero((distances[:, 1:] <= distances[:, :-1]).any(axis=1))
+    order = np.lexsort((indices[tied], distances[tied]), axis=1)
+    indices[tied] = np.take_along_axis(indices[tied], order, axis=1)
+
+
 def index_type(n_base: int) -> Any:
     """The smallest integer type that holds the numbers of `n_base` rows."""
     return np.int32 if n_base <= np.iinfo(np.int32).max else np.int64

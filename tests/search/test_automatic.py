@@ -16,6 +16,7 @@ from twin_graphs import assert_same
 import nearlabel as nl
 from nearlabel.search import InvertedLists, build_index, neighbor_graph, restrict
 from nearlabel.search.approximate import inverted_lists as choice
+from nearlabel.search.approximate import probe_counts as plans
 
 pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.engines]
 
@@ -40,13 +41,17 @@ def test_auto_uses_lists_above_a_fixed_amount_of_work():
                 assert (ours.recall is None) == is_exact
 
 
-def test_auto_is_exact_if_neighbors_are_a_large_part_of_the_rows():
+def test_most_rows_as_neighbors():
     X, _ = some_data()
-    with mock.patch.object(choice, "MOST_WORK", 0):
+    with mock.patch.object(choice, "MOST_WORK", 0), mock.patch.object(plans, "_MOST_CELLS", 999):
         index = build_index(X, "euclidean", "auto")
-        for k, is_exact in ((12, False), (13, True), (399, True), (2, False)):  # 400 / 32 = 12.5
-            assert (index.graph(k).recall is None) == is_exact
-            assert (index.graph(k, X[:2]).recall is None) == is_exact
+        for k in (399, 60):
+            exact = neighbor_graph(X, k, search="exact")
+            found = index.graph(k)
+            assert found.recall.value >= 0.99
+            assert np.mean(found.distances <= np.float32(exact.distances[:, -1:])) >= 0.99
+            asked = index.graph(k, X[:2])
+            assert asked.k == k
         copied = pickle.loads(pickle.dumps(index))
         assert_same(copied.graph(5), index.graph(5))
 
@@ -54,17 +59,16 @@ def test_auto_is_exact_if_neighbors_are_a_large_part_of_the_rows():
 def test_the_limit_of_auto_is_the_documented_one():
     assert choice.MOST_WORK == 10**13
     wide = np.lib.stride_tricks.as_strided(np.zeros(1), (280_000, 128), (0, 0))
-    assert choice.takes_lists(wide.shape, 100)
-    assert not choice.takes_lists(wide[:279_000].shape, 100)
-    assert not choice.takes_lists(wide.shape, 10_000)
+    assert choice.takes_lists(wide.shape)
+    assert not choice.takes_lists(wide[:279_000].shape)
 
 
 def test_auto_is_exact_where_a_tree_is_fast():
     few = np.lib.stride_tricks.as_strided(np.zeros(1), (10**7, 6), (0, 0))
     more = np.lib.stride_tricks.as_strided(np.zeros(1), (10**7, 7), (0, 0))
     with mock.patch.object(choice, "_FEWEST_FEATURES", 7):  # as it is
-        assert not choice.takes_lists(few.shape, 10)
-        assert choice.takes_lists(more.shape, 10)
+        assert not choice.takes_lists(few.shape)
+        assert choice.takes_lists(more.shape)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.EfficiencyWarning")

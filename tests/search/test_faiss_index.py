@@ -8,11 +8,9 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import EfficiencyWarning
 from sklearn.model_selection import cross_val_score
-from twin_graphs import assert_same
 
 import nearlabel as nl
 from nearlabel.search import check_search
-from nearlabel.search.faiss_index import FaissIndex
 
 METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
 
@@ -239,7 +237,7 @@ def test_invalid_combinations_of_index_and_metric(faiss):
         ),
         (
             lambda indices: np.where(indices == 3, 2, indices),
-            "search=Fake .*neighbor twice .*row 0",
+            "search=Fake: row 0 .*neighbor twice",
         ),
     ],
 )
@@ -374,11 +372,12 @@ def test_a_model_file_by_way_of_the_graph(faiss, data, tmp_path):
     )
 
 
-def test_other_rows_are_searched_in_the_same_way(data):
-    index = FaissIndex(data.X, "euclidean", Fake(8))
-    index.graph(3)
-    assert_same(index.over(data.X[:50]).graph(3), nl.neighbor_graph(data.X[:50], 3))
+def test_other_rows_are_searched_beside_an_index(data):
     filled = Fake(8)
-    filled.add(data.X.astype(np.float32))
-    with pytest.raises(ValueError, match="has 400 rows"):
-        FaissIndex(data.X, "euclidean", filled).over(data.X[:50])
+    filled.add(data.X[:350].astype(np.float32))
+    for index in (Fake(8), filled):
+        model = nl.MLkNN(5, search=index).fit(data.X[:350], data.Y[:350])
+        model.partial_fit(data.X[350:], data.Y[350:]).forget(np.arange(90))
+        expected = nl.MLkNN(5).fit(data.X[90:], data.Y[90:])
+        for ours, theirs in zip(model.kneighbors(), expected.kneighbors(), strict=True):
+            np.testing.assert_array_equal(ours, theirs + 90 * (theirs.dtype.kind == "i"))

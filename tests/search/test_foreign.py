@@ -17,7 +17,6 @@ from sklearn.preprocessing import StandardScaler
 
 import nearlabel as nl
 from nearlabel.search import check_search
-from nearlabel.search.foreign import _nearest
 
 # Functions
 
@@ -130,10 +129,10 @@ def test_function_queries_go_block_by_block_and_the_rows_themselves_at_once():
         (lambda i, d: (i + 1, d), ValueError, "index.* 29 .*row 28"),
         (lambda i, d: (i - 2, d), ValueError, "index.* 29 .*row 0"),
         (lambda i, d: (np.where(i == 5, -1, i), d), ValueError, "k=3 .* row 4 "),
-        (lambda i, d: ([[0, 1, 2, 1], *i[1:]], d), ValueError, "neighbor twice .*row 0"),
-        (lambda i, d: (i, d - 1), ValueError, "distance.*negative.*row 0"),
-        (lambda i, d: (i, np.where(d == 2, np.nan, d)), ValueError, "distance.*neg.*row 0"),
-        (lambda i, d: (i, np.where(i == 9, np.inf, d)), ValueError, "distance.*neg.*row 8"),
+        (lambda i, d: ([[0, 1, 2, 1], *i[1:]], d), ValueError, "search=.*row 0 .*neighbor twice"),
+        (lambda i, d: (i, d - 2), ValueError, "row 0 .*distance.*negative"),
+        (lambda i, d: (i, np.where(d == 2, np.nan, d)), ValueError, "row 0 .*distance.*neg"),
+        (lambda i, d: (i, np.where(i == 9, np.inf, d)), ValueError, "row 8 .*distance.*neg"),
     ],
 )
 def test_answers_that_are_wrong(change, error, message):
@@ -321,8 +320,8 @@ def test_errors_of_transformers(data):
         ),
         (Graphs(good.toarray()), TypeError, r"sparse matrix.*\(5, 5\).*ndarray"),
         (Graphs(good[:4]), TypeError, r"\(5, 5\).*csr_array.*\(4, 5\)"),
-        (Graphs(-good), ValueError, "search=Graphs .*distance.*negative.*row 0"),
-        (Graphs(good * np.nan), ValueError, "search=Graphs .*distance.*finite.*row 0"),
+        (Graphs(-good), ValueError, "search=Graphs.*row 0 .*distance.*negative"),
+        (Graphs(good * np.nan), ValueError, "search=Graphs.*row 0 .*distance.*finite"),
         (StandardScaler(), TypeError, r"search=StandardScaler .*sparse matrix"),
         (KNeighborsTransformer, ValueError, "search .*<class"),
     ):
@@ -364,17 +363,19 @@ def answers(draw):
     return np.array(indices), np.array(distances, float), draw(st.integers(1, width))
 
 
-@given(answer=answers(), alone=st.booleans())
-def test_the_nearest_of_an_answer(answer, alone):
+@given(answer=answers())
+def test_the_nearest_of_an_answer(answer):
     indices, distances, k = answer
-    near, far, missing = _nearest(indices, distances, k, np.arange(len(indices)) if alone else None)
-    assert near.shape == far.shape == (len(indices), k)
-    for row, found in enumerate(zip(indices.tolist(), distances.tolist(), strict=True)):
-        pairs = sorted(
-            (distance, index)
-            for index, distance in zip(*found, strict=True)
-            if index >= 0 and not (alone and index == row)
-        )
-        assert (row in missing) == (len(pairs) < k)
-        if len(pairs) >= k:
-            assert list(zip(far[row].tolist(), near[row].tolist(), strict=True)) == pairs[:k]
+    expected = [
+        sorted((distance, index) for index, distance in zip(*row, strict=True) if index >= 0)[:k]
+        for row in zip(indices.tolist(), distances.tolist(), strict=True)
+    ]
+    index = check_search(lambda *_: (indices, distances)).build(np.zeros((12, 1)))
+    short = [row for row, pairs in enumerate(expected) if len(pairs) < k]
+    if short:
+        with pytest.raises(ValueError, match=f"fewer than k={k} neighbors of row {short[0]}$"):
+            index.graph(k, np.zeros((len(indices), 1)))
+        return
+    graph = index.graph(k, np.zeros((len(indices), 1)))
+    for near, far, pairs in zip(graph.indices, graph.distances, expected, strict=True):
+        assert list(zip(far.tolist(), near.tolist(), strict=True)) == pairs

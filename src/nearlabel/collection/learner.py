@@ -277,10 +277,10 @@ class Learner:
         Some vectors cannot be searched by lists, however many there are.
         """
         assert self._model is not None
-        items, k, d = self._rows, self._model.n_neighbors_, self._model.n_features_in_
+        items, d = self._rows, self._model.n_features_in_
         if items.search != "auto" or sparse.issparse(self._store.take(slice(0, 1))):
             return False
-        before, now = (takes_lists((n, d), k) for n in (self._fitted_rows, len(items)))
+        before, now = (takes_lists((n, d)) for n in (self._fitted_rows, len(items)))
         return now and not before
 
     def _load(self, change: int, digest: str | None) -> None:

@@ -209,7 +209,7 @@ def graph_of(
         )
     if callable(metric):
         check_function(place.client, metric, "metric")
-    lists = lists_for(place, blocks, k, metric, search)
+    lists = lists_for(place, blocks, metric, search)
     target = _graph_folder(place, blocks, k, queries, metric, lists)
     stored = target / "graph.json"
     if not stored.exists():

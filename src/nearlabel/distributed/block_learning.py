@@ -108,8 +108,7 @@ class ClusterRows(TrainingRows):
         check_same_length(X=len(blocks), y=n)
         model.__dict__.pop("feature_names_in_", None)
         model.n_features_in_ = blocks.width
-        k = n - 1 if model.n_neighbors is None else min(int(model.n_neighbors), n - 1)
-        lists = lists_for(self._place, blocks, k, model.metric, model.search)
+        lists = lists_for(self._place, blocks, model.metric, model.search)
         self._lists = lists
         if lists is None:
             return self._place.joined(blocks)

@@ -41,9 +41,9 @@ ROWS_A_CALL = 2**15
 
 
 def lists_for(
-    place: Workspace, blocks: VectorBlocks, k: int, metric: Metric, search: object
+    place: Workspace, blocks: VectorBlocks, metric: Metric, search: object
 ) -> InvertedLists | None:
-    """The inverted lists to use for k neighbors, as in one process; None for exact search."""
+    """The inverted lists to use, as in one process; None for exact search."""
     how = check_search(search)
     if not isinstance(how, ExactSearch | InvertedLists | AutoSearch):
         raise ValueError(
@@ -51,7 +51,7 @@ def lists_for(
             f"got {search!r}"
         )
     by_lists = isinstance(how, InvertedLists) or (
-        isinstance(how, AutoSearch) and takes_lists(blocks.shape, k)
+        isinstance(how, AutoSearch) and takes_lists(blocks.shape)
     )
     if not by_lists or not takes(blocks, metric):
         return None

@@ -48,7 +48,7 @@ def with_rows(
     model.history_ = replace(model.history_, added=model.history_.added + m)
     after = model.items_
     if before.index is not None:
-        after.index = before.living_index().added(store)
+        after.index = before.living_index().over(store)
     lists = _neighbors_to_change(model, before)
     if lists is None:
         return _without_neighbors(model, before, progress)
@@ -74,12 +74,13 @@ def without_rows(model: _Model, places: Array, progress: Progress | None = None)
             f"ids has {len(places)} of {len(before)} rows; at least 2 must remain, as neighbors"
         )
         raise ArgumentError(message, "ids")
-    model = _with_items(model, _rows(before), store.removed(places), removed=places)
+    store = store.removed(places)
+    model = _with_items(model, _rows(before), store, removed=places)
     history = model.history_
     model.history_ = replace(history, forgotten=history.forgotten + len(places))
     after, labels = model.items_, before.labels
     if before.index is not None:
-        after.index = before.living_index().removed(places)
+        after.index = before.living_index().over(store)
     lists = _neighbors_to_change(model, before)
     if lists is None:
         return _without_neighbors(model, before, progress)
@@ -278,6 +279,7 @@ def _following(model: _Model, lists: KeptNeighbors, change: RowChange, changed: 
     is_due = changed and living.unmeasured * _MEASURED_EVERY >= len(items)
     if is_due and model.search_recall_ is not None:
         n_jobs = check_n_jobs(model.n_jobs)
-        index = items.living_index().measured(model.n_neighbors_, n_jobs=n_jobs)
+        index = items.living_index()
+        index = index.measured(model.n_neighbors_, items.least_recall, n_jobs=n_jobs)
         items.index, living.unmeasured, model.search_recall_ = index, 0, index.recall
     return model

@@ -336,4 +336,4 @@ class Items:
 
     def _living(self, index: Index) -> LivingIndex:
         assert self.store is not None
-        return LivingIndex.of(index, self.store, self.metric, self.search, self.asked)
+        return LivingIndex.of(index, self.store, self.metric, self.asked)

@@ -12,14 +12,8 @@ from nearlabel.search.approximate.inverted_lists import AutoSearch, InvertedList
 from nearlabel.search.exact.distances import Metric, check_metric, space
 from nearlabel.search.exact.index import ExactIndex, ExactSearch, matching
 from nearlabel.search.exact.per_label import class_neighbors
-from nearlabel.search.faiss_index import FaissIndex, is_faiss_index
-from nearlabel.search.foreign import (
-    FunctionIndex,
-    PluggedIndex,
-    TransformerIndex,
-    UserIndex,
-    is_transformer,
-)
+from nearlabel.search.faiss_index import FaissIndex
+from nearlabel.search.foreign import ForeignIndex, FunctionIndex, TransformerIndex, UserIndex
 from nearlabel.search.interfaces import Index, Search
 from nearlabel.search.living.kept_neighbors import HeadChanges, KeptNeighbors
 from nearlabel.search.living.living_index import LivingIndex
@@ -66,10 +60,10 @@ SEARCHES: dict[str, type[Search]] = {
 class PluggedSearch:
     """A search by an external object, wrapped in the kind of index that can query it."""
 
-    kind: type[PluggedIndex]
+    kind: type[ForeignIndex]
     source: object
 
-    def build(self, vectors: Matrix, metric: Metric = "euclidean") -> PluggedIndex:
+    def build(self, vectors: Matrix, metric: Metric = "euclidean") -> ForeignIndex:
         """Prepare base rows for searches."""
         return self.kind(vectors, metric, self.source)
 
@@ -141,7 +135,7 @@ def build_index(vectors: Matrix, metric: Metric, search: object) -> Index:
     how = check_search(search)
     if not is_precomputed(metric):
         index = how.build(vectors, metric)
-        return index if isinstance(index, Index) else UserIndex(vectors, metric, index)
+        return index if isinstance(index, Index) else UserIndex(vectors, metric, how, index)
     if isinstance(how, PluggedSearch):
         raise ValueError(
             "metric='precomputed' means that X contains distances, which no external search reads: "
@@ -154,24 +148,19 @@ def check_search(search: object) -> Search:
     """The search that `search` names or is; otherwise an error lists what is accepted."""
     if isinstance(search, str) and search in SEARCHES:
         return SEARCHES[search]()
-    # Some kinds of faiss index have a method of this name that does something else.
-    if isinstance(search, Search) and not isinstance(search, type) and not is_faiss_index(search):
-        return search
-    kind: type[PluggedIndex] | None = None
-    if is_faiss_index(search):
-        kind = FaissIndex
-    elif is_transformer(search):
-        kind = TransformerIndex
-    elif callable(search):
-        kind = FunctionIndex
-    if kind is None or isinstance(search, type):
-        raise ValueError(
-            "search must be 'auto', 'exact', 'approximate', a faiss index, a transformer like "
-            "scikit-learn's KNeighborsTransformer, a function of (X, queries, k) that returns "
-            "(indices, distances), or an object with a method build(vectors, metric); "
-            f"got {search!r}"
-        )
-    return PluggedSearch(kind, search)
+    if not isinstance(search, type):
+        # Some kinds of faiss index have a method `build` that does something else.
+        if isinstance(search, Search) and not FaissIndex.recognizes(search):
+            return search
+        for kind in (FaissIndex, TransformerIndex, FunctionIndex):
+            if kind.recognizes(search):
+                return PluggedSearch(kind, search)
+    raise ValueError(
+        "search must be 'auto', 'exact', 'approximate', a faiss index, a transformer like "
+        "scikit-learn's KNeighborsTransformer, a function of (X, queries, k) that returns "
+        "(indices, distances), or an object with a method build(vectors, metric); "
+        f"got {search!r}"
+    )
 
 
 def is_plugged(search: object) -> bool:

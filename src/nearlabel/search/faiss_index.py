@@ -16,7 +16,7 @@ from nearlabel.graph import sample_rows
 from nearlabel.search.budgets import KEPT_BYTES
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.row_arithmetic import chunks, unit_rows
-from nearlabel.search.foreign import ROWS_AT_ONCE, Answers, PluggedIndex
+from nearlabel.search.foreign import ROWS_AT_ONCE, Answers, ForeignIndex
 
 # faiss's constants for our metrics, and their names.
 _METRICS = {"euclidean": 1, "sqeuclidean": 1, "cosine": 0, "manhattan": 2}
@@ -26,13 +26,7 @@ _MORE = 8  # neighbors requested beyond k: float32 may have misplaced some aroun
 _EQUAL, _NEARER = 1e-6, 0.5
 
 
-def is_faiss_index(search: object) -> bool:
-    """Whether an object has the attributes of faiss's indexes."""
-    names = ("d", "ntotal", "is_trained", "metric_type", "train", "add", "search")
-    return all(hasattr(search, name) for name in names)
-
-
-class FaissIndex(PluggedIndex):
+class FaissIndex(ForeignIndex):
     """Base rows searched by a faiss index; distances are recomputed in float64.
 
     An empty index is left as it is: at the first search a copy is trained, if necessary, on a
@@ -41,6 +35,12 @@ class FaissIndex(PluggedIndex):
     """
 
     has_own_distances = False
+
+    @staticmethod
+    def recognizes(search: object) -> bool:
+        """Whether an object has the attributes of faiss's indexes."""
+        names = ("d", "ntotal", "is_trained", "metric_type", "train", "add", "search")
+        return all(hasattr(search, name) for name in names)
 
     def __init__(self, vectors: Matrix, metric: Metric, source: Any) -> None:
         super().__init__(vectors, metric, source)

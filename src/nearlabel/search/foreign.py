@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from functools import cached_property
-from typing import Any, NoReturn, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr, Floats, Matrix
 from nearlabel.common.progress import Progress
-from nearlabel.graph import ROWS_MEASURED, NeighborGraph, Recall, index_type, recall_of, sample_rows
+from nearlabel.graph import ROWS_MEASURED, NeighborGraph, Recall, recall_of, sample_rows
 from nearlabel.search.exact.distances import SLOW, SPACES, Metric, space
 from nearlabel.search.exact.index import exact_index, matching
-from nearlabel.search.interfaces import Index, Reached
+from nearlabel.search.interfaces import Index, Search
+from nearlabel.search.restricted import first_visible
 
 ROWS_AT_ONCE = 4096  # queries per block: interrupts and progress are handled in between
 _WORTH_MEASURING = 8 * ROWS_MEASURED  # for fewer queries, recall would cost more than the search
@@ -32,42 +33,11 @@ Answer = tuple[Array, Array]  # base rows, -1 for none, and distances: both (m, 
 Answers = Generator[Answer, None, None]
 
 
-class ForeignIndex(Index):
-    """Base rows searched by external code, which knows nothing of changes.
-
-    Parameters
-    ----------
-    vectors : ndarray or csr_array, shape (n, d)
-    metric : str or callable
-    source : object
-        The object that searches.
-    """
-
-    def __init__(self, vectors: Matrix, metric: Metric, source: Any) -> None:
-        self.vectors, self._metric, self._source = vectors, metric, source
-
-    @cached_property
-    def _exact(self) -> Index:
-        """The same rows, searched exactly."""
-        return exact_index(self.vectors, self._metric)
-
-    def nearest_and_reached(
-        self,
-        queries: Matrix,
-        k: int,
-        limits: Array,
-        *,
-        planned_for: int | None = None,  # noqa: ARG002
-        n_jobs: int = 1,
-        progress: Progress | None = None,
-    ) -> tuple[NeighborGraph, Reached]:
-        """Find near base rows of each query, and all rows with a query within their limit."""
-        graph = self.graph(k, queries, n_jobs=n_jobs, progress=progress)
-        return graph, self._exact.nearest_and_reached(queries, 1, limits, n_jobs=n_jobs)[1]
-
-
-class UserIndex(ForeignIndex):
+class UserIndex(Index):
     """What the `build` of a user's search returned, of any class; see `Search`."""
+
+    def __init__(self, vectors: Matrix, metric: Metric, search: Search, index: Any) -> None:
+        self.vectors, self._metric, self._search, self._index = vectors, metric, search, index
 
     def graph(
         self,
@@ -80,24 +50,42 @@ class UserIndex(ForeignIndex):
     ) -> NeighborGraph:
         """The result of the user's index, which is trusted."""
         how = {} if progress is None else {"progress": progress}
-        graph: NeighborGraph = self._source.graph(k, queries, n_jobs=n_jobs, **how)
+        graph: NeighborGraph = self._index.graph(k, queries, n_jobs=n_jobs, **how)
         return graph
 
+    def renewal(self, added: int, removed: int) -> Callable[[Matrix, Array], Index] | None:
+        """Build anew with every change: only the user's search knows its distances."""
 
-class PluggedIndex(ForeignIndex):
-    """Base rows searched by an object that returns neighbors of blocks of rows."""
+        def build(vectors: Matrix, numbers: Array) -> Index:  # noqa: ARG001
+            index = self._search.build(vectors, self._metric)
+            return UserIndex(vectors, self._metric, self._search, index)
+
+        return build if added or removed else None
+
+
+class ForeignIndex(Index):
+    """Base rows searched by an object that returns neighbors of blocks of rows.
+
+    Parameters
+    ----------
+    vectors : ndarray or csr_array, shape (n, d)
+    metric : str or callable
+    source : object
+        The object that searches.
+    """
 
     # A search with canonical distances by the metric is completed where it finds too few neighbors.
     has_own_distances = True
 
     def __init__(self, vectors: Matrix, metric: Metric, source: Any) -> None:
-        super().__init__(vectors, metric, source)
+        self.vectors, self._metric, self._source = vectors, metric, source
         self._name = getattr(source, "__qualname__", type(source).__name__)  # in messages
         self._space = space(vectors, metric)
 
-    def over(self, vectors: Matrix) -> Self:
-        """Other base rows, searched in the same way."""
-        return type(self)(vectors, self._metric, self._source)
+    @staticmethod
+    @abstractmethod
+    def recognizes(search: object) -> bool:
+        """Whether an object is a search of this kind."""
 
     @abstractmethod
     def _answers(self, rows: Matrix, k: int, alone: bool, n_jobs: int) -> Answers:
@@ -105,6 +93,12 @@ class PluggedIndex(ForeignIndex):
 
         The rows are queries or, if `alone`, the base rows themselves.
         """
+
+    def renewal(self, added: int, removed: int) -> Callable[[Matrix, Array], Index] | None:
+        """Index all rows anew with every change if only this search knows its distances."""
+        if not (self.has_own_distances and (added or removed)):
+            return None
+        return lambda vectors, _: type(self)(vectors, self._metric, self._source)
 
     def graph(
         self,
@@ -121,48 +115,49 @@ class PluggedIndex(ForeignIndex):
         """
         alone = queries is None
         rows = self.vectors if alone else matching(queries, self.vectors)
-        n, n_base = rows.shape[0], self.vectors.shape[0]
-        indices = np.empty((n, k), index_type(n_base))
-        distances = np.empty((0, k))
-        done, warned = 0, False
+        n, done, warned = rows.shape[0], 0, False
+        indices, distances = np.empty((0, k), np.int64), np.empty((0, k))
         with closing(self._answers(rows, k, alone, n_jobs)) as answers:
             for answer in answers:
-                place = slice(done, min(done + ROWS_AT_ONCE, n))
-                near, far = self._checked(answer, place, k, alone)
-                if not done:  # the first answer determines whether distances are float32
-                    distances = np.empty((n, k), far.dtype)
-                itself = np.arange(n)[place] if alone else None
-                near, far, missing = _nearest(near, far, k, itself)
-                if len(missing):
-                    again = self._completed(rows, done + missing, k, alone, n_jobs)
-                    near[missing], far[missing] = again.indices, again.distances
-                ordered = np.sort(near, axis=1)
-                twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-                if twice.any():
-                    self._refuse("a neighbor twice", done + twice.argmax())
+                numbers = np.arange(done, min(done + ROWS_AT_ONCE, n))
+                near, far = self._checked(answer, numbers, k, alone)
+                if not done:  # the first answer determines the types
+                    indices, distances = (np.empty((n, k), part.dtype) for part in (near, far))
+                order = np.lexsort((near, far), axis=1)
+                near, far = (np.take_along_axis(part, order, axis=1) for part in (near, far))
+                is_wanted = near != -1
+                if alone:
+                    is_wanted &= near != numbers[:, None]
+                near, far, short = first_visible(near, far, is_wanted, k)
+                if len(short):
+                    again = self._completed(rows, numbers[short], k, alone, n_jobs)
+                    near[short], far[short] = again.indices, again.distances
                 # A few incomplete rows do not take long.
-                if not warned and len(missing) > 1 / 100 * len(near):
+                if not warned and len(short) > 1 / 100 * len(near):
                     from sklearn.exceptions import EfficiencyWarning
 
                     warnings.warn(
-                        f"search={self._name} found fewer than k={k} neighbors of {len(missing)} "
+                        f"search={self._name} found fewer than k={k} neighbors of {len(short)} "
                         f"of {len(near)} rows; these rows are searched exactly, which is slow: "
                         "increase nprobe or efSearch",
                         EfficiencyWarning,
                         stacklevel=2,
                     )
                     warned = True
-                indices[place], distances[place], done = near, far, place.stop
+                indices[numbers], distances[numbers] = near, far
+                done += len(numbers)
                 if progress is not None:
                     progress(done, n)
-        graph = NeighborGraph.unchecked(indices, distances, n_base)
+        try:
+            graph = NeighborGraph(indices, distances, self.vectors.shape[0])
+        except ValueError as error:
+            raise ValueError(f"search={self._name}: {error}") from None
         graph.recall = self._recall(graph, rows, alone, n_jobs)
         return graph
 
-    def _checked(self, answer: Answer, place: slice, k: int, alone: bool) -> Answer:
-        """A result of enough integers and real numbers, none of them out of range."""
-        indices, distances = answer
-        m, n_base = place.stop - place.start, self.vectors.shape[0]
+    def _checked(self, answer: Answer, numbers: Array, k: int, alone: bool) -> Answer:
+        """A result for some rows, of enough integers, none out of range, and real numbers."""
+        (indices, distances), m, n_base = answer, len(numbers), self.vectors.shape[0]
         right = indices.ndim == 2 and len(indices) == m and indices.shape[1] >= k
         if not right or indices.shape != distances.shape:
             raise ValueError(
@@ -174,20 +169,18 @@ class PluggedIndex(ForeignIndex):
                 f"search={self._name} must return integer indices and real "
                 f"distances; got {indices.dtype} and {distances.dtype}"
             )
-        if distances.dtype not in (np.float32, np.float64):
-            distances = distances.astype(np.float64)
-        outside = ((indices < -1) | (indices >= n_base)).any(axis=1)
-        if outside.any():
-            what = f"an index outside 0 to {n_base - 1}"
-            self._refuse(what, place.start + outside.argmax())
-        is_wrong = (indices >= 0) & ~((distances >= 0) & np.isfinite(distances))
-        if is_wrong.any():
-            what = "a distance that is negative or not finite"
-            self._refuse(what, place.start + is_wrong.any(axis=1).argmax())
+        is_outside = ((indices < -1) | (indices >= n_base)).any(axis=1)
+        if is_outside.any():
+            raise ValueError(
+                f"search={self._name} returned an index outside 0 to {n_base - 1} for row "
+                f"{numbers[is_outside.argmax()]}"
+            )
         return indices.astype(np.int64, copy=False), distances
 
-    def _refuse(self, what: str, row: int) -> NoReturn:
-        raise ValueError(f"search={self._name} returned {what} for row {row}")
+    @cached_property
+    def _exact(self) -> Index:
+        """The same rows, searched exactly."""
+        return exact_index(self.vectors, self._metric)
 
     def _completed(
         self, rows: Matrix, numbers: Array, k: int, alone: bool, n_jobs: int
@@ -236,32 +229,7 @@ class PluggedIndex(ForeignIndex):
         return recall
 
 
-def _nearest(
-    indices: Array, distances: Array, k: int, itself: Array | None
-) -> tuple[Array, Array, Array]:
-    """The k nearest that were found, by (distance, index), without the row itself.
-
-    Returns
-    -------
-    indices, distances : ndarray of shape (m, k)
-    missing : ndarray of int
-        Rows for which fewer were found; their entries are not to be used.
-    """
-    order = np.lexsort((indices, distances), axis=1)
-    indices = np.take_along_axis(indices, order, axis=1)
-    distances = np.take_along_axis(distances, order, axis=1)
-    is_wanted = indices >= 0
-    if itself is not None:
-        is_wanted &= indices != itself[:, None]
-    place = np.cumsum(is_wanted, axis=1)
-    missing = np.flatnonzero(place[:, -1] < k)
-    is_wanted &= place <= k
-    is_wanted[missing] = np.arange(is_wanted.shape[1]) < k
-    shape = (len(indices), k)
-    return indices[is_wanted].reshape(shape), distances[is_wanted].reshape(shape), missing
-
-
-class FunctionIndex(PluggedIndex):
+class FunctionIndex(ForeignIndex):
     """Base rows searched by a user's function, whose distances are kept as they are.
 
     So it can use its own metric, a learned one for instance. The `metric` of the estimator is then
@@ -272,6 +240,11 @@ class FunctionIndex(PluggedIndex):
     4,096 rows. None means the rows of X themselves, all at once; k is then one more than needed,
     since a row may find itself. It may also be left out.
     """
+
+    @staticmethod
+    def recognizes(search: object) -> bool:
+        """Whether an object is called to search."""
+        return callable(search)
 
     def _answers(self, rows: Matrix, k: int, alone: bool, n_jobs: int) -> Answers:  # noqa: ARG002
         step = rows.shape[0] if alone else ROWS_AT_ONCE
@@ -290,12 +263,7 @@ class FunctionIndex(PluggedIndex):
                 yield indices[part], distances[part]
 
 
-def is_transformer(search: object) -> bool:
-    """Whether an object has `fit` and `transform`."""
-    return callable(getattr(search, "fit", None)) and callable(getattr(search, "transform", None))
-
-
-class TransformerIndex(PluggedIndex):
+class TransformerIndex(ForeignIndex):
     """Base rows searched by a transformer, whose distances are kept as they are.
 
     So it uses its own metric, whatever it is; the `metric` of the estimator is then only used by
@@ -315,6 +283,11 @@ class TransformerIndex(PluggedIndex):
                 f"got {source.mode!r}"
             )
         self._fitted: Any = None
+
+    @staticmethod
+    def recognizes(search: object) -> bool:
+        """Whether an object has `fit` and `transform`."""
+        return all(callable(getattr(search, name, None)) for name in ("fit", "transform"))
 
     def _answers(self, rows: Matrix, k: int, alone: bool, n_jobs: int) -> Answers:  # noqa: ARG002
         reach = getattr(self._source, "n_neighbors", None)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Matrix, Tree
+from nearlabel.common.arrays import Array, Matrix, Tree, runs
 from nearlabel.common.progress import Progress
 from nearlabel.graph import NeighborGraph, Recall
 from nearlabel.search.approximate.probes import Probes
+from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 from nearlabel.search.exact.distances import Metric
 
 
@@ -50,23 +51,19 @@ class Index(ABC):
     """Base rows ready to be searched; immutable.
 
     A model keeps its index and queries it repeatedly, also from several threads at once; it is
-    pickled with the model. `neighbor_graph` queries it once. What a kind of search does not need
-    has a default here, so that callers never ask which one they have.
+    pickled with the model. `neighbor_graph` queries it once. Only `graph` is required: the defaults
+    of the others are right for any index.
 
     Attributes
     ----------
     vectors : ndarray or csr_array, shape (n, d)
         The rows.
     is_exact : bool
-        Whether all neighbors are found, so that further rows may be searched by another exact
-        index.
-    has_own_distances : bool
-        Whether only this search knows its distances: after a change, all rows are indexed again.
+        Whether all neighbors are found.
     """
 
     vectors: Matrix
     is_exact = False
-    has_own_distances = False
 
     @abstractmethod
     def graph(
@@ -123,30 +120,29 @@ class Index(ABC):
     ) -> tuple[NeighborGraph, Reached]:
         """Find the k nearest base rows of each query, and rows with a query within their limit.
 
-        A row is within its limit, (n,), if its distance is below.
+        A row is within its limit, (n,), if its distance is below. By default all distances are
+        searched.
         """
-        raise NotImplementedError
+        graph = self.graph(k, queries, planned_for=planned_for, n_jobs=n_jobs, progress=progress)
+        n, parts = len(limits), []
+        for block in runs(np.full(len(graph), n), ELEMENTS_AT_ONCE):
+            near = self.graph(n, queries[block], n_jobs=n_jobs)
+            query, column = np.nonzero(near.distances < limits[near.indices])
+            row = near.indices[query, column]
+            parts.append((row, block.start + query, near.distances[query, column]))
+        return graph, Reached.joined(parts)
 
-    def over(self, vectors: Matrix) -> Index:
-        """Other base rows, searched in the same way, if it `has_own_distances`."""
-        raise NotImplementedError
+    def renewal(
+        self,
+        added: int,  # noqa: ARG002
+        removed: int,  # noqa: ARG002
+    ) -> Callable[[Matrix, Array], Index] | None:
+        """How to index all rows anew after so many were added and removed.
 
-    @property
-    def lists(self) -> Index | None:
-        """The index of the lists that further rows may join, as its `tail`; None without lists."""
-        return None
-
-    def tail(self, vectors: Matrix) -> Index:
-        """Further rows in the lists of this index."""
-        raise NotImplementedError
-
-    def behind(self, lists: Index | None) -> Index:  # noqa: ARG002
-        """The same rows as the tail of another version of the lists, if they are a tail."""
-        return self
-
-    @property
-    def homes(self) -> Array | None:
-        """The list of each row, shape (n,); None without lists."""
+        By default None: further rows are searched exactly beside these, and removed ones are
+        dropped from the results. Otherwise a function of the vectors of all rows, and of their
+        numbers among the rows of this index, -1 for new ones.
+        """
         return None
 
     def probes(self, k: int, *, n_jobs: int = 1) -> Probes | None:  # noqa: ARG002
@@ -162,10 +158,6 @@ class Index(ABC):
 
         None if the index has no lists: it is then rebuilt from the rows.
         """
-        return None
-
-    def stored_with(self, rows: Array, homes: Array) -> tuple[Tree, Array] | None:  # noqa: ARG002
-        """The same for other rows in the same lists; `homes` has their lists, -1 if unknown."""
         return None
 
 

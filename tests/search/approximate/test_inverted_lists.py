@@ -20,7 +20,6 @@ import nearlabel as nl
 from nearlabel.common import engine
 from nearlabel.search import InvertedLists, neighbor_graph, pair_distances
 from nearlabel.search.approximate import inverted_lists, probing
-from nearlabel.search.approximate import inverted_lists as lists
 from nearlabel.search.approximate import probe_counts as plans
 from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.exact.equal_rows import EqualRowsIndex
@@ -80,7 +79,7 @@ def shares(graph, exact):
 @pytest.fixture
 def copies_listed():
     """Lists that hold all rows, equal ones too."""
-    with mock.patch.object(lists, "equal_rows", return_value=None):
+    with mock.patch("nearlabel.search.exact.equal_rows.equal_rows", return_value=None):
         yield
 
 

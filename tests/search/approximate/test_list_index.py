@@ -16,7 +16,6 @@ from nearlabel.graph import Recall
 from nearlabel.search import (
     InvertedLists,
     VectorStore,
-    build_index,
     neighbor_graph,
     pair_distances,
 )
@@ -129,7 +128,7 @@ def test_reached_rows_are_those_of_the_probed_lists_within_their_limits(metric):
 @pytest.mark.engines
 def test_a_row_at_its_limit_is_not_reached():
     X = np.random.default_rng(0).integers(0, 3, (400, 4)).astype(np.float32)
-    with mock.patch("nearlabel.search.approximate.inverted_lists.equal_rows", return_value=None):
+    with mock.patch("nearlabel.search.exact.equal_rows.equal_rows", return_value=None):
         index = InvertedLists(1.0).build(X)
     queries = X[:20] + np.float32(1)
     distances = in_float32(measured(X, queries[:1], "euclidean")[0])
@@ -208,77 +207,51 @@ def test_more_probes_find_more():
 # Rows that come later
 
 
+def joined(index, vectors, old=0, first=0):
+    """Rows in the lists of an index: `old` of its own, from `first` on, and others."""
+    numbers = np.full(len(vectors), -1)
+    numbers[:old] = first + np.arange(old)
+    return index.renewal(10**9, 0)(vectors, numbers)
+
+
 @pytest.mark.engines
 def test_few_rows_in_many_lists():
     X, later = clustered(4000, 3), clustered(600, 3, seed=1)
     queries = np.vstack([clustered(80, 3, seed=2), [[50.0, 0, 0]]])
     index = InvertedLists(0.3).build(X)
     centers, probes = lists_of(index, 5)
-    tail, limits = index.tail(later), np.full(600, 0.4, np.float32)
+    few, limits = joined(index, later), np.full(600, 0.4, np.float32)
     for k in (5, 20, 600):
-        index._plans[index._planned(k)] = index._plans[8]
-        reached = check_answers(tail, later, queries, k, limits, "euclidean", centers, probes)
+        few._plans[few._planned(k)] = few._plans[8]
+        reached = check_answers(few, later, queries, k, limits, "euclidean", centers, probes)
         assert len(reached.row)
     # More lists than the probes, but not all.
-    assert probes.most < tail._listed.probes_beyond(probes.most, 5) < len(centers)
+    assert probes.most < few._listed.probes_beyond(probes.most, 5) < len(centers)
     seen = probed(later, queries, centers, "euclidean", probes, 5).sum(axis=1)
     assert seen.min() >= 5
     assert np.median(seen) < 100
 
 
 @pytest.mark.parametrize("metric", SOME)
-@pytest.mark.parametrize("count", [1, 30, 400])
-def test_a_tail_is_searched_by_the_lists_of_its_index(metric, count):
+@pytest.mark.parametrize("count", [1, 400])
+def test_rows_join_the_lists_of_their_nearest_centers(metric, count):
     X, later, queries = clustered(600, 6), clustered(count, 6, seed=1), clustered(50, 6, seed=2)
-    index = InvertedLists(0.7).build(X, metric)
-    tail = index.tail(later)
-    k = min(7, count)
-    distances = in_float32(measured(later, queries, metric))
-    limits = np.random.default_rng(0).choice(distances.ravel(), count)
-    centers, probes = lists_of(index, k)
-    assert list(index._plans) == [8]
-    check_answers(tail, later, queries, k, limits, metric, centers, probes)
+    index = InvertedLists(0.7).build(X, metric).with_probes(8, Probes.fixed(6), TOLD)
+    both = np.vstack([X[100:], later])
+    centers, probes = lists_of(index, 8)
+    limits = kth_distances(both, 9, metric)
+    assert index.renewal(10, 0) is None
+    more = joined(index, both, 500, 100)
+    assert list(more._plans) == [8]
+    check_answers(more, both, queries, 8, limits, metric, centers, probes)
+    assert more.graph(8, queries).recall == TOLD
+    assert not more.graph(8).has_self()
     with mock.patch.object(engine, "core", return_value=None):
-        twin = InvertedLists(0.7).build(X, metric).tail(later).graph(k, queries)
-    assert_same(tail.graph(k, queries), twin)
-    if count > 7:
-        itself = tail.graph(k)
-        assert not itself.has_self()
-        assert_same(itself, tail.graph(k + 1, later, planned_for=k).without(np.arange(count)))
-    copied = pickle.loads(pickle.dumps(tail))
-    assert_same(copied.graph(k, queries), tail.graph(k, queries))
-
-
-@pytest.mark.engines
-def test_lists_and_their_tail_are_lists_of_all_rows():
-    X, later, queries = clustered(500, 6), clustered(300, 6, seed=1), clustered(40, 6, seed=2)
-    index = InvertedLists(0.7).build(X).with_probes(8, Probes.fixed(6), None)
-    tail, k = index.tail(later), 8
-    centers, probes = lists_of(index, k)
-    both = np.vstack([X, later])
-    limits = kth_distances(both, 9, "euclidean")
-    seen = probed(both, queries, centers, "euclidean", probes, 1)
-    distances = in_float32(measured(both, queries, "euclidean"))
-    parts = [
-        part.nearest_and_reached(queries, k, some)[1]
-        for part, some in ((index, limits[:500]), (tail, limits[500:]))
-    ]
-    found = {**as_dict(parts[0]), **{(500 + a, b): d for (a, b), d in as_dict(parts[1]).items()}}
-    expected = np.argwhere(seen & (distances < limits)).tolist()
-    assert sorted(found) == sorted((row, query) for query, row in expected)
-
-
-@pytest.mark.engines
-def test_a_tail_follows_an_index_with_more_probes():
-    X, later = clustered(600, 6), clustered(300, 6, seed=1)
-    index = InvertedLists(0.5).build(X)
-    tail = index.tail(later)
-    better = index.with_probes(8, Probes.fixed(len(lists_of(index, 8)[0])), TOLD)
-    found = tail.behind(better).graph(8, X[:50])
-    assert_same(found, better.tail(later).graph(8, X[:50]))
-    exact = neighbor_graph(later, 8, X[:50], search="exact")
-    np.testing.assert_array_equal(found.indices, exact.indices)
-    assert (tail.graph(8, X[:50]).indices != exact.indices).any()
+        twin = InvertedLists(0.7).build(X, metric).with_probes(8, Probes.fixed(6), TOLD)
+        twin = joined(twin, both, 500, 100).graph(8, queries)
+    assert_same(more.graph(8, queries), twin)
+    unlisted = joined(InvertedLists(0.7).build(X, metric), both, 500, 100)
+    assert_same(unlisted.graph(8), InvertedLists(0.7).build(both, metric).graph(8))
 
 
 # Lists from files
@@ -334,7 +307,9 @@ def test_an_index_comes_back_from_a_file(metric, kind, mmap, tmp_path):
     assert_same(back.graph(8), graph)
     assert_same(back.graph(12, queries), index.graph(12, queries))
     later = clustered(60, 6, 4)
-    assert_same(back.tail(later).graph(5, queries), index.tail(later).graph(5, queries))
+    both = np.vstack([X, later])
+    ours, theirs = (joined(part, both, 500).graph(5, queries) for part in (back, index))
+    assert_same(ours, theirs)
     np.testing.assert_array_equal(np.asarray(back.vectors), X)
     some = np.array([7, 400, 7, 0])
     np.testing.assert_array_equal(back.vectors[some], X[some])
@@ -486,51 +461,12 @@ def test_a_tree_that_does_not_fit_the_model_is_refused(small_index):
     for other in (rows[1:], rows[:, 1:], rows[:, 0]):
         with pytest.raises(ValueError, match=r"its|unpack"):
             ListIndex.from_tree(tree, other, "euclidean")
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match="search"):
         ListIndex.from_tree({**tree, "search": "exact"}, rows, "euclidean")
 
 
 def test_lists_that_were_not_built_are_not_stored():
     assert InvertedLists().build(clustered(300, 4))._tree() is None
-
-
-# Where none is asked for
-
-
-@pytest.mark.engines
-def test_auto_forwards_the_features_of_lists(tmp_path):
-    X, later, queries = clustered(600, 6), clustered(50, 6, 1), clustered(30, 6, 2)
-    limits = kth_distances(X, 9, "euclidean")
-    lists = InvertedLists().build(X)
-    with mock.patch.object(inverted_lists, "MOST_WORK", 0):
-        auto = build_index(X, "euclidean", "auto")
-        assert auto._tree() is None
-        assert auto.probes(8) == lists.probes(8)
-        assert_same(auto.graph(20, queries, planned_for=8), lists.graph(20, queries, planned_for=8))
-        for ours, theirs in zip(
-            auto.nearest_and_reached(queries, 9, limits, planned_for=8)[1],
-            lists.nearest_and_reached(queries, 9, limits, planned_for=8)[1],
-            strict=True,
-        ):
-            np.testing.assert_array_equal(ours, theirs)
-        tail, its = auto.tail(later), lists.tail(later)
-        assert_same(tail.graph(8, queries), its.graph(8, queries))
-        assert_same(tail.nearest_and_reached(queries, 8, limits[:50])[0], its.graph(8, queries))
-        # As exact as the search of the other rows.
-        assert auto.probes(30) is None
-        assert_same(tail.graph(30, queries), neighbor_graph(later, 30, queries, search="exact"))
-        better = auto.with_probes(8, Probes.fixed(len(lists._listed.lists)), TOLD)
-        assert better.graph(8, queries).recall == TOLD
-        assert tail.behind(better).graph(8, queries).recall == TOLD
-        copied = pickle.loads(pickle.dumps(tail))
-        assert_same(copied.graph(8, queries), tail.graph(8, queries))
-
-        tree, rows = stored(auto, tmp_path, True)
-        back = ListIndex.from_tree(tree, rows, "euclidean")
-        assert isinstance(back, ListIndex)
-        for again in (back, pickle.loads(pickle.dumps(back))):
-            assert_same(again.graph(8, queries), auto.graph(8, queries))
-            assert_same(again.graph(30, queries), auto.graph(30, queries))
 
 
 def test_rows_in_another_order_are_read_by_their_numbers():

@@ -12,7 +12,6 @@ from twin_graphs import assert_same, bytes_wanted
 from nearlabel.common import engine
 from nearlabel.common.files import write_tree
 from nearlabel.search import InvertedLists
-from nearlabel.search.approximate import inverted_lists as lists
 from nearlabel.search.approximate import probing
 from nearlabel.search.approximate.inverted_lists import ListIndex
 from nearlabel.search.exact import byte_bounds
@@ -40,7 +39,7 @@ def ways(index):
 @pytest.fixture
 def copies_listed():
     """Lists that hold all rows, equal ones too."""
-    with mock.patch.object(lists, "equal_rows", return_value=None):
+    with mock.patch("nearlabel.search.exact.equal_rows.equal_rows", return_value=None):
         yield
 
 
@@ -49,13 +48,13 @@ def answers(X, metric, queries, limits):
     index = SEARCH.build(X, metric)
     graphs = index.graph(K, n_jobs=2), index.graph(K, queries), index.graph(40, queries[:3])
     reached = index.nearest_and_reached(queries, K, limits)[1]
-    tail = index.tail(queries)
+    few = index.renewal(10**9, 0)(queries, np.full(len(queries), -1))
     return (
         index,
-        (*graphs, tail.graph(3, X[:50])),
+        (*graphs, few.graph(3, X[:50])),
         (
             reached,
-            tail.nearest_and_reached(X[:50], 3, limits[: len(queries)])[1],
+            few.nearest_and_reached(X[:50], 3, limits[: len(queries)])[1],
         ),
     )
 

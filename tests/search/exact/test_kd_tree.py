@@ -32,7 +32,7 @@ def by(wins, *arguments, **options):
 
     with (
         mock.patch.object(exact, "tree_wins", return_value=wins),
-        mock.patch.object(exact, "equal_rows", return_value=None),
+        mock.patch("nearlabel.search.exact.equal_rows.equal_rows", return_value=None),
         mock.patch.object(tree.TreeIndex, "search", spy),
     ):
         graph = nl.neighbor_graph(*arguments, **options)

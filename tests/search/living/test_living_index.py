@@ -24,7 +24,6 @@ pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore:.*compares
 
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan", "chebyshev", "hamming", "jaccard"]
 FORMS = [np.asarray, sparse.csr_array]
-SMALL = {"_RECENT": 3, "_FEWEST_JOINED": 12}
 
 
 def lopsided(x, y):
@@ -62,12 +61,12 @@ class Rows:
         self.X, self.form, self.metric, self.search = X, form, metric, search
         self.store = VectorStore(form(X))
         index = build_index(self.store.vectors, metric, search)
-        self.living = LivingIndex.of(index, self.store, metric, search)
+        self.living = LivingIndex.of(index, self.store, metric)
         self.kind = np.float32 if isinstance(search, nl.InvertedLists) else np.float64
 
     @property
     def alive(self):
-        alive = self.living.alive
+        alive = self.store.alive
         return np.arange(len(self.X)) if alive is None else np.flatnonzero(alive)
 
     def add(self, new, k):
@@ -77,7 +76,7 @@ class Rows:
         limits[old] = self.expected(k).distances[:, -1]
         self.X = np.concatenate([self.X, new])
         self.store = self.store.added(self.form(new))
-        self.living = self.living.added(self.store)
+        self.living = self.living.over(self.store)
         arrivals = self.living.arrivals(first, k, limits)
         after = self.expected(k)
         graph = nl.NeighborGraph.unchecked(
@@ -106,7 +105,7 @@ class Rows:
 
     def remove(self, places):
         self.store = self.store.removed(places)
-        self.living = self.living.removed(places)
+        self.living = self.living.over(self.store)
 
     def expected(self, k, queries=None):
         """The graph of the rows that are there, by place."""
@@ -164,7 +163,8 @@ def test_any_history(data, how, form, few):
     states = []
     with (
         mock.patch.object(row_arithmetic, "_FEW", few),
-        mock.patch.multiple(living_index, **SMALL),
+        mock.patch.object(living_index, "_RECENT", 3),
+        mock.patch.object(exact_search, "_FEWEST_ADDED", 12),
         mock.patch.object(exact_search, "_MOST_FEATURES", data.draw(st.sampled_from([0, 8]))),
     ):
         rows = Rows(draw_rows(data.draw(st.integers(4, 30))), form, metric, search)
@@ -209,22 +209,23 @@ def test_rows_of_other_forms_and_types_are_added():
     whole = nl.neighbor_graph(np.concatenate([X, new]), 4)
     for base, form in ((X, sparse.csr_array), (sparse.csr_array(X), np.asarray)):
         store = VectorStore(base)
-        living = LivingIndex.of(
-            build_index(base, "euclidean", "exact"), store, "euclidean", "exact"
-        )
-        assert_same(living.added(store.added(form(new))).graph(4), whole)
+        living = LivingIndex.of(build_index(base, "euclidean", "exact"), store, "euclidean")
+        assert_same(living.over(store.added(form(new))).graph(4), whole)
 
 
 def test_few_segments_and_none_of_them_large():
     """Too many would be slow to search, and a single one slow to build."""
     rng = np.random.default_rng(0)
     rows = Rows(rng.normal(size=(500, 2)), np.asarray)
-    with mock.patch.multiple(living_index, _RECENT=8, _FEWEST_JOINED=64):
+    with (
+        mock.patch.object(living_index, "_RECENT", 8),
+        mock.patch.object(exact_search, "_FEWEST_ADDED", 64),
+    ):
         most = 0
         for _ in range(200):
             rows.store = rows.store.added(rng.normal(size=(1, 2)))
             before = rows.living
-            rows.living = before.added(rows.store)
+            rows.living = before.over(rows.store)
             kept = set(map(id, before.segments)) & set(map(id, rows.living.segments))
             assert len(kept) >= len(rows.living.segments) - 1
             most = max(most, len(rows.living.segments))
@@ -241,8 +242,8 @@ def test_removed_rows_only_change_a_mask():
     before = rows.living
     rows.remove(np.array([3, 5]))
     assert rows.living.segments[0] is before.segments[0]
-    assert before.alive is None
-    assert np.count_nonzero(rows.living.alive) == 58
+    assert before.store.alive is None
+    assert np.count_nonzero(rows.living.store.alive) == 58
 
 
 def test_dead_rows_among_the_nearest_are_searched_beyond():
@@ -251,10 +252,10 @@ def test_dead_rows_among_the_nearest_are_searched_beyond():
     rows = Rows(X, np.asarray)
     rows.remove(np.arange(10, 60))
     rows.check(5, np.array([[30.0], [100.0]]))
-    limits = np.where(rows.living.alive, 0.5, -np.inf)
+    limits = np.where(rows.living.store.alive, 0.5, -np.inf)
     rows.X = np.concatenate([X, [[30.2], [99.9]]])
     rows.store = rows.store.added(rows.X[-2:])
-    rows.living = rows.living.added(rows.store)
+    rows.living = rows.living.over(rows.store)
     arrivals = rows.living.arrivals(200, 5, limits)
     assert_same(arrivals.neighbors, rows.expected(5).take(slice(150, 152)))
     assert [part.tolist() for part in arrivals.reached[:2]] == [[100], [201]]
@@ -267,9 +268,9 @@ def test_precomputed_distances_lose_rows(form):
     between = nl.neighbor_graph(X, 29).to_csr().toarray()
     store = VectorStore(form(between))
     index = build_index(store.vectors, "precomputed", "auto")
-    living = LivingIndex.of(index, store, "precomputed", "auto")
+    living = LivingIndex.of(index, store, "precomputed")
     gone = np.arange(0, 30, 2)
-    shorter = living.removed(gone)
+    shorter = living.over(store.removed(gone))
     if form is np.asarray:
         alive = np.arange(1, 30, 2)
         expected = nl.neighbor_graph(X[alive], 3)
@@ -309,25 +310,23 @@ def overlapping():
 @pytest.mark.parametrize("search", ["lists", "auto"])
 def test_rows_are_added_to_lists(overlapping, search):
     """All lists are probed, so that nothing is missed: then a history is as exact as any."""
-    small = {"_RECENT": 4, "_EXACT_TAIL": 12}
     all_lists = nl.InvertedLists(recall=1.0)
     with (
-        mock.patch.multiple(living_index, **small),
-        mock.patch.multiple(inverted_lists, MOST_WORK=0, _FEWEST_ROWS_A_NEIGHBOR=1),
+        mock.patch.object(living_index, "_RECENT", 4),
+        mock.patch.multiple(inverted_lists, MOST_WORK=0, _MOST_BESIDE=12),
         mock.patch.object(inverted_lists, "InvertedLists", return_value=all_lists),
     ):
         rows = Rows(overlapping(100), np.asarray, "euclidean", all_lists)
         if search == "auto":
             index = build_index(rows.store.vectors, "euclidean", "auto")
-            rows.living = LivingIndex.of(index, rows.store, "euclidean", "auto")
+            rows.living = LivingIndex.of(index, rows.store, "euclidean")
         for step, size in enumerate([1, 15, 1, 14, 20]):
             rows.add(overlapping(size), 4)
             rows.remove(rows.alive[step::37])
             rows.check(4, overlapping(3))
-        lists = [one for one in rows.living.segments[1:] if one.index.lists]
-        assert 1 <= len(lists) <= 2
-        assert rows.living.segments[0].stop == 100
-        measured = rows.living.measured(4)
+        assert isinstance(rows.living.segments[0].index, inverted_lists.ListIndex)
+        assert rows.living.segments[0].stop > 100
+        measured = rows.living.measured(4, 1.0)
         assert measured.recall.value == 1
         rows.check(4, overlapping(3))
 
@@ -338,16 +337,22 @@ def test_recall_is_measured_again_and_kept_by_more_probes(overlapping):
     X, later = overlapping(600), 3 * rng.normal(size=(900, 6))  # elsewhere
     store = VectorStore(X)
     search = nl.InvertedLists(recall=0.8)
-    living = LivingIndex.of(search.build(X), store, "euclidean", search, planned_for=8)
-    with mock.patch.multiple(living_index, _RECENT=8, _EXACT_TAIL=40):
+    living = LivingIndex.of(search.build(X), store, "euclidean", planned_for=8)
+    living.probes(8)
+    with (
+        mock.patch.object(living_index, "_RECENT", 8),
+        mock.patch.object(inverted_lists, "_MOST_BESIDE", 400),
+    ):
         for some in np.split(later, 3):
             store = store.added(some)
-            living = living.added(store)
-    living = living.removed(np.arange(0, 600, 2))
-    measured = living.measured(8)
+            living = living.over(store)
+    assert [part.stop for part in living.segments] == [1200, 1500]
+    store = store.removed(np.arange(0, 600, 2))
+    living = living.over(store)
+    measured = living.measured(8, 0.8)
     assert living.recall is None
     assert measured.recall.value >= 0.8
-    alive = np.flatnonzero(living.alive)
+    alive = np.flatnonzero(store.alive)
     exact = nl.neighbor_graph(store.vectors[alive], 8, search="exact")
     shares = [
         np.mean(one.left_out(alive, 8).distances <= exact.distances[:, -1:].astype(np.float32))
@@ -357,8 +362,8 @@ def test_recall_is_measured_again_and_kept_by_more_probes(overlapping):
     assert abs(shares[1] - measured.recall.value) < 0.1
     assert measured.graph(8, X[:3]).recall == measured.recall
     exactly = build_index(X, "euclidean", "exact")
-    living = LivingIndex.of(exactly, VectorStore(X), "euclidean", "exact")
-    assert living.measured(8) is living
+    living = LivingIndex.of(exactly, VectorStore(X), "euclidean")
+    assert living.measured(8, 0.8) is living
 
 
 @pytest.mark.usefixtures("small_lists")
@@ -367,11 +372,10 @@ def test_lists_are_planned_for_one_number_of_neighbors(overlapping, copies):
     """A plan takes as long as the search of hundreds of rows."""
     X = np.repeat(overlapping(200), copies, axis=0)
     search, store = nl.InvertedLists(), VectorStore(X)
-    living = LivingIndex.of(search.build(X), store, "euclidean", search, planned_for=8)
-    living = living.removed(np.arange(0, len(X), 3))
-    store = store.added(overlapping(30))
-    with mock.patch.multiple(living_index, _RECENT=4, _EXACT_TAIL=12):
-        living = living.added(store)
+    living = LivingIndex.of(search.build(X), store, "euclidean", planned_for=8)
+    store = store.removed(np.arange(0, len(X), 3)).added(overlapping(30))
+    with mock.patch.object(inverted_lists, "_MOST_BESIDE", 12):
+        living = living.over(store)
     living.left_out(np.arange(1, len(X), 3), 20)
     living.arrivals(len(X), 20, np.full(len(X), 1.0))
     living.graph(8, X[:3])

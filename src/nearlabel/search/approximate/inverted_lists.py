@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -20,9 +21,9 @@ from scipy import sparse
 from nearlabel.common.arrays import Array, Matrix, Tree
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.threads import ForkSafeLock, one_blas_thread
-from nearlabel.common.validation import check_integer, check_real
-from nearlabel.graph import NeighborGraph, Recall, index_type, recall_of
-from nearlabel.search.approximate.partition import divide_by, nearest_centers
+from nearlabel.common.validation import check_choice, check_integer, check_real
+from nearlabel.graph import NeighborGraph, Recall, recall_of
+from nearlabel.search.approximate.partition import Lists, nearest_centers
 from nearlabel.search.approximate.probe_counts import MeasuredPlan, make_plan
 from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
@@ -33,7 +34,7 @@ from nearlabel.search.approximate.stored_lists import (
     plans_from,
 )
 from nearlabel.search.exact.distances import Metric
-from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
+from nearlabel.search.exact.equal_rows import without_copies
 from nearlabel.search.exact.index import ExactSearch, exact_index, matching
 from nearlabel.search.exact.reordered_rows import ReorderedRows, ordered_rows
 from nearlabel.search.exact.row_arithmetic import METRICS, as_float, chunks, float_kind
@@ -42,16 +43,17 @@ from nearlabel.search.interfaces import Index, Reached
 _SMALL, _LARGE = 1e-32, 1e38  # largest distances that leave room for smaller ones in float32
 _FEWEST = 2**15  # minimum number of rows: exact search is faster for fewer
 MOST_WORK = 10**13  # rows x rows x features: search="auto" is exact up to this
-_FEWEST_ROWS_A_NEIGHBOR = 32  # lists only help if neighbors are a small part of the rows
 _FEWEST_FEATURES = 7  # with fewer, the k-d tree is fast for any number of rows
 _NEIGHBORS_A_PLAN = 8  # plans are made for multiples of this number of neighbors
+# benchmarks/living_models.py measures them.
+_MOST_BESIDE = 2**14  # rows searched exactly beside the lists before they join them,
+_SHARE_BESIDE = 1 / 64  # or this share of the rows in the lists
 
 
-def takes_lists(shape: tuple[int, ...], k: int) -> bool:
-    """Whether search="auto" uses lists to find k neighbors among this many rows and features."""
+def takes_lists(shape: tuple[int, ...]) -> bool:
+    """Whether search="auto" uses lists for this many rows and features."""
     n, d = shape
-    is_long = n * n * d > MOST_WORK and d >= _FEWEST_FEATURES
-    return is_long and n >= _FEWEST_ROWS_A_NEIGHBOR * k
+    return n * n * d > MOST_WORK and d >= _FEWEST_FEATURES
 
 
 class ListIndex(Index):
@@ -64,28 +66,14 @@ class ListIndex(Index):
     recall : float
         The requested recall.
     seed : int
-    is_auto : bool, default=False
-        Whether numbers of neighbors for which lists do not pay are searched exactly; see
-        `takes_lists`.
-    base : ListIndex, optional
-        The index whose lists and probes these rows share, which were added to it.
     """
 
     def __init__(
-        self,
-        vectors: Matrix | ReorderedRows,
-        metric: str,
-        recall: float,
-        seed: int,
-        *,
-        is_auto: bool = False,
-        base: ListIndex | None = None,
+        self, vectors: Matrix | ReorderedRows, metric: str, recall: float, seed: int
     ) -> None:
         self.vectors, self._metric = vectors, metric
         self._recall, self._seed = recall, seed
-        self._is_auto, self._base = is_auto, base
         self._listed: ListedRows | None = None
-        self._exact: Index | None = None
         self._plans: dict[int, QueryPlan] = {}
         self._lock = ForkSafeLock()
 
@@ -94,8 +82,7 @@ class ListIndex(Index):
             rows = np.array(self.vectors.rows[:])
             return ListIndex.from_tree, (self._tree(), rows, self._metric)
         # What was prepared is cheaper to prepare again than to store.
-        how = self.vectors, self._metric, self._recall, self._seed, self._is_auto, self._base
-        return _list_index, how
+        return ListIndex, (self.vectors, self._metric, self._recall, self._seed)
 
     def graph(
         self,
@@ -107,15 +94,9 @@ class ListIndex(Index):
         progress: Progress | None = None,
     ) -> NeighborGraph:
         """Find as many of the k nearest base rows of each query as the recall requires."""
-        exact = self._exactly(planned_for or k)
-        if exact is not None:
-            return exact.graph(k, queries, n_jobs=n_jobs, progress=progress)
-        if queries is None and self._base is None:
+        if queries is None:
             with one_blas_thread:
                 return self._among(k, n_jobs, progress)
-        if queries is None:
-            graph = self.graph(k + 1, self.vectors, planned_for=k, n_jobs=n_jobs, progress=progress)
-            return graph.without(np.arange(len(graph)))
         listed, plan = self.ready(planned_for or k, n_jobs)
         return listed.answer(np.asarray(matching(queries, listed.rows)), k, plan, n_jobs, progress)
 
@@ -133,56 +114,47 @@ class ListIndex(Index):
 
         A row is near if its limit, (n,) in float32, is above the distance in float32.
         """
-        exact = self._exactly(planned_for or k)
-        if exact is not None:
-            return exact.nearest_and_reached(queries, k, limits, n_jobs=n_jobs, progress=progress)
         listed, plan = self.ready(planned_for or k, n_jobs)
         queries = np.asarray(matching(queries, listed.rows))
         return listed.answer_and_reached(queries, k, plan, limits, n_jobs, progress)
 
-    def probes(self, k: int, *, n_jobs: int = 1) -> Probes | None:
-        """The lists probed for k neighbors; None if these are searched exactly."""
-        return None if self._exactly(k) is not None else self.ready(k, n_jobs)[1].probes
+    def probes(self, k: int, *, n_jobs: int = 1) -> Probes:
+        """The lists probed for k neighbors."""
+        return self.ready(k, n_jobs)[1].probes
 
     def with_probes(self, k: int, probes: Probes, recall: Recall | None) -> ListIndex:
         """The same lists with other probes for k neighbors, and the given recall."""
         listed, _ = self.ready(k, 1)
-        other = self._like(self._base)
-        probes = probes.within(len(listed.lists))
-        other._plans = {**self._plans, self._planned(k): QueryPlan(probes, recall)}
+        plan = QueryPlan(probes.within(len(listed.lists)), recall)
+        return self._like(self.vectors, listed, {**self._plans, self._planned(k): plan})
+
+    def _like(self, vectors: Matrix, listed: ListedRows, plans: dict[int, QueryPlan]) -> ListIndex:
+        """An index with the same parameters."""
+        other = ListIndex(vectors, self._metric, self._recall, self._seed)
+        other._listed, other._plans = listed, plans
         return other
 
-    def tail(self, vectors: Matrix) -> ListIndex:
-        """An index of further rows in the lists of this one."""
-        how = self._metric, self._recall, self._seed
-        return ListIndex(vectors, *how, is_auto=self._is_auto, base=self)
+    def renewal(
+        self,
+        added: int,
+        removed: int,  # noqa: ARG002
+    ) -> Callable[[Matrix, Array], Index] | None:
+        """Many new rows join the lists of their nearest centers."""
+        is_many = added > max(_MOST_BESIDE, _SHARE_BESIDE * len(self.vectors))
+        return self._joined if is_many else None
 
-    def behind(self, lists: Index | None) -> ListIndex:
-        """The same rows as the tail of an index with the same lists and other probes."""
-        assert isinstance(lists, ListIndex)
-        return self._like(lists)
-
-    @property
-    def lists(self) -> ListIndex:
-        """The index itself."""
-        return self
-
-    def _like(self, base: ListIndex | None) -> ListIndex:
-        """The same rows and lists, without plans."""
-        how = self.vectors, self._metric, self._recall, self._seed
-        other = ListIndex(*how, is_auto=self._is_auto, base=base)
-        other._listed, other._exact = self._listed, self._exact
-        return other
-
-    @property
-    def homes(self) -> Array | None:
-        """The list of each row, shape (n,); None if the lists have not been built."""
-        if self._listed is None:
-            return None
-        lists = self._listed.lists
-        homes = np.empty(len(lists.order), np.int64)
-        homes[lists.order] = np.repeat(np.arange(len(lists)), lists.sizes)
-        return homes
+    def _joined(self, vectors: Matrix, numbers: Array) -> ListIndex:
+        """The index of other rows in these lists; `numbers` has those of them that it has."""
+        listed = self._listed
+        if listed is None:
+            return ListIndex(vectors, self._metric, self._recall, self._seed)
+        is_new = numbers < 0
+        homes = listed.lists.homes()[numbers]
+        homes[is_new] = nearest_centers(vectors[is_new], listed.lists.centers, self._metric, 1)
+        lists = Lists.of(listed.lists.centers, homes)
+        rows = ordered_rows(vectors, lists.order, float_kind(vectors))
+        plans = {k: QueryPlan(plan.probes, plan.recall) for k, plan in self._plans.items()}
+        return self._like(vectors, ListedRows(lists, rows, self._metric), plans)
 
     def stored(self) -> tuple[Tree, Array] | None:
         """What a file stores, and the given rows in the order of the lists.
@@ -198,53 +170,26 @@ class ListIndex(Index):
             return tree, self._listed.rows
         return tree, ordered_rows(self.vectors, self._listed.lists.order, self.vectors.dtype)
 
-    def stored_with(self, rows: Array, homes: Array) -> tuple[Tree, Array] | None:
-        """The same for other rows in these lists; `homes` has the list of each, -1 if unknown."""
-        tree = self._tree()
-        if tree is None:
-            return None
-        lost = np.flatnonzero(homes < 0)
-        if len(lost):
-            homes = homes.copy()
-            homes[lost] = nearest_centers(rows, tree["centers"], self._metric, 1, lost)
-        order = np.argsort(homes, kind="stable").astype(index_type(len(homes)))
-        sizes = np.bincount(homes, minlength=len(tree["centers"]))
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        return {**tree, "order": order, "starts": starts}, rows[order]
-
     def _tree(self) -> Tree | None:
         """What a file stores in addition to the rows; None if no lists have been built."""
         with self._lock.held():
             if self._listed is None:
                 return None
             how = {"recall": self._recall, "seed": self._seed, "plans": plan_trees(self._plans)}
-            search = "auto" if self._is_auto else "approximate"
-            return {"search": search, **how, **listed_tree(self._listed)}
+            return {"search": "approximate", **how, **listed_tree(self._listed)}
 
     @classmethod
     def from_tree(cls, tree: Tree, rows: Array, metric: str) -> ListIndex:
         """The index of a file; its rows are checked when their lists are first searched."""
-        is_auto = {"auto": True, "approximate": False}[tree["search"]]
+        check_choice(tree["search"], "search", ("auto", "approximate"))
         recall = check_real(tree["recall"], "recall", low=0, high=1)
         seed = check_integer(tree["seed"], "seed", low=0)
         listed = listed_from(tree, rows, metric)
         vectors = ReorderedRows(rows, listed.lists.order)
-        index = cls(vectors, metric, recall, seed, is_auto=is_auto)
+        index = cls(vectors, metric, recall, seed)
         index._listed = listed
         index._plans = plans_from(tree["plans"], listed)
         return index
-
-    def _exactly(self, k: int) -> Index | None:
-        """The exact index of these rows, if k neighbors are not searched by lists."""
-        whole = self if self._base is None else self._base
-        if not self._is_auto or takes_lists(whole.vectors.shape, k):
-            return None
-        with self._lock.held():
-            if self._exact is None:
-                in_order = isinstance(self.vectors, ReorderedRows)
-                vectors = np.asarray(self.vectors) if in_order else self.vectors
-                self._exact = exact_index(vectors, self._metric)
-            return self._exact
 
     def _planned(self, k: int) -> int:
         """The number of neighbors that the plan for k covers."""
@@ -254,13 +199,6 @@ class ListIndex(Index):
         self, k: int, n_jobs: int, kind: type[QueryPlan] = QueryPlan
     ) -> tuple[ListedRows, QueryPlan]:
         """The lists and a plan for k neighbors, made on first use."""
-        if self._base is not None:
-            base, plan = self._base.ready(k, n_jobs)
-            with self._lock.held():
-                if self._listed is None:
-                    with one_blas_thread:
-                        self._listed = self._joining(base.lists.centers, n_jobs)
-                return self._listed, plan
         planned = self._planned(k)
         with self._lock.held():
             listed, plans = self._listed, self._plans
@@ -273,12 +211,6 @@ class ListIndex(Index):
                 plans.setdefault(planned, plan)
                 return listed, plan
             return listed, plans[planned]
-
-    def _joining(self, centers: Array, n_jobs: int) -> ListedRows:
-        """These rows in the lists of given centers."""
-        lists = divide_by(centers, self.vectors, self._metric, n_jobs)
-        rows = ordered_rows(self.vectors, lists.order, float_kind(self.vectors))
-        return ListedRows(lists, rows, self._metric)
 
     def _among(self, k: int, n_jobs: int, progress: Progress | None) -> NeighborGraph:
         """The graph of the base rows; repeated with more probes if its recall is too low."""
@@ -306,13 +238,6 @@ class ListIndex(Index):
             progress(n, n)
         graph.recall = recall
         return graph
-
-
-def _list_index(
-    vectors: Matrix, metric: str, recall: float, seed: int, is_auto: bool, base: ListIndex | None
-) -> ListIndex:
-    """A copy of an index, from a pickle."""
-    return ListIndex(vectors, metric, recall, seed, is_auto=is_auto, base=base)
 
 
 def planned_neighbors(k: int, n: int) -> int:
@@ -352,34 +277,33 @@ class InvertedLists:
 
     def build(self, vectors: Matrix, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches."""
-        return self.index_of(vectors, metric, is_auto=False)
-
-    def index_of(self, vectors: Matrix, metric: Metric, *, is_auto: bool) -> Index:
-        """Lists, if these rows can have any; see `ListIndex` for `is_auto`."""
         recall = check_real(self.recall, "recall", low=0, high=1)
         seed = check_integer(self.random_state, "random_state", low=0)
         if not reads(vectors, metric):
             return ExactSearch().build(vectors, metric)
-        rows = equal_rows(vectors)
-        if rows is not None:
-            index = self.index_of(rows.distinct(vectors), metric, is_auto=is_auto)
-            return EqualRowsIndex(vectors, rows, metric, index)
-        return ListIndex(vectors, str(metric), recall, seed, is_auto=is_auto)
+        build = partial(_lists_or_all, metric=str(metric), recall=recall, seed=seed)
+        return without_copies(vectors, metric, build)
+
+
+def _lists_or_all(vectors: Matrix, metric: str, recall: float, seed: int) -> Index:
+    """Distinct rows in lists, if they are not too few by now."""
+    if reads(vectors, metric):
+        return ListIndex(vectors, metric, recall, seed)
+    return exact_index(vectors, metric)
 
 
 @dataclass(frozen=True)
 class AutoSearch:
     """Exact search, or inverted lists if that would take too long.
 
-    The choice depends only on the numbers of rows, features and neighbors, never on the machine.
+    The choice depends only on the numbers of rows and features, never on the machine.
     What `InvertedLists` does not support is searched exactly.
     """
 
     def build(self, vectors: Matrix, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches."""
-        if takes_lists(vectors.shape, 1):
-            return InvertedLists().index_of(vectors, metric, is_auto=True)
-        return ExactSearch().build(vectors, metric)
+        search = InvertedLists() if takes_lists(vectors.shape) else ExactSearch()
+        return search.build(vectors, metric)
 
 
 def reads(vectors: Matrix, metric: Metric) -> bool:

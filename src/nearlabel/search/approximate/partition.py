@@ -49,6 +49,19 @@ class Lists:
     def __len__(self) -> int:
         return len(self.centers)
 
+    @classmethod
+    def of(cls, centers: Array, homes: Array) -> Lists:
+        """Rows in the lists of centers; `homes` has the center of each row, shape (n,)."""
+        order = np.argsort(homes, kind="stable").astype(index_type(len(homes)))
+        ends = np.cumsum(np.bincount(homes, minlength=len(centers)))
+        return cls(centers, order, np.concatenate([[0], ends]))
+
+    def homes(self) -> Array:
+        """The list of each row, shape (n,)."""
+        homes = np.empty(len(self.order), np.int64)
+        homes[self.order] = np.repeat(np.arange(len(self)), self.sizes)
+        return homes
+
     @property
     def sizes(self) -> Array:
         """The number of rows of each list."""
@@ -84,14 +97,6 @@ def divide(
     starts += number * np.repeat(sizes, pieces) // np.repeat(pieces, pieces)
     order = np.argsort(home, kind="stable").astype(index_type(n))
     return Lists(np.repeat(centers, pieces, axis=0), order, np.append(starts, n))
-
-
-def divide_by(centers: Array, vectors: Array, metric: Metric, n_jobs: int) -> Lists:
-    """Divide dense rows into the lists of given centers, some of which may stay empty."""
-    home = nearest_centers(vectors, centers, metric, n_jobs)
-    order = np.argsort(home, kind="stable").astype(index_type(len(home)))
-    ends = np.cumsum(np.bincount(home, minlength=len(centers)))
-    return Lists(centers, order, np.concatenate([[0], ends]))
 
 
 def nearest_centers(

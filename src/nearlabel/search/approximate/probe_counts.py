@@ -15,6 +15,7 @@ from nearlabel.search.approximate.probing import ListedRows, QueryPlan
 
 # benchmarks/hard_clusters.py measures them.
 _ROWS_TUNED = ROWS_MEASURED // 2  # on which the number of probes is chosen
+_MOST_CELLS = 2**24  # neighbors of all these rows
 _SHARES = 0.3, 0.6  # of the lists that a query may probe, which it usually does
 
 
@@ -58,7 +59,8 @@ def make_plan(
     """
     n, count = len(listed), len(listed.lists)
     random = np.random.default_rng([seed, 1])
-    chosen = random.choice(n, min(n, _ROWS_TUNED + ROWS_MEASURED), replace=False)
+    rows = min(n, _ROWS_TUNED + ROWS_MEASURED, max(3, _MOST_CELLS // k))
+    chosen = random.choice(n, rows, replace=False)
     if exact_neighbors is None:
         exact = listed.left_out(chosen, k, Probes.fixed(count), n_jobs)
     else:

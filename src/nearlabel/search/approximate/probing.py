@@ -18,7 +18,7 @@ from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Floats, runs
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import ForkSafeLock, one_blas_thread, run_blocks, run_slices
-from nearlabel.graph import NeighborGraph, Recall
+from nearlabel.graph import NeighborGraph, Recall, sort_equally_far
 from nearlabel.search.approximate.partition import Lists, divide
 from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.budgets import BLOCK_BYTES, ELEMENTS_AT_ONCE
@@ -349,11 +349,7 @@ class ListedRows:
     def _by_number(self, found: NeighborGraph, kind: npt.DTypeLike) -> tuple[Array, Array]:
         """Neighbors by number instead of place, and their distances in another type."""
         near, far = self.lists.order[found.indices], found.distances.astype(kind)
-        # Sorted by (distance, place): the order of numbers differs where distances are equal.
-        tied = np.flatnonzero((far[:, 1:] <= far[:, :-1]).any(axis=1))
-        order = np.lexsort((near[tied], far[tied]), axis=1)
-        near[tied] = np.take_along_axis(near[tied], order, axis=1)
-        far[tied] = np.take_along_axis(far[tied], order, axis=1)
+        sort_equally_far(near, far)
         return near, far
 
     def answer_and_reached(

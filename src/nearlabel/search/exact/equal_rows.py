@@ -7,6 +7,8 @@ if these are ordered by (distance, lowest row number).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +23,7 @@ from nearlabel.search.exact.reordered_rows import ordered_rows
 from nearlabel.search.exact.row_arithmetic import as_float, chunks
 from nearlabel.search.interfaces import Index, Reached
 
+Build = Callable[[Matrix], Index]
 _WORTH_WHILE = 7 / 8  # largest share of distinct rows for which it pays
 
 
@@ -132,6 +135,12 @@ def _are_equal(vectors: Matrix, first: Array) -> bool:
     return True
 
 
+def without_copies(vectors: Matrix, metric: Metric, build: Build) -> Index:
+    """What `build` makes of rows, of the distinct ones only if many are equal."""
+    rows = equal_rows(vectors)
+    return build(vectors) if rows is None else EqualRowsIndex(vectors, rows, metric, build)
+
+
 class EqualRowsIndex(Index):
     """Base rows with many equal ones, and an index of the distinct ones.
 
@@ -140,18 +149,20 @@ class EqualRowsIndex(Index):
     vectors : ndarray or csr_array, shape (n, d)
     rows : EqualRows
     metric : str
-    index : Index
-        Of the distinct rows.
+    build : callable
+        Makes the index of the distinct rows.
     """
 
-    def __init__(self, vectors: Matrix, rows: EqualRows, metric: Metric, index: Index) -> None:
-        self.vectors, self._rows, self._metric, self.index = vectors, rows, metric, index
-        self.is_exact = index.is_exact
+    def __init__(self, vectors: Matrix, rows: EqualRows, metric: Metric, build: Build) -> None:
+        self.vectors, self._rows, self._metric, self._build = vectors, rows, metric, build
+        self.index = build(rows.distinct(vectors))
+        self.is_exact = self.index.is_exact
 
-    @property
-    def lists(self) -> Index | None:
-        """The index of the lists that further rows may join."""
-        return self.index.lists
+    def renewal(self, added: int, removed: int) -> Callable[[Matrix, Array], Index] | None:
+        """Index all rows anew when that of the distinct ones would be."""
+        if self.index.renewal(added, removed) is None:
+            return None
+        return lambda vectors, _: without_copies(vectors, self._metric, self._build)
 
     def probes(self, k: int, *, n_jobs: int = 1) -> Probes | None:
         """The lists of distinct rows probed for k neighbors."""
@@ -159,8 +170,9 @@ class EqualRowsIndex(Index):
 
     def with_probes(self, k: int, probes: Probes, recall: Recall | None) -> EqualRowsIndex:
         """The same index with other probes for k neighbors, and the given recall."""
-        index = self.index.with_probes(k, probes, recall)
-        return EqualRowsIndex(self.vectors, self._rows, self._metric, index)
+        other = copy(self)
+        other.index = self.index.with_probes(k, probes, recall)
+        return other
 
     def graph(
         self,

@@ -6,8 +6,9 @@ NumPy. All of them decide by canonical distances.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +21,7 @@ from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.search.budgets import BLOCK_BYTES, KEPT_BYTES
 from nearlabel.search.exact.compiled_index import CompiledIndex, compiled_index
 from nearlabel.search.exact.distances import Metric, check_metric, space, warn_if_slow
-from nearlabel.search.exact.equal_rows import EqualRowsIndex, equal_rows
+from nearlabel.search.exact.equal_rows import without_copies
 from nearlabel.search.exact.kd_tree import POWERS, TreeIndex
 from nearlabel.search.exact.numpy_index import NumpyIndex
 from nearlabel.search.exact.reaching import all_reached
@@ -29,6 +30,10 @@ from nearlabel.search.interfaces import Index, Reached
 
 _MOST_FEATURES = 8  # of rows in a k-d tree
 _FEW = 1 / 16  # if at most this share of rows is left, NumPy searches them
+# benchmarks/living_models.py measures them.
+_FEWEST_ADDED = 4096  # rows searched beside an index before all are indexed together,
+_MOST_ADDED = 1 / 8  # or this share of its rows
+_MOST_REMOVED = 1 / 2  # of its rows: then a search among the others alone is faster
 
 
 @dataclass(frozen=True)
@@ -54,12 +59,9 @@ class ExactSearch:
 
 def exact_index(vectors: Matrix, metric: Metric, block_bytes: int = BLOCK_BYTES) -> Index:
     """An exact index of base rows; if many are equal, each is searched once."""
+    build = partial(ExactIndex, metric=metric, block_bytes=block_bytes)
     is_small = callable(metric) or are_few(vectors, vectors.shape[0])
-    rows = None if is_small else equal_rows(vectors)
-    if rows is None:
-        return ExactIndex(vectors, metric, block_bytes)
-    index = ExactIndex(rows.distinct(vectors), metric, block_bytes)
-    return EqualRowsIndex(vectors, rows, metric, index)
+    return build(vectors) if is_small else without_copies(vectors, metric, build)
 
 
 class ExactIndex(Index):
@@ -159,6 +161,13 @@ class ExactIndex(Index):
             others = self.by_numpy.reached(queries, left, limits, n_jobs)
             reached = Reached.joined([reached, others])
         return graph, reached
+
+    def renewal(self, added: int, removed: int) -> Callable[[Matrix, Array], Index] | None:
+        """Index all rows anew if many were added, or most removed."""
+        n = self.vectors.shape[0]
+        if added <= max(_FEWEST_ADDED, _MOST_ADDED * n) and removed <= _MOST_REMOVED * n:
+            return None
+        return lambda vectors, _: exact_index(vectors, self._metric, self._block_bytes)
 
 
 def tree_wins(vectors: Matrix, metric: Metric) -> bool:

@@ -6,26 +6,32 @@ dropped from its results: a few more rows are requested. The neighbors of all se
 
 A small segment is built quickly. So adding a row rebuilds the last segment, and a segment that is
 not much larger than those after it is merged with them: the cost is amortized over the rows added
-meanwhile. In the end all are merged into the first.
+meanwhile. In the end all are merged into the first, whose index says when (`Index.renewal`).
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from nearlabel.common.arrays import Array, Matrix, Tree
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import run_blocks
-from nearlabel.graph import NeighborGraph, Recall, index_type, recall_of, sample_rows
-from nearlabel.search.approximate.inverted_lists import InvertedLists
+from nearlabel.graph import (
+    NeighborGraph,
+    Recall,
+    index_type,
+    recall_of,
+    sample_rows,
+    sort_equally_far,
+)
 from nearlabel.search.approximate.probes import Probes
-from nearlabel.search.budgets import BLOCK_BYTES
 from nearlabel.search.exact.distances import Metric
-from nearlabel.search.exact.index import ExactSearch, exact_index
+from nearlabel.search.exact.index import exact_index
 from nearlabel.search.interfaces import Arrivals, Index, Reached
 from nearlabel.search.restricted import first_visible, neighbors_with_margin
 from nearlabel.search.vector_store import VectorStore
@@ -33,37 +39,35 @@ from nearlabel.search.vector_store import VectorStore
 # benchmarks/living_models.py measures them.
 _RECENT = 1024  # rows of a segment that is rebuilt for each added row
 _MUCH_LARGER = 2  # times the later rows: such a segment is not merged
-_FEWEST_JOINED = 4096  # rows after the first segment that are merged into it
-_EXACT_TAIL = 16_384  # rows compared exactly if the first segment has lists
+_DEAD = 1 / 8  # of the rows of an exact segment may be removed ones, which saves a copy
 _ROWS_AT_ONCE = 65536  # whose neighbors are searched at once
 
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """An index of the rows at some places, from `start` to before `stop`.
+    """An index of the rows at some places.
 
     Attributes
     ----------
     index : Index
-    vectors : ndarray or csr_array
-        The rows.
     start, stop : int
+        The places are from `start` to before `stop`,
     places : ndarray of int or None
-        Their places, ascending; None if no place is left out.
+        and only these of them, ascending; None if all are.
     """
 
     index: Index
-    vectors: Matrix
     start: int
     stop: int
     places: Array | None = None
 
     def __len__(self) -> int:
-        return int(self.vectors.shape[0])
+        return int(self.index.vectors.shape[0])
 
-    def part_of(self, values: Array) -> Array:
-        """The entries of an array over all places that belong to these rows."""
-        return values[self.start : self.stop] if self.places is None else values[self.places]
+    @property
+    def at(self) -> Array | slice:
+        """The places of the rows, to index an array over all places."""
+        return slice(self.start, self.stop) if self.places is None else self.places
 
     def search(
         self,
@@ -82,37 +86,32 @@ class Segment:
         `dead` of the rows are not `alive`. `limits` has one entry per place, like `alive`.
         """
         asked = k if not dead else max(k + 1, neighbors_with_margin(k, len(self), dead))
+        ask = partial(self.index.graph, planned_for=planned_for, n_jobs=n_jobs)
         reached = None
         if limits is None:
-            graph = self.index.graph(
-                asked, queries, planned_for=planned_for, n_jobs=n_jobs, progress=progress
-            )
+            graph = ask(asked, queries, progress=progress)
         else:
             graph, pairs = self.index.nearest_and_reached(
                 queries,
                 asked,
-                self.part_of(limits),
+                limits[self.at],
                 planned_for=planned_for,
                 n_jobs=n_jobs,
                 progress=progress,
             )
             reached = pairs._replace(row=self._places_of(pairs.row, np.dtype(np.int64)))
         kind = np.dtype(index_type(self.stop))
-        places = self._places_of(graph.indices, kind)
-        if not dead or alive is None:
-            found_rows = NeighborGraph.unchecked(places, graph.distances, self.stop, graph.recall)
-            return found_rows, reached
-        places, distances, short = first_visible(places, graph.distances, alive[places], k)
-        while len(short):  # too many of their nearest rows were removed
-            asked = min(2 * asked, len(self))
-            further = self.index.graph(
-                asked, queries[short], planned_for=planned_for, n_jobs=n_jobs
-            )
-            again = self._places_of(further.indices, kind)
-            places[short], distances[short], still = first_visible(
-                again, further.distances, alive[again], k
-            )
-            short = short[still]
+        places, distances = self._places_of(graph.indices, kind), graph.distances
+        if dead and alive is not None:
+            places, distances, short = first_visible(places, distances, alive[places], k)
+            while len(short):  # too many of their nearest rows were removed
+                asked = min(2 * asked, len(self))
+                further = ask(asked, queries[short])
+                again = self._places_of(further.indices, kind)
+                places[short], distances[short], still = first_visible(
+                    again, further.distances, alive[again], k
+                )
+                short = short[still]
         return NeighborGraph.unchecked(places, distances, self.stop, graph.recall), reached
 
     def _places_of(self, rows: Array, kind: np.dtype[np.integer]) -> Array:
@@ -146,10 +145,7 @@ def merged(graphs: list[NeighborGraph], k: int, n_base: int, *, n_jobs: int = 1)
         order = np.argsort(distances, axis=1, kind="stable")
         indices = np.take_along_axis(indices, order, axis=1)
         distances = np.take_along_axis(distances, order, axis=1)
-        is_wrong = (distances[:, 1:] == distances[:, :-1]) & (indices[:, 1:] < indices[:, :-1])
-        wrong = np.flatnonzero(is_wrong.any(axis=1))
-        order = np.lexsort((indices[wrong], distances[wrong]), axis=1)
-        indices[wrong] = np.take_along_axis(indices[wrong], order, axis=1)
+        sort_equally_far(indices, distances)
         whole.indices[block], whole.distances[block] = indices[:, :k], distances[:, :k]
 
     run_blocks(merge, len(first), 2**10, n_jobs, None)
@@ -167,45 +163,27 @@ class LivingIndex(Index):
     metric : str or callable
     segments : tuple of Segment
         Ordered by place.
-    alive : ndarray of bool, shape (n_places,), or None
-        Which rows were not removed; None if none was.
-    block_bytes : int
-        For exact searches; see `ExactSearch`.
-    least_recall : float
-        For searches by lists; see `InvertedLists`.
-    recall : Recall or None
-        As last measured.
     planned_for : int or None
         The number of neighbors for which lists are probed when rows are searched among themselves;
         further ones are found as far as the same probes reach. By default all that are requested.
+    recall : Recall or None
+        As last measured.
     """
 
     store: VectorStore
     metric: Metric
     segments: tuple[Segment, ...]
-    alive: Array | None
-    block_bytes: int = BLOCK_BYTES
-    least_recall: float = InvertedLists.recall
-    recall: Recall | None = None
     planned_for: int | None = None
+    recall: Recall | None = None
 
     @classmethod
     def of(
-        cls,
-        index: Index,
-        store: VectorStore,
-        metric: Metric,
-        search: object,
-        planned_for: int | None = None,
+        cls, index: Index, store: VectorStore, metric: Metric, planned_for: int | None = None
     ) -> LivingIndex:
-        """The rows of a store, and one index of all of them; unchanged if it is one of these."""
+        """The rows of a store, and an index of all its places; unchanged if it is one of these."""
         if isinstance(index, LivingIndex):
             return index
-        size = search.block_bytes if isinstance(search, ExactSearch) else BLOCK_BYTES
-        recall = search.recall if isinstance(search, InvertedLists) else InvertedLists.recall
-        first = Segment(index, store.vectors, 0, len(store))
-        living = cls(store, metric, (first,), store.alive, size, recall, None, planned_for)
-        return living.joined() if store.alive is not None and index.has_own_distances else living
+        return cls(store, metric, (Segment(index, 0, len(store)),), planned_for).over(store)
 
     def __getstate__(self) -> dict[str, object]:
         return vars(self).copy()  # a concurrent search may store what it has counted
@@ -221,86 +199,58 @@ class LivingIndex(Index):
         return len(self.store)
 
     def _alive_places(self) -> Array:
-        return np.arange(self.n_places) if self.alive is None else np.flatnonzero(self.alive)
+        alive = self.store.alive
+        return np.arange(self.n_places) if alive is None else np.flatnonzero(alive)
 
     @cached_property
     def dead_counts(self) -> list[int]:
         """How many rows of each segment were removed."""
-        if self.alive is None:
+        alive = self.store.alive
+        if alive is None:
             return [0] * len(self.segments)
-        counts = [np.count_nonzero(segment.part_of(self.alive)) for segment in self.segments]
-        return [len(segment) - int(n) for segment, n in zip(self.segments, counts, strict=True)]
+        return [len(part) - int(np.count_nonzero(alive[part.at])) for part in self.segments]
 
-    def added(self, store: VectorStore) -> LivingIndex:
-        """The index of a store with some more rows."""
-        before, n = self.n_places, len(store)
-        alive = self.alive
-        if alive is not None:
-            alive = np.concatenate([alive, np.ones(n - before, bool)])
-        longer = replace(self, store=store, alive=alive)
-        first, *later = self.segments
-        if first.index.has_own_distances:
-            return longer.joined()
-        most = max(_FEWEST_JOINED, 1 / 8 * len(first))
-        if first.index.is_exact and n - first.stop > most:
-            return longer.joined()
-        start = before
-        while later and later[-1].index.is_exact:
-            last = later[-1]
-            if n - last.start > _RECENT and len(last) > _MUCH_LARGER * (n - last.stop):
-                break
-            start = later.pop().start
-        lists = first.index.lists if n - start > _EXACT_TAIL else None
-        while lists is not None and later and len(later[-1]) <= _MUCH_LARGER * (n - later[-1].stop):
-            start = later.pop().start
-        segments = longer.new_segment(start, n, None if lists is None else lists.tail)
-        return replace(longer, segments=(first, *later, *segments))
+    def over(self, store: VectorStore) -> LivingIndex:
+        """The index of a store with some rows more or less."""
+        start, n = self.n_places, len(store)
+        changed = replace(self, store=store)
+        first, dead = self.segments[0], changed.dead_counts
+        renew = first.index.renewal(n - first.stop, dead[0])
+        if renew is not None:
+            return changed._renewed(renew)
+        pairs = zip(self.segments[1:], dead[1:], strict=True)
+        later = [part for part, gone in pairs if gone < len(part)]
+        if start < n:
+            while later:
+                last = later[-1]
+                if n - last.start > _RECENT and len(last) > _MUCH_LARGER * (n - last.stop):
+                    break
+                start = later.pop().start
+            vectors, places = changed._rows(start, _DEAD)
+            later.append(Segment(exact_index(vectors, self.metric), start, n, places))
+        return replace(changed, segments=(first, *later))
 
-    def removed(self, places: Array) -> LivingIndex:
-        """The index without the rows at some places."""
-        alive = np.ones(self.n_places, bool) if self.alive is None else self.alive.copy()
-        alive[places] = False
-        shorter = replace(self, alive=alive)
-        first, *later = self.segments
-        if first.index.has_own_distances:
-            return shorter.joined()
-        dead = shorter.dead_counts
-        # With so many removed, a search among the others alone is faster.
-        if first.index.is_exact and dead[0] > 1 / 2 * len(first):
-            return shorter.joined()
-        later = [segment for segment, n in zip(later, dead[1:], strict=True) if n < len(segment)]
-        return replace(shorter, segments=(first, *later))
+    def _renewed(self, renew: Callable[[Matrix, Array], Index]) -> LivingIndex:
+        """The same rows in one segment."""
+        first = self.segments[0]
+        vectors, places = self._rows(0, _DEAD if first.index.is_exact else 0)
+        numbers = np.full(self.n_places, -1)
+        numbers[first.at] = np.arange(len(first))
+        index = renew(vectors, numbers if places is None else numbers[places])
+        return replace(self, segments=(Segment(index, 0, self.n_places, places),))
 
-    def joined(self) -> LivingIndex:
-        """The same rows in one segment; unchanged if no row is left."""
-        index = self.segments[0].index
-        whole = self.new_segment(0, self.n_places, index.over if index.has_own_distances else None)
-        return replace(self, segments=tuple(whole)) if whole else self
+    def _rows(self, start: int, most_dead: float) -> tuple[Matrix, Array | None]:
+        """The rows from a place on, and their places; None if all are there.
 
-    def new_segment(
-        self, start: int, stop: int, build: Callable[[Matrix], Index] | None = None
-    ) -> list[Segment]:
-        """A segment of the remaining rows at some places; none if there are none.
-
-        Without `build` the search is exact.
+        Removed ones are left out if they are more than the share `most_dead`.
         """
-        n, places = stop - start, None
-        left = n if self.alive is None else int(np.count_nonzero(self.alive[start:stop]))
-        if not left:
-            return []
-        # A few removed rows may stay, which saves a copy.
-        most = 0 if build is not None else 1 / 8 * n
-        if self.alive is not None and n - left > most:
-            places = start + np.flatnonzero(self.alive[start:stop])
-            vectors = self.store.take(places)
-        else:
-            all_rows = start == 0 and stop == self.n_places
-            vectors = self.store.vectors if all_rows else self.store.take(slice(start, stop))
-        if build is None:
-            index: Index = exact_index(vectors, self.metric, self.block_bytes)
-        else:
-            index = build(vectors)
-        return [Segment(index, vectors, start, stop, places)]
+        alive = self.store.alive
+        if alive is not None:
+            places = start + np.flatnonzero(alive[start:])
+            if len(places) < (1 - most_dead) * (self.n_places - start):
+                return self.store.take(places), places
+        whole = start == 0
+        return self.store.vectors if whole else self.store.take(slice(start, None)), None
 
     def graph(
         self,
@@ -364,26 +314,14 @@ class LivingIndex(Index):
             An old row is reached by a new one that is nearer than this.
         """
         new = np.arange(first, self.n_places)
-        if self.segments[0].index.has_own_distances:
-            return self._foreign_arrivals(new, k, limits, n_jobs)
         limits = np.concatenate([limits, np.full(len(new), -np.inf)])
         queries = self.store.take(slice(first, self.n_places))
         how = self._planned(k), limits, n_jobs, progress
         graph, reached = self._search(queries, k + 1, *how)
         return Arrivals(graph.without(new), reached._replace(new=reached.new + first))
 
-    def _foreign_arrivals(self, new: Array, k: int, limits: Array, n_jobs: int) -> Arrivals:
-        """The same if only the search knows distances: all other rows are searched again."""
-        old = np.flatnonzero(limits > 0)
-        graph = self.left_out(old, k, n_jobs=n_jobs)
-        row, column = np.nonzero(
-            (graph.indices >= len(limits)) & (graph.distances < limits[old, None])
-        )
-        reached = Reached(old[row], graph.indices[row, column], graph.distances[row, column])
-        return Arrivals(self.left_out(new, k, n_jobs=n_jobs), reached)
-
-    def measured(self, k: int, *, n_jobs: int = 1) -> LivingIndex:
-        """The index with the current recall of k neighbors measured, and more probes if needed.
+    def measured(self, k: int, least: float, *, n_jobs: int = 1) -> LivingIndex:
+        """The index with the current recall of k neighbors measured; at `least` by more probes.
 
         Unchanged if nothing is searched by lists.
         """
@@ -401,7 +339,7 @@ class LivingIndex(Index):
         while True:
             graph = planned.with_probes(k, probes, None).left_out(rows, k, n_jobs=n_jobs)
             recall = recall_of(graph.distances, exact, "base")
-            if recall.value >= self.least_recall or probes.most == all_lists.most:
+            if recall.value >= least or probes.most == all_lists.most:
                 return replace(self.with_probes(k, probes, recall), recall=recall)
             probes = probes.more(all_lists.most)
 
@@ -409,26 +347,16 @@ class LivingIndex(Index):
         """The same index with other probes for k neighbors, and the given recall."""
         first, *later = self.segments
         first = replace(first, index=first.index.with_probes(k, probes, recall))
-        later = [
-            replace(segment, index=segment.index.behind(first.index.lists)) for segment in later
-        ]
         return replace(self, segments=(first, *later))
 
     def stored(self) -> tuple[Tree, Array] | None:
         """What a file stores; removed rows are left out, and the others renumbered."""
         first = self.segments[0].index
-        if len(self.segments) == 1 and self.alive is None:
-            return first.stored()
-        if first.homes is None:
-            return None
-        homes = np.full(self.n_places, -1)
-        for segment in self.segments:
-            of_rows = segment.index.homes
-            if of_rows is not None:
-                every = slice(segment.start, segment.stop)
-                homes[every if segment.places is None else segment.places] = of_rows
-        places = self._alive_places()
-        return first.stored_with(self.store.take(places), homes[places])
+        lists = first.stored()
+        if lists is None or (len(self.segments) == 1 and self.store.alive is None):
+            return lists
+        renew = first.renewal(sys.maxsize, 0)
+        return None if renew is None else self._renewed(renew).segments[0].index.stored()
 
     def _planned(self, k: int) -> int:
         return k if self.planned_for is None else min(k, self.planned_for)
@@ -444,6 +372,7 @@ class LivingIndex(Index):
     ) -> tuple[NeighborGraph, Reached]:
         """The neighbors of queries and, given limits of the rows, the rows that are reached."""
         graphs, reached = [], []
+        alive = self.store.alive
         for segment, dead in zip(self.segments, self.dead_counts, strict=True):
             wanted = min(k, len(segment) - dead)
             if not wanted:
@@ -452,7 +381,7 @@ class LivingIndex(Index):
                 queries,
                 wanted,
                 limits,
-                self.alive,
+                alive,
                 dead,
                 planned_for=planned_for,
                 n_jobs=n_jobs,
@@ -462,13 +391,11 @@ class LivingIndex(Index):
             graphs.append(graph)
             if pairs is not None:
                 reached.append(pairs)
-        graph_of_all, pairs = (
-            merged(graphs, k, self.n_places, n_jobs=n_jobs),
-            Reached.joined(reached),
-        )
-        kind = graph_of_all.distances.dtype
+        graph = merged(graphs, k, self.n_places, n_jobs=n_jobs)
+        pairs = Reached.joined(reached)
+        kind = graph.distances.dtype
         if limits is not None and pairs.distance.dtype != kind:
             pairs = pairs._replace(distance=pairs.distance.astype(kind))
             is_within = pairs.distance < limits[pairs.row]
             pairs = Reached(*(part[is_within] for part in pairs))
-        return graph_of_all, pairs
+        return graph, pairs
