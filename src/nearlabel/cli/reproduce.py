@@ -50,7 +50,7 @@ def reproduce(
         Tables of these papers, such as 1 or II; by default all. 5-pictures, 7-pictures
         and 2-pictures are computed from pictures.
     report
-        Folder for a report in HTML and Markdown, with figures.
+        Folder for a report: a page in HTML, with figures.
     results
         Folder for the stored results; by default in the user's cache.
     again

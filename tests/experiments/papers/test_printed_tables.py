@@ -13,7 +13,6 @@ from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
 from nearlabel.experiments.papers.printed_tables import (
     cells,
     cluster_counts,
-    paper_id,
     papers,
     published_lines,
     relations,
@@ -52,13 +51,9 @@ def test_every_cell_is_there_once():
 
 
 def test_papers_by_authors_and_year():
-    """The numbers of earlier versions are still understood."""
     for key, paper in papers().items():
-        assert paper_id(key) == paper_id(paper.number) == key
         assert key.endswith(str(paper.year))
         assert key.partition("-")[0].title() in paper.authors
-    with pytest.raises(ValueError, match=r"paper.*zhang-2007.*'005'"):
-        paper_id("005")
 
 
 def test_cells_without_a_number():

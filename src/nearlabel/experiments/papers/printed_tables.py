@@ -12,17 +12,14 @@ from importlib.resources import files
 from types import MappingProxyType
 
 from nearlabel.common.arrays import Tree
-from nearlabel.common.messages import did_you_mean
-from nearlabel.common.validation import ArgumentError
 
 PAPER_WITH_RELATIONS = "zhang-2007"
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper and the method it proposes; `number` is its id in earlier versions, such as "000"."""
+    """A paper and the method it proposes."""
 
-    number: str
     authors: str
     year: int
     method: str
@@ -77,21 +74,6 @@ def papers() -> Mapping[str, Paper]:
     """The papers by id, which is the first author and the year: "zhang-2007"."""
     entries = published_toml("papers.toml")
     return MappingProxyType({key: Paper(**fields) for key, fields in entries.items()})
-
-
-def paper_id(name: str) -> str:
-    """The id of a paper, given that id or its number in earlier versions.
-
-    Examples
-    --------
-    >>> paper_id("zhang-2005"), paper_id("001")
-    ('zhang-2005', 'zhang-2005')
-    """
-    for key, paper in papers().items():
-        if name in (key, paper.number):
-            return key
-    message = f"paper must be one of {', '.join(papers())}; got {name!r}"
-    raise ArgumentError(message + did_you_mean(name, papers()), "paper")
 
 
 @cache

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from nearlabel.common.arrays import Tree
+from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError, check_n_jobs
 from nearlabel.experiments.papers import printed_tables
 from nearlabel.experiments.papers.measured_experiments import measured_experiments, paper_results
@@ -97,8 +98,13 @@ def reproduce(
     `again`, all are measured again. Papers are named by ids such as "zhang-2007"; by default all
     of their tables are reproduced. `progress` is called with (steps done, steps in all).
     """
-    chosen = dict.fromkeys(map(printed_tables.paper_id, papers or printed_tables.papers()))
-    known = {paper: printed_tables.tables_of(paper) for paper in chosen}
+    every_paper = printed_tables.papers()
+    for paper in papers:
+        if paper not in every_paper:
+            hint = did_you_mean(paper, every_paper)
+            message = f"paper must be one of {', '.join(every_paper)}; got {paper!r}{hint}"
+            raise ArgumentError(message, "paper")
+    known = {paper: printed_tables.tables_of(paper) for paper in papers or every_paper}
     for table in tables:
         if not any(table in of_paper for of_paper in known.values()):
             listed = "; ".join(f"{paper}: {', '.join(names)}" for paper, names in known.items())
@@ -107,7 +113,7 @@ def reproduce(
     cells = [
         cell
         for cell in printed_tables.all_cells()
-        if cell.paper in chosen and (not tables or cell.table in tables)
+        if cell.paper in known and (not tables or cell.table in tables)
     ]
     plans = [experiments_of(cell) for cell in cells]
     needed = dict.fromkeys(

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from nearlabel.common.messages import one_line
-from nearlabel.experiments.reporting.drawing import encoded
 from nearlabel.experiments.reporting.figures import method_gaps, method_values
 from nearlabel.experiments.reporting.names import NO_NUMBER, metric_head, metric_title, p_text
-from nearlabel.experiments.reporting.pages import Picture, html_page, write_page
+from nearlabel.experiments.reporting.pages import Picture, write_page
 from nearlabel.experiments.significance.standings import Standing, paired_over
 from nearlabel.metrics import LabelResults
 
@@ -94,7 +92,7 @@ def write_comparison(path: str | PathLike[str], compared: Comparison) -> None:
         "label_methods": [title for title, _ in with_labels],
         "all_labels": len(with_labels[0][1]) if with_labels else 0,
     }
-    write_page(Path(path), html_page("comparison.html.j2", view))
+    write_page(path, "comparison.html.j2", view)
 
 
 def _by_metric(compared: Comparison, metric: str) -> MetricView:
@@ -107,13 +105,13 @@ def _by_metric(compared: Comparison, metric: str) -> MetricView:
     own = [method.title for method in compared.methods if method.own]
     drawn = method_values(values, metric, own=own, title=f"{metric_name}, {compared.dataset}")
     caption = f"{metric_name} of {len(values)} methods on {compared.dataset}"
-    pictures = [Picture(f"{metric}_values", caption, encoded(drawn, ".svg"))]
+    pictures = [Picture(caption, drawn)]
     pairs = {name: place.pair for name, place in standing.items() if place.pair is not None}
     if pairs:
         title = f"{metric_name}: differences from {best}, {compared.dataset}"
         drawn = method_gaps(pairs, best, over=compared.over, title=title)
         caption = f"{metric_name}: differences from {best}, paired over {compared.over}"
-        pictures.append(Picture(f"{metric}_differences", caption, encoded(drawn, ".svg")))
+        pictures.append(Picture(caption, drawn))
     rows = {
         name: (
             f"{pair.gain:+.4f} ± {pair.error:.4f}",

@@ -8,14 +8,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from itertools import cycle
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nearlabel.common.arrays import Tree
-from nearlabel.common.extras import install_command
+from nearlabel.common.extras import extra_module
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import one_line
 
@@ -49,16 +48,8 @@ _STYLE = {
 
 def report_module(name: str) -> Any:
     """A module of the extra `report`; an ImportError says how to get it where it is missing."""
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        package = name.partition(".")[0]
-        if error.name != package:  # it is there, and misses something itself
-            raise
-        raise ModuleNotFoundError(
-            f"figures and reports need {package.replace('_', '-')}: {install_command('report')}",
-            name=package,
-        ) from None
+    package = name.partition(".")[0].replace("_", "-")
+    return extra_module(name, f"figures and reports need {package}", "report")
 
 
 @contextmanager

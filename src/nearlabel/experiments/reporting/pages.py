@@ -1,72 +1,46 @@
-"""Pages of reports: templates, pictures within a page, and files that are replaced at once."""
+"""Pages of reports: templates, with the pictures within the page."""
 
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import NamedTuple
+from os import PathLike
+from typing import TYPE_CHECKING, NamedTuple
 
 from nearlabel.common.files import replacing
 from nearlabel.common.versions import versions
-from nearlabel.experiments.reporting.drawing import report_module
+from nearlabel.experiments.reporting.drawing import encoded, report_module
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Picture(NamedTuple):
     """A picture of a page."""
 
-    name: str
     caption: str
-    svg: bytes
+    figure: Figure
+
+    @property
+    def source(self) -> str:
+        """An image of its own, so that its ids cannot meet those of others."""
+        svg = encoded(self.figure, ".svg")
+        return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
-class _Raw(str):
-    """A text that is Markdown already."""
-
-
-def html_page(template: str, view: Mapping[str, object]) -> bytes:
-    """A page that needs nothing beside it; all values are escaped."""
-
-    def source_of(picture: Picture) -> str:  # an image of its own: its ids cannot meet others
-        return f"data:image/svg+xml;base64,{base64.b64encode(picture.svg).decode()}"
-
-    return _page(template, view, autoescape=True, source_of=source_of)
-
-
-def markdown_page(template: str, view: Mapping[str, object], folder: str) -> bytes:
-    """A page whose pictures are in a folder beside it; no value is taken for a mark."""
-
-    def source_of(picture: Picture) -> str:
-        return _Raw(f"{folder}/{picture.name}.svg")
-
-    def as_markdown(value: object) -> object:
-        if isinstance(value, str) and not isinstance(value, _Raw):
-            return re.sub(r"([\\`*_\[\]<>#|~&$])", r"\\\1", re.sub(r"\s+", " ", value))
-        return value
-
-    return _page(template, view, autoescape=False, source_of=source_of, finalize=as_markdown)
-
-
-def _page(template: str, view: Mapping[str, object], source_of: object, **options: object) -> bytes:
-    """Render a view; names that it does not have are errors."""
+def write_page(path: str | PathLike[str], template: str, view: Mapping[str, object]) -> None:
+    """Write a page that needs nothing beside it, whole or not at all; all values are escaped."""
     jinja2 = report_module("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("nearlabel.experiments.reporting", "templates"),
         undefined=jinja2.StrictUndefined,
+        autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        **options,
     )
-    environment.globals["source_of"] = source_of  # also for macros
     origin = {"date": datetime.now(UTC).date().isoformat(), "versions": versions()}
-    return bytes(environment.get_template(template).render(view, **origin), "utf-8")
-
-
-def write_page(path: Path, content: bytes) -> Path:
-    """Write a file, whole or not at all."""
+    content = environment.get_template(template).render(view, **origin)
     with replacing(path) as file:
-        file.write(content)
-    return path
+        file.write(content.encode())
