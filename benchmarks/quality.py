@@ -29,9 +29,8 @@ from measuring import all_versions
 import nearlabel as nl
 from nearlabel.common.files import replacing
 from nearlabel.datasets import Dataset
-from nearlabel.experiments import Part, SplitResult, splits
+from nearlabel.experiments import Part, SplitResult, evaluate_splits, splits
 from nearlabel.experiments.candidates import tried_parameters, usual_candidates
-from nearlabel.experiments.evaluation import select_and_evaluate
 from nearlabel.experiments.others.other_methods import OTHERS
 from nearlabel.experiments.others.other_results import BEST, evaluate_others
 from nearlabel.experiments.others.other_runs import OVER, stop_after
@@ -126,9 +125,11 @@ def _measure_own(name: str, method: str, answer: Path) -> None:
     warnings.simplefilter("ignore")
     data, part = _split(name)
     few = (5, 10, 20, 40) if len(part.train) > MANY_ROWS else None
-    candidates = {method: usual_candidates(method, len(part.train), few, random_state=0)}
+    candidates = usual_candidates(method, len(part.train), few, random_state=0)
     scoring = nl.metrics.scorer(TUNED_BY)
-    [found] = select_and_evaluate(data, candidates, [part], scoring, scale="auto")[method]
+    [[found]] = evaluate_splits(
+        data, [candidates], [part], scorer=scoring, scale="auto", refusals=True
+    )
     if found.chosen is not None:
         chosen = {"scale": found.scale, **tried_parameters(method, found.chosen)}
         found = replace(found, parameters=chosen)

@@ -11,9 +11,8 @@ from typing import Any
 from measuring import report
 
 import nearlabel as nl
-from nearlabel.experiments import splits
+from nearlabel.experiments import evaluate_splits, splits
 from nearlabel.experiments.candidates import usual_candidates
-from nearlabel.experiments.evaluation import select_and_evaluate
 from nearlabel.metrics import scorer
 
 QUESTION = (
@@ -46,12 +45,10 @@ def rows_of(name: str, ways: tuple[str, ...]) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for way in ways:
         scale, metric = WAYS[way]
-        candidates = {
-            method: usual_candidates(method, n, metrics=(metric,)) for method in ("MLkNN", "BRkNN")
-        }
-        by = scorer("ranking_loss")
-        found = select_and_evaluate(data, candidates, parts, by, scale=scale)
-        for method, (one,) in found.items():
+        methods, by = ("MLkNN", "BRkNN"), scorer("ranking_loss")
+        candidates = [usual_candidates(method, n, metrics=(metric,)) for method in methods]
+        found = evaluate_splits(data, candidates, parts, scorer=by, scale=scale)
+        for method, (one,) in zip(methods, found, strict=True):
             row = rows.setdefault(method, {"data": name, "method": method})
             assert one.chosen is not None
             row[f"k_{way}"] = one.chosen.n_neighbors

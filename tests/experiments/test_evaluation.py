@@ -6,9 +6,8 @@ from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
-from nearlabel.experiments import folds, splits
+from nearlabel.experiments import evaluate_splits, folds, splits
 from nearlabel.experiments.candidates import tried_parameters, usual_candidates
-from nearlabel.experiments.evaluation import select_and_evaluate
 from nearlabel.methods.registry import METHODS
 from nearlabel.metrics import scorer
 
@@ -33,8 +32,8 @@ def test_the_best_candidate_on_training_rows_is_measured_on_test_rows(made, kind
         name: usual_candidates(name, 90, [2, 12], random_state=0) for name in ("MLkNN", "LAMLkNN")
     }
     by = scorer("average_precision")
-    found = select_and_evaluate(made, candidates, parts, by, scale=scale)
-    for name, selections in found.items():
+    found = evaluate_splits(made, list(candidates.values()), parts, scorer=by, scale=scale)
+    for name, selections in zip(candidates, found, strict=True):
         for part, selection in zip(parts, selections, strict=True):
             X, new, Y = made.X[part.train], made.X[part.test], made.Y[part.train]
             if scale == "minmax":
@@ -63,10 +62,9 @@ def test_test_rows_do_not_affect_the_choice(made):
     other = made.Y.toarray()
     other[part.test] = 1 - other[part.test]
     changed = nl.datasets.Dataset(made.X, other, train=made.train)
-    candidates = {"MLkNN": usual_candidates("MLkNN", 100)}
-    (before,), (after,) = (
-        select_and_evaluate(data, candidates, [part], scorer("ranking_loss"))["MLkNN"]
-        for data in (made, changed)
+    candidates, by = usual_candidates("MLkNN", 100), scorer("ranking_loss")
+    [[before]], [[after]] = (
+        evaluate_splits(data, [candidates], [part], scorer=by) for data in (made, changed)
     )
     assert (str(before.chosen), before.left_out) == (str(after.chosen), after.left_out)
     assert before.metrics != after.metrics
@@ -81,15 +79,13 @@ def test_one_graph_per_metric_for_all_methods_and_parts(made, monkeypatch):
         return search(X, k, *rest, **how)
 
     monkeypatch.setattr(folds, "neighbor_graph", neighbor_graph)
-    candidates = {
-        name: usual_candidates(name, 90, [3, 9]) for name in ("MLkNN", "BRkNN", "MallowskNN")
-    }
+    candidates = [usual_candidates(name, 90, [3, 9]) for name in ("MLkNN", "BRkNN", "MallowskNN")]
     told = []
-    select_and_evaluate(
+    evaluate_splits(
         made,
         candidates,
         splits(made, "cv3x2"),
-        scorer("ranking_loss"),
+        scorer=scorer("ranking_loss"),
         progress=lambda *step: told.append(step),
     )
     assert [(n, metric) for n, _, metric in searched] == [(180, "euclidean"), (180, "cosine")]
@@ -119,9 +115,9 @@ def test_a_method_that_refuses_is_noted(made, monkeypatch):
         raise MemoryError("it would need 9 GiB")
 
     monkeypatch.setattr(nl.IBLR, "_rows_to_learn_from", refuse)
-    candidates = {name: usual_candidates(name, 90, [3]) for name in ("IBLR", "BRkNN")}
-    found = select_and_evaluate(made, candidates, splits(made), scorer("ranking_loss"))
-    (refused,), (done,) = found["IBLR"], found["BRkNN"]
+    candidates, by = [usual_candidates(name, 90, [3]) for name in ("IBLR", "BRkNN")], "ranking_loss"
+    found = evaluate_splits(made, candidates, splits(made), scorer=scorer(by), refusals=True)
+    [[refused], [done]] = found
     assert (refused.chosen, refused.refusal) == (None, "it would need 9 GiB")
     assert done.metrics
 
@@ -132,19 +128,19 @@ def test_ties_go_to_the_fewer_neighbors():
     X = np.concatenate([rng.random((40, 2)), 50 + rng.random((40, 2))])
     data = nl.datasets.Dataset(X, np.repeat([[1, 0], [0, 1]], 40, axis=0))
     for order in ([9, 3, 5], [3, 5, 9]):
-        candidates = {"MLkNN": usual_candidates("MLkNN", 40, order, ["euclidean"])}
-        found = select_and_evaluate(data, candidates, splits(data, "cv2"), scorer("ranking_loss"))
-        assert [one.chosen.n_neighbors for one in found["MLkNN"]] == [3, 3]
+        candidates, by = usual_candidates("MLkNN", 40, order, ["euclidean"]), scorer("ranking_loss")
+        [found] = evaluate_splits(data, [candidates], splits(data, "cv2"), scorer=by)
+        assert [one.chosen.n_neighbors for one in found] == [3, 3]
 
 
 def test_leave_one_out_cannot_be_measured_on(made):
-    candidates = {"MLkNN": usual_candidates("MLkNN", 100)}
+    candidates, by = usual_candidates("MLkNN", 100), scorer("ranking_loss")
     with pytest.raises(ValueError, match="parts.*'holdout' or 'cv10'"):
-        select_and_evaluate(made, candidates, splits(made, "loo"), scorer("ranking_loss"))
+        evaluate_splits(made, [candidates], splits(made, "loo"), scorer=by)
 
 
 def test_what_is_chosen_is_unfitted(made):
-    candidates = {"BRkNN": usual_candidates("BRkNN", 100)}
-    found = select_and_evaluate(made, candidates, splits(made, "cv2"), scorer("ranking_loss"))
-    assert not any(hasattr(one.chosen, "classes_") for one in found["BRkNN"])
-    assert not any(hasattr(model, "classes_") for model in candidates["BRkNN"])
+    candidates, by = usual_candidates("BRkNN", 100), scorer("ranking_loss")
+    [found] = evaluate_splits(made, [candidates], splits(made, "cv2"), scorer=by)
+    assert not any(hasattr(one.chosen, "classes_") for one in found)
+    assert not any(hasattr(model, "classes_") for model in candidates)

@@ -10,7 +10,6 @@ from sklearn.preprocessing import MinMaxScaler
 import nearlabel as nl
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments import evaluate_splits, splits
-from nearlabel.experiments.evaluation import select_and_evaluate
 from nearlabel.experiments.folds import PreparedPart
 from nearlabel.features.scales import scaler
 from nearlabel.metrics import scorer
@@ -40,14 +39,12 @@ def test_a_part_is_scaled_once_for_methods_baselines_and_metrics(made, fits):
     evaluate_splits(made, [nl.MLkNN(3), nl.BRkNN(5), nl.C45Tree()], parts, scale="minmax")
     assert fits == [60] * 3
     fits.clear()
-    candidates = {
-        "MLkNN": [nl.MLkNN(3, metric=metric) for metric in ("euclidean", "cosine")],
-        "C45Tree": [nl.C45Tree()],
-    }
-    found = select_and_evaluate(made, candidates, parts, scorer("ranking_loss"), scale="minmax")
+    by = scorer("ranking_loss")
+    candidates = [nl.MLkNN(3, metric=metric) for metric in ("euclidean", "cosine")]
+    _, found = evaluate_splits(made, [candidates, nl.C45Tree()], parts, scorer=by, scale="minmax")
     assert fits == [60] * 3
     [alone] = evaluate_splits(made, [nl.C45Tree()], parts, scale="minmax")
-    assert [one.metrics for one in found["C45Tree"]] == [one.metrics for one in alone]
+    assert [one.metrics for one in found] == [one.metrics for one in alone]
 
 
 def test_leave_one_out_is_scaled_once(made, fits):
@@ -64,10 +61,9 @@ def test_the_scale_is_chosen_once_per_metric(made):
         return scores(self, X, Y, metric)
 
     models = [nl.MLkNN(3), nl.BRkNN(3), nl.MLkNN(3, metric="cosine")]
-    candidates = {"MLkNN": models, "C45Tree": [nl.C45Tree()]}
     by = scorer("ranking_loss")
     with mock.patch.object(Preparing, "scale_scores", counted):
-        select_and_evaluate(made, candidates, splits(made, "cv2"), by, scale="auto")
+        evaluate_splits(made, [models, nl.C45Tree()], splits(made, "cv2"), scorer=by, scale="auto")
     assert chosen == {"euclidean": 2, "cosine": 2}
 
 

@@ -74,12 +74,16 @@ def test_one_search_gives_what_separate_fits_give(made, scale):
 
 
 def test_models_that_need_searches_of_their_own(made):
-    for models in ([], [nl.MLkNN(), nl.MLkNN(metric="cosine")]):
-        with pytest.raises(ValueError, match="models .*metric, search and n_jobs"):
-            evaluate_splits(made, models, splits(made))
-    model = nl.MLkNN()
-    evaluate_splits(made, [model], splits(made))
-    assert not hasattr(model, "classes_")
+    models = [nl.MLkNN(), nl.MLkNN(metric="cosine")]
+    together = evaluate_splits(made, models, splits(made))
+    assert not any(hasattr(model, "classes_") for model in models)
+    for model, results in zip(models, together, strict=True):
+        [alone] = evaluate_splits(made, [model], splits(made))
+        assert [part.metrics for part in results] == [part.metrics for part in alone]
+    with pytest.raises(ValueError, match="models must be at least one"):
+        evaluate_splits(made, [], splits(made))
+    with pytest.raises(ValueError, match="models: .*a scorer"):
+        evaluate_splits(made, [models], splits(made))
 
 
 def test_scaling_of_sparse_features():

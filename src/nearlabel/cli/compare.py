@@ -221,18 +221,18 @@ def _tuned(
     work: Tree,
 ) -> dict[str, list[SplitResult]]:
     """Our algorithms, each with the parameters that are best on the training items."""
+    from nearlabel.experiments import evaluate_splits
     from nearlabel.experiments.candidates import tried_parameters, usual_candidates
-    from nearlabel.experiments.evaluation import select_and_evaluate
 
     n = min(len(part.train) for part in parts)
-    candidates = {name: usual_candidates(name, n, *tried, **shared) for name in names}
-    results = select_and_evaluate(items, candidates, parts, scoring, **work)
+    candidates = [usual_candidates(name, n, *tried, **shared) for name in names]
+    results = evaluate_splits(items, candidates, parts, scorer=scoring, refusals=True, **work)
     return {
         name: [
             replace(part, parameters=tried_parameters(name, part.chosen)) if part.chosen else part
             for part in measured
         ]
-        for name, measured in results.items()
+        for name, measured in zip(names, results, strict=True)
     }
 
 

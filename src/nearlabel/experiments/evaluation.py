@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn.base import clone
 
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Csr, Floats
 from nearlabel.common.validation import UnsuitableDataError, label_matrix
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.candidates import best_place, warn_of_many_neighbors
-from nearlabel.experiments.folds import Model, NeighborSearch, PartsOfModels, answers_of
+from nearlabel.experiments.folds import Folds, Model, NeighborSearch, PartsOfModels, answers_of
 from nearlabel.experiments.protocols import Part
 from nearlabel.metrics import LabelResults, Scorer, per_label
-from nearlabel.metrics.scorers import Prediction, evaluate_and_per_row, measure
+from nearlabel.metrics.scorers import evaluate_and_per_row, measure
 from nearlabel.search import Progress
 
 
@@ -68,9 +66,10 @@ class SplitResult:
 
 def evaluate_splits(
     data: Dataset,
-    models: Sequence[Model],
+    models: Sequence[Model | Sequence[Model]],
     parts: Sequence[Part],
     *,
+    scorer: Scorer | None = None,
     scale: str = "none",
     impute: str = "none",
     learn_distance: bool = False,
@@ -80,7 +79,7 @@ def evaluate_splits(
     refusals: bool = False,
     progress: Progress | None = None,
 ) -> list[list[SplitResult]]:
-    """Metrics of each model on each part; one search serves all models.
+    """Metrics of each model on each part; one search serves all models of a metric.
 
     It serves all parts, too, where the features need no preparation. Else what prepares them is
     fitted to the training rows of each part, and each part has a search of its own: scaling,
@@ -89,9 +88,13 @@ def evaluate_splits(
     Parameters
     ----------
     data : Dataset
-    models : sequence of estimators
-        Unfitted methods of one metric and search, which may differ in `n_neighbors`, and baselines.
+    models : sequence of estimators, or of sequences of them
+        Unfitted methods and baselines. Of several candidates in place of a model, the best by
+        `scorer` is chosen in each part by leave-one-out on its training rows; ties go to the
+        fewer neighbors, then to the first.
     parts : sequence of Part, as `splits` gives them
+    scorer : Scorer, optional
+        Needed where there are candidates; parts must then hold out rows.
     scale : {"none", "minmax", "standard", "rank", "tfidf", "auto"}
         Of numbers. "auto" takes the one whose neighbors' labels agree best with the labels of the
         training rows, by leave-one-out.
@@ -115,107 +118,70 @@ def evaluate_splits(
     list of list of SplitResult
         For each model its result on each part.
     """
-    if not models or len({NeighborSearch.of(model) for model in models} - {None}) > 1:
-        raise ValueError("models must be at least one, all with the same metric, search and n_jobs")
-    preparing = Preparing(scale, impute, data.text, learn_distance)
-    measure_rows = partial(_measured, data, convention, at, by_label)
-    candidates = [[model] for model in models]
-    return _evaluated(data, candidates, parts, None, preparing, measure_rows, refusals, progress)
-
-
-def select_and_evaluate(
-    data: Dataset,
-    candidates: Mapping[str, Sequence[Model]],
-    parts: Sequence[Part],
-    scorer: Scorer,
-    *,
-    scale: str = "none",
-    impute: str = "none",
-    learn_distance: bool = False,
-    convention: str = "paper",
-    at: int = 5,
-    by_label: bool = False,
-    progress: Progress | None = None,
-) -> dict[str, list[SplitResult]]:
-    """Choose among candidates of each name by leave-one-out, and try the chosen on held-out rows.
-
-    The choice is made in each part, on its training rows alone; ties go to the fewer
-    neighbors, then to the first candidate. A name that refuses the data has a refusal in its
-    result. The options are those of `evaluate_splits`.
-    """
-    if any(part.left_out for part in parts):
-        raise ValueError(
-            "parts must hold out rows: in leave-one-out those that choose are those that are "
-            "measured; use 'holdout' or 'cv10'"
-        )
-    models = [model for of_name in candidates.values() for model in of_name]
-    warn_of_many_neighbors(models, min(len(part.train) for part in parts))
-    preparing = Preparing(scale, impute, data.text, learn_distance)
-    measure_rows = partial(_measured, data, convention, at, by_label)
-    groups = list(candidates.values())
-    results = _evaluated(data, groups, parts, scorer, preparing, measure_rows, True, progress)
-    return dict(zip(candidates, results, strict=True))
-
-
-def _measured(
-    data: Dataset, convention: str, at: int, by_label: bool, rows: Array, predicted: Prediction
-) -> SplitResult:
-    """The result of a prediction for some rows of a data set; its time is not known yet."""
-    truth, scores, sets = data.Y[rows], predicted.scores, predicted.decided
-    metrics, of_rows = evaluate_and_per_row(truth, scores, sets, convention, at=at)
-    labels = per_label(truth, scores, sets, label_names=data.label_names) if by_label else None
-    return SplitResult(metrics, 0.0, labels=labels, rows=of_rows)
-
-
-def _evaluated(
-    data: Dataset,
-    candidates: Sequence[Sequence[Model]],
-    parts: Sequence[Part],
-    scorer: Scorer | None,
-    preparing: Preparing,
-    measure_rows: Callable[[Array, Prediction], SplitResult],
-    refusals: bool,
-    progress: Progress | None,
-) -> list[list[SplitResult]]:
-    """The results of the best of each group of candidates, on each part."""
-    models = [model for group in candidates for model in group]
-    compared = sum(len(group) for group in candidates if len(group) > 1)
-    answered = sum(compared * len(part.train) + len(candidates) * len(part.test) for part in parts)
+    if not models:
+        raise ValueError("models must be at least one")
+    groups = [list(each) if isinstance(each, Sequence) else [each] for each in models]
+    every_model = [model for group in groups for model in group]
+    if scorer is not None:
+        if any(part.left_out for part in parts):
+            raise ValueError(
+                "parts must hold out rows: in leave-one-out those that choose are those that are "
+                "measured; use 'holdout' or 'cv10'"
+            )
+        warn_of_many_neighbors(every_model, min(len(part.train) for part in parts))
+    compared = sum(len(group) for group in groups if len(group) > 1)
     each = PartsOfModels(
-        data.X, parts, models, answered=answered, preparing=preparing, Y=data.Y, progress=progress
+        data.X,
+        parts,
+        every_model,
+        answered=sum(compared * len(part.train) + len(groups) * len(part.test) for part in parts),
+        preparing=Preparing(scale, impute, data.text, learn_distance),
+        Y=data.Y,
+        progress=progress,
     )
     Y = label_matrix(data.Y, "Y")
-    results: list[list[SplitResult]] = [[] for _ in candidates]
+    results: list[list[SplitResult]] = [[] for _ in groups]
     for part, folds in each:
-        labels, n = Y[part.train], len(part.test)
-        for group, of_group in zip(candidates, results, strict=True):
-            chosen, left_out = group[0], math.nan
+        n = len(part.test)
+        for group, of_group in zip(groups, results, strict=True):
+            model, left_out = group[0], math.nan
             start = time.process_time()
             try:
-                if scorer is not None and len(group) > 1:
-                    left_out_folds = {search: fold.left_out() for search, fold in folds.items()}
-                    values = np.full(len(group), np.nan)
-                    for place, answers in answers_of(group, left_out_folds, labels):
-                        values[place] = measure(labels, answers, {"score": scorer})["score"]
-                        each.report(len(part.train), len(part.train))
+                if len(group) > 1:
+                    values = _left_out_values(group, scorer, folds, Y[part.train], each)
                     best = best_place(values, group)
-                    chosen, left_out = group[best], float(values[best])
-                fold = folds[NeighborSearch.of(chosen)]
-                # A clone would search by a copy of the search that models share.
-                answers = fold.answers(clone(chosen) if scorer is None else chosen, labels)
-                _ = answers.decided  # part of the work
+                    model, left_out = group[best], float(values[best])
+                fold = folds[NeighborSearch.of(model)]
+                answers = fold.answers(model, Y[part.train])
+                decided = answers.decided
             except (MemoryError, UnsuitableDataError) as error:  # about data
                 if not refusals:
                     raise
                 of_group.append(SplitResult.refused(str(error)))
             else:
-                result = replace(
-                    measure_rows(part.test, answers),
-                    seconds=time.process_time() - start,
-                    chosen=None if scorer is None else chosen,
-                    left_out=left_out,
-                    scale=fold.scale,
+                seconds = time.process_time() - start
+                truth, scores = data.Y[part.test], answers.scores
+                metrics, of_rows = evaluate_and_per_row(truth, scores, decided, convention, at=at)
+                names = data.label_names
+                labels = per_label(truth, scores, decided, label_names=names) if by_label else None
+                chosen = None if scorer is None else model
+                result = SplitResult(
+                    metrics, seconds, None, chosen, left_out, fold.scale, labels, of_rows
                 )
                 of_group.append(result)
             each.report(n, n)
     return results
+
+
+def _left_out_values(
+    models: Sequence[Model], scorer: Scorer | None, folds: Folds, Y: Csr, each: PartsOfModels
+) -> Floats:
+    """What each model reaches on the training rows of a part by leave-one-out."""
+    if scorer is None:
+        raise ValueError("models: to choose among candidates takes a scorer")
+    left_out_folds = {search: fold.left_out() for search, fold in folds.items()}
+    values = np.full(len(models), np.nan)
+    for place, answers in answers_of(models, left_out_folds, Y):
+        values[place] = measure(Y, answers, {"score": scorer})["score"]
+        each.report(Y.shape[0], Y.shape[0])
+    return values
