@@ -138,19 +138,18 @@ def say_claims(cells: list[ComparedCell]) -> None:
             continue
         what = f"{view.own} against {_RIVAL} by Wilcoxon's signed-rank test"
         say_folded(f"{view.heading}, {what}; data sets: {view.datasets}")
-        for pair in (pair for pair in view.pairs if pair.other == _RIVAL):
-            rows = [
-                (
-                    f"{metric} {source}",
-                    test.datasets,
-                    *map(_narrow, (test.outcome, test.gain, test.p_value)),
-                )
-                for metric, tests in pair.tests.items()
-                for source, test in zip(view.sources, tests, strict=True)
-            ]
-            say_table(("", "sets", "better/equal/worse", "gain", "p"), rows)
-            for claim in pair.claims:
-                say_folded(claim)
+        rows = [
+            (
+                f"{metric} {source}",
+                test.datasets,
+                *map(_narrow, (test.outcome, test.gain, test.p_value)),
+                test.side,
+            )
+            for metric, tests in view.pairs.get(_RIVAL, {}).items()
+            for source, test in zip(view.sources, tests, strict=True)
+        ]
+        if rows:
+            say_table(("", "sets", "won/tied/lost", "gain", "p", "at 5 %"), rows)
         for text in filter(None, (view.too_few, view.caution)):
             say_folded(text)
         say()

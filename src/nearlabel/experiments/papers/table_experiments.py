@@ -10,6 +10,8 @@ from functools import cache
 from typing import Literal, cast
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 from threadpoolctl import threadpool_limits
 
 from nearlabel.baselines.algorithm_registry import BASELINES, algorithm
@@ -26,8 +28,6 @@ from nearlabel.experiments.papers.printed_tables import (
     tables_in_words,
 )
 from nearlabel.experiments.papers.verdicts import Reason
-from nearlabel.experiments.tuning import GraphSearchCV
-from nearlabel.features.scales import scaler
 from nearlabel.labels.counts import neighbor_counts
 from nearlabel.metrics import scorer
 from nearlabel.search import Progress, neighbor_graph
@@ -194,17 +194,19 @@ class Experiment:
             groups = cast(list[list[str]], parameters["groups"])
             means = label_count_clusters(data, k, groups, n_jobs=n_jobs, progress=progress)
             return [Measurement(parameters, means)]
+        models = [_model(self.estimator, parameters, n_jobs) for parameters in sets]
+        by = None
         if self.grid:
-            stages = Stages(progress, 1000)
-            sets = [self._chosen(ready, n_jobs, stages.next(900))]
-            progress = stages.next(100)
+            by = scorer(str(self.select), convention=str(self.convention))
+            models = [clone(models[0]).set_params(**point) for point in ParameterGrid(self.grid)]
         ranks = self.success_at or (5,)  # a pass measures one success rate
         stages = Stages(progress, 1000)
         passes = [
             evaluate_splits(
                 data,
-                [_model(self.estimator, parameters, n_jobs) for parameters in sets],
+                [models] if self.grid else models,
                 parts,
+                scorer=by,
                 scale=scale,
                 convention=str(self.convention),
                 at=at,
@@ -212,6 +214,10 @@ class Experiment:
             )
             for at in ranks
         ]
+        if self.grid:
+            [[result]] = passes[0]
+            known = {} if result.chosen is None else result.chosen.get_params(deep=False)
+            sets = [{**sets[0], **{name: known[name] for name in self.grid}}]
         labels = data.Y.shape[1]
 
         def values(results: list[SplitResult], metric: str) -> Values:
@@ -228,24 +234,6 @@ class Experiment:
                 metrics[f"SR@{at}"] = values(results[place], "success_rate")
             measurements.append(Measurement(parameters, metrics))
         return measurements
-
-    def _chosen(
-        self, ready: PreparedData, n_jobs: int | None, progress: Progress | None
-    ) -> Settings:
-        """The parameters that are best by leave-one-out, on the training rows alone."""
-        [fixed], train = self.parameters, ready.parts[0].train
-        X = ready.data.X[train]
-        transformer = scaler(ready.scale, X)
-        search = GraphSearchCV(
-            _model(self.estimator, fixed, n_jobs),
-            self.grid,
-            scoring=scorer(str(self.select), convention=str(self.convention)),
-            cv="loo",
-            refit=False,
-        )
-        X = X if transformer is None else transformer.fit_transform(X)
-        search.fit(X, ready.data.Y[train], progress=progress)
-        return {**fixed, **search.best_params_}
 
 
 @cache

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, permutations
-from typing import Literal, NamedTuple
+from itertools import groupby
+from typing import Literal, NamedTuple, Self
 
 from nearlabel.experiments.papers.printed_tables import (
     PAPER_WITH_RELATIONS,
@@ -25,7 +25,6 @@ from nearlabel.metrics import METRICS
 
 Source = Literal["published", "ours"]
 FEWEST = 6  # data sets: with five, the least p-value of Wilcoxon's test is 0.0625
-_NUMBERS: dict[Source, str] = {"published": "the published numbers", "ours": "our numbers"}
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class MethodComparison:
 
     The data sets and algorithms are those for which every number is there. Friedman's test takes
     three algorithms, Nemenyi's is done where that finds a difference, and `pairs` are Wilcoxon's
-    tests of each pair, seen from either side: none where there are too few data sets.
+    tests of the paper's `own` method against each other one. With few data sets there are none.
     """
 
     setup: TableSetup
@@ -42,9 +41,10 @@ class MethodComparison:
     metric: str
     datasets: tuple[str, ...]
     algorithms: tuple[str, ...]
+    own: str
     friedman: Friedman | None
     nemenyi: Nemenyi | None
-    pairs: Mapping[tuple[str, str], Pair]
+    pairs: Mapping[str, Pair]
 
 
 def method_comparisons(compared: Sequence[ComparedCell]) -> list[MethodComparison]:
@@ -91,20 +91,21 @@ def _comparison(
         for dataset in dict.fromkeys(dataset for dataset, _ in numbers)
         if all((dataset, name) in numbers for name in names)
     )
+    method = papers()[setup.paper].method
+    own = method if method in names else names[0]
     values = [[numbers[dataset, name][source] for name in names] for dataset in datasets]
     differ = ranks = None
     pairs = {}
     if len(values) >= FEWEST:
         loss = METRICS[metric].loss
         columns = dict(zip(names, zip(*values, strict=True), strict=True))
-        pairs = {
-            (a, b): wilcoxon(columns[a], columns[b], loss=loss) for a, b in permutations(names, 2)
-        }
+        others = [name for name in names if name != own]
+        pairs = {name: wilcoxon(columns[own], columns[name], loss=loss) for name in others}
         if len(names) > 2:
             differ = friedman(values, names, loss=loss)
             if differ.f_p_value < LEVEL:
                 ranks = nemenyi(values, names, loss=loss)
-    return MethodComparison(setup, source, metric, datasets, names, differ, ranks, pairs)
+    return MethodComparison(setup, source, metric, datasets, names, own, differ, ranks, pairs)
 
 
 class PairTest(NamedTuple):
@@ -116,21 +117,25 @@ class PairTest(NamedTuple):
     p_value: str = NO_NUMBER
     side: str = ""
 
-
-class PairView(NamedTuple):
-    """The method of a paper against another one: for each metric a test per source."""
-
-    other: str
-    claims: list[str]
-    tests: dict[str, list[PairTest]]
+    @classmethod
+    def of(cls, pair: Pair, datasets: int) -> Self:
+        """The texts of a test."""
+        is_clear = pair.p_value is not None and pair.p_value < LEVEL
+        return cls(
+            str(datasets),
+            f"{pair.wins} / {pair.ties} / {pair.losses}",
+            "0" if abs(pair.gain) < 0.00005 else f"{pair.gain:+.4f}",
+            p_text(pair.p_value),
+            {1: "better", -1: "worse"}.get(pair.side, "") if is_clear else "",
+        )
 
 
 class ComparisonView(NamedTuple):
     """The comparisons of one setup, as texts.
 
-    `own` is the method of the paper, which `pairs` compare with each other one. `ranks` are of all
-    methods: metric, source, p-value of Friedman's test, mean ranks. `equal` says by which metrics
-    they do not differ, `too_few` what could not be tested; both may be empty.
+    `pairs` has for each method other than the paper's `own`, and each metric, a test per source.
+    `ranks` are of all methods: metric, source, p-value of Friedman's test, mean ranks. `too_few`
+    says what could not be tested; it may be empty.
     """
 
     heading: str
@@ -139,100 +144,59 @@ class ComparisonView(NamedTuple):
     own: str
     algorithms: tuple[str, ...]
     sources: list[Source]
-    pairs: list[PairView]
+    pairs: dict[str, dict[str, list[PairTest]]]
     ranks: list[tuple[str, Source, str, str]]
-    equal: str
     too_few: str
 
 
 def comparison_views(comparisons: Sequence[MethodComparison]) -> list[ComparisonView]:
     """Comparisons by setup: the method of the paper against each other one, and all ranks."""
     by_setup = groupby(comparisons, key=lambda comparison: comparison.setup)
-    return [_comparison_view(list(of_setup)) for _, of_setup in by_setup]
+    return [_comparison_view(setup, list(of_setup)) for setup, of_setup in by_setup]
 
 
-def _comparison_view(comparisons: list[MethodComparison]) -> ComparisonView:
-    setup, algorithms = comparisons[0].setup, comparisons[0].algorithms
-    method = papers()[setup.paper].method
-    own = method if method in algorithms else algorithms[0]
+def _comparison_view(setup: TableSetup, comparisons: list[MethodComparison]) -> ComparisonView:
     tested = [comparison for comparison in comparisons if comparison.pairs]
     sources = list(dict.fromkeys(comparison.source for comparison in tested))
     ranks: list[tuple[str, Source, str, str]] = []
-    equal: dict[Source, list[str]] = {}
     for each in tested:
         if each.friedman is not None:
             pairs = sorted(zip(each.friedman.mean_ranks, each.friedman.algorithms, strict=True))
             listed = ", ".join(f"{name} {rank:.2f}" for rank, name in pairs)
             p_value = p_text(each.friedman.f_p_value)
             ranks.append((metric_head(each.metric), each.source, p_value, listed))
-            if each.nemenyi is None:
-                equal.setdefault(each.source, []).append(each.metric)
-    too_few: dict[int, list[str]] = {}  # metrics by the number of their data sets
+    too_few: dict[int, dict[str, None]] = {}  # metrics by the number of their data sets
     for each in comparisons:
-        metrics = [] if each.pairs else too_few.setdefault(len(each.datasets), [])
-        metrics += [] if each.metric in metrics else [each.metric]
-    counts = [f"{count} by {_listed(too_few[count])}" for count in sorted(too_few)]
+        if not each.pairs:
+            too_few.setdefault(len(each.datasets), {})[metric_title(each.metric)] = None
+    counts = [f"{count} by {', '.join(too_few[count])}" for count in sorted(too_few)]
     return ComparisonView(
         setup.title,
         ", ".join(max(comparisons, key=lambda each: len(each.datasets)).datasets),
         setup.caution,
-        own,
-        algorithms,
+        comparisons[0].own,
+        comparisons[0].algorithms,
         sources,
-        [
-            _pair_view(own, other, tested, sources)
-            for other in algorithms
-            if tested and other != own
-        ],
+        {
+            other: _tests_by_metric(other, tested, sources)
+            for other in dict.fromkeys(name for each in tested for name in each.pairs)
+        },
         ranks,
-        " ".join(
-            f"By {_NUMBERS[source]}, Friedman's test finds no difference by {_listed(metrics)}."
-            for source, metrics in equal.items()
-        ),
         f"Too few data sets for a test, which takes {FEWEST}: {'; '.join(counts)}."
         if counts
         else "",
     )
 
 
-def _pair_view(
-    own: str, other: str, tested: list[MethodComparison], sources: list[Source]
-) -> PairView:
-    tests: dict[str, dict[Source, PairTest]] = {each.metric: {} for each in tested}
+def _tests_by_metric(
+    other: str, tested: list[MethodComparison], sources: list[Source]
+) -> dict[str, list[PairTest]]:
+    tests: dict[str, dict[Source, PairTest]] = {}
     for each in tested:
-        pair = each.pairs.get((own, other))
-        if pair is not None:
-            worse = "worse" if each.pairs[other, own].is_better() else ""
-            tests[each.metric][each.source] = PairTest(
-                str(len(each.datasets)),
-                f"{pair.wins} / {pair.ties} / {pair.losses}",
-                "0" if abs(pair.gain) < 0.00005 else f"{pair.gain:+.4f}",
-                p_text(pair.p_value),
-                "better" if pair.is_better() else worse,
-            )
-    words = {
-        "better": "significantly better",
-        "": "no significant difference",
-        "worse": "significantly worse",
-    }
-    claims = []
-    for source in sources:
-        sides = {metric: of[source].side for metric, of in tests.items() if source in of}
-        parts = [
-            f"{words[side]} by {_listed([metric for metric in sides if sides[metric] == side])}"
-            for side in words
-            if side in sides.values()
-        ]
-        claims.append(f"By {_NUMBERS[source]}: {'; '.join(parts) or 'no test'}.")
-    by_source = {
-        metric_head(metric): [of.get(source, PairTest()) for source in sources]
-        for metric, of in tests.items()
-    }
-    return PairView(other, claims, by_source)
-
-
-def _listed(metrics: Sequence[str]) -> str:
-    return ", ".join(map(metric_title, metrics))
+        of_metric = tests.setdefault(metric_head(each.metric), dict.fromkeys(sources, PairTest()))
+        if other in each.pairs:
+            of_metric[each.source] = PairTest.of(each.pairs[other], len(each.datasets))
+    return {metric: list(of_metric.values()) for metric, of_metric in tests.items()}
 
 
 class OrderView(NamedTuple):
