@@ -225,16 +225,16 @@ def write_comparison(
         "standard input" if setting["dataset"] == "-" else source.name or source.absolute().name
     )
     spread = "± standard error over " + paired_over(setting["parts"])
-    compared = report.Comparison(
+    report.write_comparison(
+        path,
         printable(dataset),
-        _setup(setting, items, what, list(standing)),
-        shlex.join(["nearlabel", *map(printable, typed.get())]),
-        methods,
-        titled,
-        setting["parts"],
-        [*legend(setting["parts"]), f"{spread}; ↓ lower is better, ↑ higher"],
+        setup=_setup(setting, items, what, list(standing)),
+        command=shlex.join(["nearlabel", *map(printable, typed.get())]),
+        methods=methods,
+        standings=titled,
+        parts=setting["parts"],
+        legend=[*legend(setting["parts"]), f"{spread}; ↓ lower is better, ↑ higher"],
     )
-    report.write_comparison(path, compared)
 
 
 def _setup(setting: Tree, items: Dataset, what: str, metrics: Sequence[str]) -> dict[str, str]:

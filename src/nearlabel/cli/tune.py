@@ -105,8 +105,7 @@ def tune(
     setting = measuring.setting(data, items, kind, parts, {"part": part}, scales, distance[0])
     if figure is not None:
         curves = _curves(ranked, names, first)
-        columns = {name: tuple(zip(*curve, strict=True)) for name, curve in curves.items()}
-        save(tuning_curve(columns, first, title=f"{data}, {kind}"), figure)
+        save(tuning_curve(curves, first, title=f"{data}, {kind}"), figure)
     graphs = len(set(distance))
     searches = "one graph" if graphs == 1 else f"{graphs} graphs, one per distance"
     which = {"train": "the training items", "test": "the test items", "all": "all"}

@@ -15,14 +15,7 @@ from nearlabel.experiments import splits
 from nearlabel.experiments.others import other_runs
 from nearlabel.experiments.others.other_methods import OtherMethod
 from nearlabel.experiments.others.other_results import BEST, evaluate_others
-from nearlabel.experiments.others.other_runs import (
-    LearnerTask,
-    OtherRun,
-    kept_run,
-    run_key,
-    run_other,
-)
-from nearlabel.experiments.result_store import ResultStore
+from nearlabel.experiments.others.other_runs import LearnerTask, run_key, run_other
 
 # Warnings of learners are not shown in a comparison.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -125,27 +118,6 @@ def test_an_error_is_a_refusal_that_is_not_kept(data, tmp_path):
     )
     assert "inconsistent" in run.refusal or "index" in run.refusal
     assert not list(tmp_path.iterdir())
-
-
-def test_kept_runs(tmp_path):
-    store = ResultStore("runs", tmp_path)
-    assert kept_run(store, "a", (2, 3)) is None
-    run = OtherRun(np.ones((2, 3), np.float32), np.ones((2, 3), bool), 1.5, {"C": 1}, 0.5)
-    store.add("a", vars(run))
-    assert (kept_run(store, "a", (2, 3)).scores == run.scores).all()
-    assert kept_run(store, "a", (2, 3)).chosen == {"C": 1}
-    assert kept_run(store, "a", (3, 3)) is None
-    for wrong in (
-        {"scores": np.full((2, 3), np.nan)},
-        {"decided": np.full((2, 3), 7)},
-        {"seconds": "x"},
-        {"chosen": [1]},
-        {"refusal": "\x1b[31m"},
-        {"held_out": "x"},
-        {"unknown": 1},
-    ):
-        store.add("b", vars(run) | wrong)
-        assert kept_run(store, "b", (2, 3)) is None
 
 
 def test_keys_depend_on_data_and_settings(data):

@@ -10,11 +10,7 @@ from html_pages import Page, check_needs_nothing
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 from nearlabel.experiments import SplitResult
-from nearlabel.experiments.reporting.comparison_report import (
-    ComparedMethod,
-    Comparison,
-    write_comparison,
-)
+from nearlabel.experiments.reporting.comparison_report import ComparedMethod, write_comparison
 from nearlabel.experiments.significance.standings import standings
 from nearlabel.metrics import LabelResults
 
@@ -29,7 +25,7 @@ def label_results(f1, names=("sea", EVIL)):
     return LabelResults(np.array(names), np.arange(3, 3 + len(f1)), f1, f1, f1, f1, f1)
 
 
-def comparison(**more):
+def write(path, **more):
     """Two methods that ran in five folds, and one that refused the data."""
     found = {
         name: [SplitResult({"ranking_loss": x, "average_precision": 1 - x}, 0.0) for x in values]
@@ -53,7 +49,7 @@ def comparison(**more):
         "parts": 5,
         "legend": ["* the best"],
     }
-    return Comparison(**{**made, **more})
+    write_comparison(path, **{**made, **more})
 
 
 def texts(page):
@@ -63,7 +59,7 @@ def texts(page):
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "songs.html"
-    write_comparison(path, comparison())
+    write(path)
     return path.read_text("utf-8")
 
 
@@ -125,7 +121,7 @@ def test_parts_without_anything_are_left_out(tmp_path):
     found = {"ML-kNN": [SplitResult({"micro_f1": 0.5}, 0.0)]}
     standing = {"micro_f1": standings(found, "micro_f1", loss=False)}
     path = tmp_path / "one.html"
-    write_comparison(path, comparison(methods=[one], standings=standing, parts=1))
+    write(path, methods=[one], standings=standing, parts=1)
     text = path.read_text("utf-8")
     assert re.findall(r'<h2 id="([a-z]+)">', text) == ["setup", "results", "metrics"]
     assert "Left out" not in text
@@ -142,7 +138,7 @@ def test_many_metrics_and_labels_stay_within_the_page(tmp_path):
     methods = [ComparedMethod(name, True, cells, "1", labels=labels) for name in titles]
     path = tmp_path / "many.html"
     none = {metric: {} for metric in wanted}
-    write_comparison(path, comparison(methods=methods, standings=none))
+    write(path, methods=methods, standings=none)
     text = path.read_text("utf-8")
     heads = re.findall(r"<thead>(.*?)</thead>", text)
     assert [head.count("<th") for head in heads] == [7, 3, 11, 5]

@@ -25,12 +25,12 @@ def rings(axes):
 
 def test_tuning_curve():
     figure = figures.tuning_curve(
-        {"a": ([1, 2, 3, 4], [0.4, 0.2, None, 0.2]), "b": ([1, 2], [0.3, np.nan])},
+        {"a": [(1, 0.4), (2, 0.2), (4, 0.2)], "b": [(1, 0.3)]},
         "ranking_loss",
         title="songs",
     )
     [axes] = figure.axes
-    # Of the two best values of a, the one with the smaller k; missing values are not drawn.
+    # Of the two best values of a, the one with the smaller k.
     assert rings(axes) == [(2, 0.2), (1, 0.3)]
     assert [list(line.get_xdata()) for line in axes.lines[1::2]] == [[1, 2, 4], [1]]
     assert legend_texts(figure) == ["a 0.2000 (2)", "b 0.3000 (1)"]
@@ -41,7 +41,7 @@ def test_tuning_curve():
 
 
 def test_the_best_of_a_gain_is_the_greatest():
-    curves = {"a": ([5, 1], [0.7, 0.7]), "b": ([1, 5], [0.1, 0.6])}
+    curves = {"a": [(5, 0.7), (1, 0.7)], "b": [(1, 0.1), (5, 0.6)]}
     figure = figures.tuning_curve(curves, "average_precision")
     assert rings(figure.axes[0]) == [(1, 0.7), (5, 0.6)]
     assert figure.axes[0].get_ylabel() == "average precision (higher is better)"
@@ -49,7 +49,7 @@ def test_the_best_of_a_gain_is_the_greatest():
 
 @pytest.mark.parametrize("count", [1, 2, 9])
 def test_a_legend_hides_nothing(count):
-    curves = {f"method {place}": ([1, 2], [0.1, 0.2]) for place in range(count)}
+    curves = {f"method {place}": [(1, 0.1), (2, 0.2)] for place in range(count)}
     figure = figures.tuning_curve(curves, "coverage")
     figure.draw_without_rendering()
     [legend], [axes] = figure.legends, figure.axes
@@ -60,7 +60,7 @@ def test_a_legend_hides_nothing(count):
 
 
 def test_series_can_be_distinguished_without_color():
-    curves = {str(place): ([1, 2], [0.1, 0.2]) for place in range(9)}
+    curves = {str(place): [(1, 0.1), (2, 0.2)] for place in range(9)}
     lines = figures.tuning_curve(curves, "coverage").axes[0].lines[1::2]  # beside the rings
     assert len({line.get_marker() for line in lines[:8]}) == 8
     assert len({line.get_color() for line in lines[:7]}) == 7
@@ -127,7 +127,7 @@ def test_critical_difference(rows, k):
         assert 0 <= box.y0 < box.y1 <= figure.bbox.y1
 
 
-CURVES = {"a": ([1, 2], [0.1, 0.2])}
+CURVES = {"a": [(1, 0.1), (2, 0.2)]}
 
 
 @pytest.mark.parametrize(

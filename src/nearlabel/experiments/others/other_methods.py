@@ -11,8 +11,22 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC, LinearSVC
 
 from nearlabel.common.arrays import Csr, Matrix, Tree
+from nearlabel.experiments.others.other_estimators import (
+    ConstantToo,
+    LabelForest,
+    LabelPowerset,
+    LabelTree,
+    MachinePerLabel,
+    RankedTree,
+)
 from nearlabel.features.scales import scaler
 
 _TREES = 300
@@ -50,8 +64,6 @@ def _in_scales(
     X: Matrix, make: Callable[..., BaseEstimator], **grid: Sequence[object]
 ) -> list[LearnerCandidate]:
     """Candidates for all parameters of a grid, with each scaling of the features that suits X."""
-    from sklearn.pipeline import make_pipeline
-
     scales: tuple[str, ...] = ("standard", "rank")
     if not isinstance(X, np.ndarray):
         scales = ("none",) if X.nnz and X.data.min() < 0 else ("none", "tfidf")
@@ -65,8 +77,6 @@ def _in_scales(
 
 
 def _logistic(X: Matrix, cost: float, seed: int) -> BaseEstimator:
-    from sklearn.linear_model import LogisticRegression
-
     solver = "liblinear"
     if not sparse.issparse(X) and X.shape[1] <= 1_000:  # a dense Hessian is fast
         solver = "newton-cholesky"
@@ -74,16 +84,10 @@ def _logistic(X: Matrix, cost: float, seed: int) -> BaseEstimator:
 
 
 def _one_per_label(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
-    from sklearn.multiclass import OneVsRestClassifier
-
     return _in_scales(X, lambda C: OneVsRestClassifier(_logistic(X, C, seed)), C=_COSTS)
 
 
 def _chains(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
-    from sklearn.multioutput import ClassifierChain
-
-    from nearlabel.experiments.others.other_estimators import ConstantToo
-
     def make(C: float) -> BaseEstimator:
         base = ConstantToo(_logistic(X, C, seed))
         return ClassifierChain(base, order="random", random_state=seed)
@@ -92,33 +96,19 @@ def _chains(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
 
 
 def _powersets(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
-    from sklearn.linear_model import LogisticRegression
-
-    from nearlabel.experiments.others.other_estimators import LabelPowerset
-
     return _in_scales(X, lambda C: LabelPowerset(LogisticRegression(C=C, max_iter=200)), C=_COSTS)
 
 
 def _vector_machines(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
     """Linear SVMs for sparse features, and SVMs with an RBF kernel for dense ones."""
-    from sklearn.svm import SVC, LinearSVC
-
-    from nearlabel.experiments.others.other_estimators import MachinePerLabel
-
     if sparse.issparse(X):
-
-        def linear(C: float) -> BaseEstimator:
-            return MachinePerLabel(LinearSVC(C=C, random_state=seed))
-
-        return _in_scales(X, linear, C=_COSTS)
+        return _in_scales(X, lambda C: MachinePerLabel(LinearSVC(C=C, random_state=seed)), C=_COSTS)
     return _in_scales(X, lambda C: MachinePerLabel(SVC(C=C, cache_size=500)), C=(1, 10))
 
 
 def _forests(kind: str, X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
     """Trees do not need scaled features."""
     from sklearn import ensemble
-
-    from nearlabel.experiments.others.other_estimators import LabelForest
 
     few = Y.shape[1] <= 100  # leaves of one row are affordable: each leaf stores all labels
     how = {"n_estimators": _TREES if few else _TREES // 3, "random_state": seed}
@@ -141,22 +131,16 @@ def _networks(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
 
 
 def _neighbors(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
-    from sklearn.neighbors import KNeighborsClassifier
-
     most = max(1, X.shape[0] // 2)
     counts = sorted({min(k, most) for k in (5, 10, 20, 40)})
     return _in_scales(X, lambda k: KNeighborsClassifier(k, weights="distance"), k=counts)
 
 
 def _label_trees(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
-    from nearlabel.experiments.others.other_estimators import LabelTree
-
     return _in_scales(X, lambda C: LabelTree(C, seed), C=(1.0, 10.0))
 
 
 def _ranked_trees(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
-    from nearlabel.experiments.others.other_estimators import RankedTree
-
     return _in_scales(X, lambda C: RankedTree(C, seed), C=(1.0, 10.0))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import multiprocessing
 import os
 import signal
@@ -19,7 +18,6 @@ import numpy as np
 from sklearn.base import clone
 
 from nearlabel.common.arrays import Array, Csr, Matrix
-from nearlabel.common.files import NONSENSE
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_real
@@ -97,14 +95,18 @@ def run_other(
     settings = [task.name, models, asdict(task.scorer), task.seed, _FOLDS, _MOST_ROWS]
     store, version = ResultStore("others", folder), OTHERS[task.name].version
     key = run_key(settings, (task.X, task.Y, task.queries))
-    run = None if again else kept_run(store, key, (task.queries.shape[0], task.Y.shape[1]))
-    if run is not None and version in (None, run.version):  # noqa: SIM102
-        if run.refusal is None or run.seconds >= task.limit:
-            return run
+
+    def is_final(run: OtherRun) -> bool:  # else another attempt may succeed
+        return run.refusal is None or run.seconds >= task.limit
+
+    stored = None if again else store.get(key)
+    run = None if stored is None else OtherRun(**stored)
+    if run is not None and version in (None, run.version) and is_final(run):
+        return run
     if version is None:
         return OtherRun.refused(0.0, f"{OTHERS[task.name].package} is not installed")
     run = replace(_in_process(task, progress), version=version)
-    if run.refusal is None or run.seconds >= task.limit:  # else another attempt may succeed
+    if is_final(run):
         store.add(key, vars(run))
     return run
 
@@ -121,26 +123,6 @@ def run_key(settings: Sequence[object], matrices: Sequence[Matrix]) -> str:
             digest.update(f"{part.dtype}".encode())
             digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()[:40]
-
-
-def kept_run(store: ResultStore, key: str, shape: tuple[int, int]) -> OtherRun | None:
-    """The run with this key, if it is kept and has valid predictions of this shape."""
-    stored = store.get(key)
-    if stored is None:
-        return None
-    try:
-        run = OtherRun(**stored)
-        valid = isinstance(run.chosen, dict) and isinstance(run.version, str) and run.seconds >= 0
-        valid &= run.held_out is None or math.isfinite(run.held_out)
-        if run.refusal is not None:
-            valid &= isinstance(run.refusal, str) and run.refusal.isprintable()
-        else:
-            scores, decided = np.asarray(run.scores), np.asarray(run.decided)
-            valid &= scores.shape == decided.shape == shape
-            valid &= decided.dtype == bool and bool(np.isfinite(scores).all())
-    except NONSENSE:
-        return None
-    return run if valid else None
 
 
 def _in_process(task: LearnerTask, progress: Progress | None) -> OtherRun:

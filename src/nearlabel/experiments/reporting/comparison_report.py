@@ -33,94 +33,87 @@ class ComparedMethod(NamedTuple):
     labels: LabelResults | None = None
 
 
-class Comparison(NamedTuple):
-    """Methods compared on one data set.
+def write_comparison(
+    path: str | PathLike[str],
+    dataset: str,
+    *,
+    setup: Mapping[str, str],
+    command: str,
+    methods: Sequence[ComparedMethod],
+    standings: Mapping[str, Mapping[str, Standing]],
+    parts: int,
+    legend: Sequence[str],
+) -> None:
+    """Write a page that needs nothing beside it, whole or not at all.
 
     `setup` says by a word for each what was compared and how, `command` makes the report again,
     `standings` are by metric and the title of a method, values are means over `parts` of the data,
     and `legend` says what the marks and the seconds mean.
     """
-
-    dataset: str
-    setup: Mapping[str, str]
-    command: str
-    methods: Sequence[ComparedMethod]
-    standings: Mapping[str, Mapping[str, Standing]]
-    parts: int
-    legend: Sequence[str]
-
-    @property
-    def over(self) -> str:
-        """What is paired."""
-        return paired_over(self.parts)
-
-
-class MetricView(NamedTuple):
-    """All methods by one metric: figures, and the differences from the best.
-
-    The rows have by method, the best of them first: how much worse than the best; in how many parts
-    or test items better, equal and worse; the p-value.
-    """
-
-    head: str
-    pictures: list[Picture]
-    best: str
-    rows: dict[str, tuple[str, str, str]]
-
-
-def write_comparison(path: str | PathLike[str], compared: Comparison) -> None:
-    """Write a page that needs nothing beside it, whole or not at all."""
-    ran = [method for method in compared.methods if method.refusal is None]
+    ran = [method for method in methods if method.refusal is None]
+    own = [method.title for method in methods if method.own]
     with_labels = [(method.title, method.labels) for method in ran if method.labels is not None]
+    over = paired_over(parts)
     sections = {
-        "setup": ("Setup", compared.setup),
+        "setup": ("Setup", setup),
         "results": ("Results", ran),
         "metrics": (
             "Metric by metric",
-            [_by_metric(compared, metric) for metric, each in compared.standings.items() if each],
+            [
+                _by_metric(dataset, metric, standing, own, over)
+                for metric, standing in standings.items()
+                if standing
+            ],
         ),
-        "choices": ("Chosen parameters", [method for method in compared.methods if method.choices]),
+        "choices": ("Chosen parameters", [method for method in methods if method.choices]),
         "labels": ("Results per label", _label_rows([labels for _, labels in with_labels])),
     }
     view = {
-        "title": f"Comparison of multi-label methods: {compared.dataset}",
+        "title": f"Comparison of multi-label methods: {dataset}",
         "contents": {place: heading for place, (heading, content) in sections.items() if content},
-        "compared": compared,
+        "command": command,
+        "parts": parts,
+        "over": over,
+        "legend": legend,
         "sections": {place: content for place, (_, content) in sections.items()},
-        "heads": {metric: metric_head(metric) for metric in compared.standings},
-        "refused": [method for method in compared.methods if method.refusal is not None],
+        "heads": {metric: metric_head(metric) for metric in standings},
+        "refused": [method for method in methods if method.refusal is not None],
         "label_methods": [title for title, _ in with_labels],
         "all_labels": len(with_labels[0][1]) if with_labels else 0,
     }
     write_page(path, "comparison.html.j2", view)
 
 
-def _by_metric(compared: Comparison, metric: str) -> MetricView:
-    standing, metric_name = compared.standings[metric], metric_title(metric)
-    best = next(name for name, place in standing.items() if place.is_best)
+def _by_metric(
+    dataset: str, metric: str, standing: Mapping[str, Standing], own: Sequence[str], over: str
+) -> dict[str, object]:
+    """All methods by one metric: figures, and the differences from the best.
+
+    The rows have by method, the best of them first: how much worse than the best; in how many parts
+    or test items better, equal and worse; the p-value.
+    """
+    name = metric_title(metric)
+    best = next(method for method, place in standing.items() if place.is_best)
     values = {
-        name: (place.value, place.error if math.isfinite(place.error) else None)
-        for name, place in standing.items()
+        method: (place.value, place.error if math.isfinite(place.error) else None)
+        for method, place in standing.items()
     }
-    own = [method.title for method in compared.methods if method.own]
-    drawn = method_values(values, metric, own=own, title=f"{metric_name}, {compared.dataset}")
-    caption = f"{metric_name} of {len(values)} methods on {compared.dataset}"
-    pictures = [Picture(caption, drawn)]
-    pairs = {name: place.pair for name, place in standing.items() if place.pair is not None}
+    drawn = method_values(values, metric, own=own, title=f"{name}, {dataset}")
+    pictures = [Picture(f"{name} of {len(values)} methods on {dataset}", drawn)]
+    pairs = {method: place.pair for method, place in standing.items() if place.pair is not None}
     if pairs:
-        title = f"{metric_name}: differences from {best}, {compared.dataset}"
-        drawn = method_gaps(pairs, best, over=compared.over, title=title)
-        caption = f"{metric_name}: differences from {best}, paired over {compared.over}"
-        pictures.append(Picture(caption, drawn))
+        what = f"{name}: differences from {best}"
+        drawn = method_gaps(pairs, best, over=over, title=f"{what}, {dataset}")
+        pictures.append(Picture(f"{what}, paired over {over}", drawn))
     rows = {
-        name: (
+        method: (
             f"{pair.gain:+.4f} ± {pair.error:.4f}",
             f"{pair.losses} / {pair.ties} / {pair.wins}",
             p_text(pair.p_value),
         )
-        for name, pair in sorted(pairs.items(), key=lambda named: named[1].gain)
+        for method, pair in sorted(pairs.items(), key=lambda named: named[1].gain)
     }
-    return MetricView(metric_head(metric), pictures, best, rows)
+    return {"head": metric_head(metric), "pictures": pictures, "best": best, "rows": rows}
 
 
 def _label_rows(

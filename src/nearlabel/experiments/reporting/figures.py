@@ -22,30 +22,27 @@ from nearlabel.metrics import METRICS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Points = Sequence[Sequence[float | None]]  # all x, then all y
-Curves = Mapping[str, Points]
 
+def tuning_curve(
+    curves: Mapping[str, Sequence[tuple[float, float]]], metric: str, *, title: str | None = None
+) -> Figure:
+    """A metric against the number of neighbors: points (k, value) of each series.
 
-def tuning_curve(curves: Curves, metric: str, *, title: str | None = None) -> Figure:
-    """A metric against the number of neighbors, with the best value of each series marked.
-
-    A y of None or NaN is no point; of equal values the one at the smaller k is the best.
+    The best value of each is marked, of equal ones the one at the smaller k.
     """
+    loss = METRICS[metric].loss
     with one_axes(title) as (figure, axes):
         for (name, points), style in zip(curves.items(), styles(), strict=False):
-            x, y = _finite(points)
-            label = name
-            if x:
-                best = min(range(len(x)), key=lambda place: (_cost(y[place], metric), x[place]))
-                axes.plot(x[best], y[best], "o", ms=8, mfc="none", mec=style["color"], zorder=4)
-                label = f"{name} {y[best]:.4f} ({x[best]:.3g})"
-            axes.plot(x, y, label=label, markevery=max(1, len(x) // 10), **style)
+            k, value = min(points, key=lambda point: (point[1] if loss else -point[1], point[0]))
+            axes.plot(k, value, "o", ms=8, mfc="none", mec=style["color"], zorder=4)
+            label = f"{name} {value:.4f} ({k:.3g})"
+            every = max(1, len(points) // 10)
+            axes.plot(*zip(*points, strict=True), label=label, markevery=every, **style)
         axes.xaxis.set_major_locator(
             report_module("matplotlib.ticker").MaxNLocator(6, steps=[1, 2, 5, 10], integer=True)
         )
         axes.set_xlabel("neighbors k")
-        side = "lower" if METRICS[metric].loss else "higher"
-        axes.set_ylabel(f"{metric_title(metric)} ({side} is better)")
+        axes.set_ylabel(f"{metric_title(metric)} ({'lower' if loss else 'higher'} is better)")
         add_legend(figure, "○ best value (at k)")
     return figure
 
@@ -138,14 +135,3 @@ def critical_difference(test: Nemenyi, *, title: str | None = None) -> Figure:
         axes.text(1, 2, label, ha="left", va="bottom")
         axes.set_ylim(top=3)
     return figure
-
-
-def _finite(points: Points) -> tuple[list[float], list[float]]:
-    """The points that have a value."""
-    pairs = [(x, y) for x, y in zip(*points, strict=True) if x is not None and y is not None]
-    pairs = [(x, y) for x, y in pairs if y == y]
-    return [x for x, _ in pairs], [y for _, y in pairs]
-
-
-def _cost(value: float, metric: str) -> float:
-    return value if METRICS[metric].loss else -value
