@@ -237,12 +237,12 @@ def test_pipelines_learn_from_left_out_rows(data):
     ("parameters", "named"),
     [
         ({"kernel": "poly"}, "kernel must be one of.*'poly'"),
-        ({"weight": 0}, "weight .*above 0.*got 0"),
+        ({"weight": 0}, "weight .*greater than 0.*got 0"),
         ({"weight": 1.5}, "weight .*1.5"),
         ({"metric": "manhattan"}, "metric must be one of.*'manhattan'"),
         ({"spread": -1}, "spread .*-1"),
         ({"n_components": 0}, "n_components must be.*0"),
-        ({"alpha": 0.0}, "alpha .*above 0.*got 0"),
+        ({"alpha": 0.0}, "alpha .*greater than 0.*got 0"),
         ({"random_state": "x"}, "'x'"),
     ],
 )

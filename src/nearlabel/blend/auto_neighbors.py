@@ -13,12 +13,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearlabel.blend.blended_neighbors import BlendedNeighbors
-from nearlabel.blend.time_budget import check_time_budget, planned
+from nearlabel.blend.time_budget import planned
 from nearlabel.common.arrays import LabelsLike, Matrix, MatrixLike, Seed
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import (
+    SMALLEST,
     check_choice,
     check_labels,
+    check_real,
     check_same_length,
     checked_vectors,
 )
@@ -125,7 +127,9 @@ class AutoNeighbors(ForwardedAnswers, ClassifierMixin, BaseEstimator):
         """
         start = time.monotonic()
         check_choice(self.scale, "scale", SCALES)
-        budget = check_time_budget(self.time_budget)
+        budget = self.time_budget
+        if budget is not None:
+            budget = check_real(budget, "time_budget (or None)", low=SMALLEST)
         blend = BlendedNeighbors(
             objective=self.objective,
             search=self.search,

@@ -32,7 +32,7 @@ from nearlabel.common.arrays import (
 from nearlabel.common.mapped_arrays import checked_tree
 from nearlabel.common.threads import one_blas_thread
 from nearlabel.common.validation import (
-    ArgumentError,
+    SMALLEST,
     check_choice,
     check_integer,
     check_labels,
@@ -255,7 +255,7 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if not _is_auto(self.spread):
             spreads = [check_real(self.spread, 'spread (or "auto")', low=0, high=2)]
         if not _is_auto(self.weight):
-            weights = [_above_0(self.weight, "weight", 1)]
+            weights = [check_real(self.weight, 'weight (or "auto")', low=SMALLEST, high=1)]
         if not _is_auto(self.metric):
             metrics = [check_choice(self.metric, "metric", ("auto", *METRICS))]
         return spreads, weights, metrics
@@ -263,7 +263,9 @@ class LabelSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _ridge_options(self) -> tuple[Sequence[str], float | str, int]:
         """The kernels, the penalty and the seed of the regressions."""
         kernel = check_choice(self.kernel, "kernel", ("auto", *KERNELS))
-        alpha = "auto" if _is_auto(self.alpha) else _above_0(self.alpha, "alpha", 1e9)
+        alpha = self.alpha
+        if not _is_auto(alpha):
+            alpha = check_real(alpha, 'alpha (or "auto")', low=SMALLEST, high=1e9)
         return KERNELS if kernel == "auto" else (kernel,), alpha, seed_of(self.random_state)
 
     def _tree(self) -> Tree:
@@ -344,11 +346,3 @@ def _float_type(X: Matrix) -> type:
 
 def _is_auto(value: object) -> bool:
     return isinstance(value, str) and value == "auto"
-
-
-def _above_0(value: object, name: str, high: float) -> float:
-    number = check_real(value, f'{name} (or "auto")', low=0, high=high)
-    if number == 0:
-        message = f'{name} (or "auto") must be above 0 and at most {high:g}; got {value!r}'
-        raise ArgumentError(message, name)
-    return number

@@ -11,7 +11,6 @@ from sklearn.base import clone
 from nearlabel.blend.blended_neighbors import BlendedNeighbors
 from nearlabel.blend.rows import drawn_rows, seed_of
 from nearlabel.common.arrays import Csr, Matrix, Tree
-from nearlabel.common.validation import check_real
 from nearlabel.methods.mlknn import MLkNN
 
 _FEW_ROWS = 1_000  # take a second or two, so the budget does not matter
@@ -24,14 +23,6 @@ _PLANS: dict[str, Tree] = {
     "the methods alone": _METHODS_ALONE,
     "ML-kNN alone": {**_METHODS_ALONE, "readings": [MLkNN(10)], "n_neighbors": 10},
 }
-
-
-def check_time_budget(seconds: float | None) -> float | None:
-    """A number of seconds above 0, or None."""
-    budget = None if seconds is None else check_real(seconds, "time_budget", low=0)
-    if budget == 0:
-        raise ValueError("time_budget must be above 0 seconds, or None; got 0")
-    return budget
 
 
 def planned(

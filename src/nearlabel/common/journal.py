@@ -53,7 +53,7 @@ class Journal(RenewedByFork):
         self._file = _locked(path)
         super().__init__()
         try:
-            self._head = checked_head(self._file.readall(), path)
+            self._head = checked_head(self._content(), path)
         except BaseException:
             self.close()
             raise
@@ -115,7 +115,7 @@ class Journal(RenewedByFork):
         record = record_bytes(self._head, start, changes)
         try:
             self._end = -1
-            self._write(start, record)
+            self._write(record)
             self._end = start + len(record)
         except BaseException as error:
             self._cut(start)
@@ -152,11 +152,14 @@ class Journal(RenewedByFork):
 
     def records(self) -> list[Tree]:
         """All changes, oldest first; a torn record behind them is cut off, with a warning."""
-        self._file.seek(0)
-        content = self._file.readall()
+        content = self._content()
         changes, self._end = whole_records(content, self._head, self.path)
         if self._end < len(content):
-            _warn_of_torn_record(self.path)
+            warnings.warn(
+                f"{self.path}: the last change was not written completely and is dropped; it was "
+                "never confirmed to its caller",
+                stacklevel=3,
+            )
             self._cut(self._end)
         return changes
 
@@ -165,7 +168,7 @@ class Journal(RenewedByFork):
         self._cut(0)
         self._end = -1
         self._head = head_bytes(digest)
-        self._write(0, self._head)
+        self._write(self._head)
         sync_folder(self.path)
         self._end = HEAD_SIZE
 
@@ -199,8 +202,11 @@ class Journal(RenewedByFork):
         """None in a copy of a model: there is one writer."""
         return type(None), ()
 
-    def _write(self, start: int, content: bytes) -> None:
-        self._file.seek(start)
+    def _content(self) -> bytes:
+        self._file.seek(0)
+        return self._file.readall()
+
+    def _write(self, content: bytes) -> None:
         left = memoryview(content)
         while left:
             left = left[self._file.write(left) :]
@@ -216,39 +222,19 @@ class Journal(RenewedByFork):
 def read_changes(
     model_path: str | os.PathLike[str], digest: str, replaces: str | None = None
 ) -> list[Tree]:
-    """The changes in the journal of a model file, oldest first; others may be writing to it."""
+    """The changes in the journal of a model file, oldest first; others may be writing to it.
+
+    What follows the last whole record is being written now, or was never confirmed.
+    """
     path = journal_path(model_path)
     try:
-        file = FileIO(path)
+        content = path.read_bytes()
     except FileNotFoundError:
         return []
-    with file:
-        content = file.readall()
-        head = checked_head(content, path)
-        if not _is_of(digest_in(head), path, digest, replaces):
-            return []
-        changes, end = whole_records(content, head, path)
-        if end < len(content) and not _has_writer(file):  # nobody can write while this is open
-            file.seek(0)
-            content = file.readall()
-            changes, end = whole_records(content, head, path)
-            if end < len(content):
-                _warn_of_torn_record(path)
-        return changes
-
-
-def _has_writer(file: FileIO) -> bool:
-    with suppress(OSError):  # a file system without locks
-        return not try_lock(file)
-    return False
-
-
-def _warn_of_torn_record(path: Path) -> None:
-    warnings.warn(
-        f"{path}: the last change was not written completely and is dropped; it was never "
-        "confirmed to its caller",
-        stacklevel=4,
-    )
+    head = checked_head(content, path)
+    if not _is_of(digest_in(head), path, digest, replaces):
+        return []
+    return whole_records(content, head, path)[0]
 
 
 def save_tree(
@@ -283,7 +269,7 @@ def save_tree(
 def _locked(path: Path) -> FileIO:
     """The journal at `path`, created if there is none, open for one writer."""
     while True:
-        file = FileIO(path, "r+", opener=_made_if_missing)
+        file = FileIO(path, "a+")  # what is written goes to the end, and the file is made for it
         if not try_lock(file):
             file.close()
             why = (
@@ -294,10 +280,6 @@ def _locked(path: Path) -> FileIO:
         if is_file_of(file, path):
             return file
         file.close()  # it was removed before it was locked
-
-
-def _made_if_missing(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CREAT, 0o666)
 
 
 def _is_of(belongs_to: str | None, path: Path, digest: str, replaces: str | None) -> bool:

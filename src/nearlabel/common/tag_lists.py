@@ -31,21 +31,11 @@ class TagLists(list[object]):
 
 
 class TagForm(NamedTuple):
-    """The form in which tags were given, and in which `predict` answers.
+    """The form in which tags were given, and in which `predict` answers."""
 
-    Attributes
-    ----------
-    row : type
-        list, tuple, set, frozenset or ndarray; str for strings with a separator.
-    is_array : bool
-        Whether the rows are in an array or a column of a table instead of a list.
-    separator : str or None
-        The separator between the tags of a string.
-    """
-
-    row: type
-    is_array: bool
-    separator: str | None = None
+    row: type  # list, tuple, set, frozenset or ndarray; str for strings with a separator
+    is_array: bool  # whether the rows are in an array or a column of a table instead of a list
+    separator: str | None = None  # between the tags of a string
 
     @classmethod
     def of_tree(cls, tree: Iterable[Any]) -> TagForm:

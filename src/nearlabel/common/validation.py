@@ -32,6 +32,7 @@ from nearlabel.common.tag_lists import (
 
 _NUMBERS_AT_ONCE = 2**22  # numbers checked together
 _EXTREME = 1e300  # a bound beyond it only keeps numbers finite
+SMALLEST = float(np.nextafter(0, 1))  # the lower bound of numbers greater than 0
 
 
 class _AnyArgumentError(Exception):

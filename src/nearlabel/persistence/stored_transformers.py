@@ -31,28 +31,16 @@ from nearlabel.persistence.values import NUMBER_TYPES, as_stored, check_length, 
 
 
 class Kind(NamedTuple):
-    """How a class of scikit-learn is stored.
+    """How a class of scikit-learn is stored."""
 
-    Attributes
-    ----------
-    module : str
-        The module of scikit-learn that it is in.
-    arrays : mapping of str to str
-        Its fitted arrays, each with its shape in letters: d features, other letters for sizes that
-        must agree. Any of them may be None.
-    numbers : tuple of str
-        Its fitted numbers.
-    write : callable, optional
-        Returns the rest of its fitted state, as a tree; an error if it cannot be stored.
-    rebuild : callable, optional
-        Makes the fitted transformer from the class, the parameters and the tree; by default the
-        arrays are simply set.
-    """
-
-    module: str
+    module: str  # of scikit-learn
+    # Its fitted arrays, each with its shape in letters: d features, other letters for sizes that
+    # must agree. Any of them may be None.
     arrays: Mapping[str, str] = MappingProxyType({})
-    numbers: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()  # its fitted numbers
+    # The rest of its fitted state, as a tree; an error if it cannot be stored.
     write: Callable[[BaseEstimator], Tree] | None = None
+    # The fitted transformer from its class, parameters and tree; by default the arrays are set.
     rebuild: Callable[[type[BaseEstimator], Tree, Tree], BaseEstimator] | None = None
 
 
