@@ -140,7 +140,7 @@ def search_lists(
 ) -> None:
     """Find the neighbors of the rows of some lists; runs on workers."""
     listed = listed_rows(folder, metric)
-    near = listed.near_rows_of(slice(first, last), k, probes)
+    near = listed.among(k, probes, 1, lists=slice(first, last))
     start = int(listed.lists.starts[first])
     write_rows(f"{target}/indices.npy", start, near.indices)
     write_rows(f"{target}/distances.npy", start, near.distances)

@@ -43,8 +43,8 @@ def clustered(n, d, seed=0):
 def probed(X, queries, centers, metric, probes, k):
     """Which rows each query is compared with: those of the lists that it probes, (m, n) bool.
 
-    More lists where these hold fewer than k rows: twice as many, or twice those that hold k rows on
-    average, and all instead of an eighth.
+    More lists where these hold fewer than k rows: the margin does not count, then twice as many, or
+    twice those that hold k rows on average, and all instead of an eighth.
     """
     home = neighbor_graph(centers, 1, X, metric=metric, search="exact").indices[:, 0]
     near = neighbor_graph(centers, probes.most, queries, metric=metric, search="exact")
@@ -54,6 +54,8 @@ def probed(X, queries, centers, metric, probes, k):
     if short.any():
         more = max(2 * probes.most, int(np.ceil(2 * k * count / len(X))))
         more = Probes.fixed(count if 8 * more >= count else more)
+        if probes.margin < np.inf:
+            more = Probes.fixed(probes.most)
         is_near[short] = probed(X, queries[short], centers, metric, more, k)
     return is_near
 

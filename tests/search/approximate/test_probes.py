@@ -28,18 +28,18 @@ def test_a_margin_keeps_a_share_of_the_lists(distances, data):
     m, count = distances.shape
     most = data.draw(st.integers(1, count))
     share = data.draw(st.sampled_from([0.1, 0.3, 0.5, 1.0]))
-    rule = Probes.adapted(most, 7, share, distances)
+    rule = Probes.adapted(most, share, distances)
     if most in (1, count):
         assert rule == Probes.fixed(most)
         return
     farther = distances[:, 1:most] - distances[:, :1]
-    assert (rule.most, rule.rows) == (most, 7)
+    assert rule.most == most
     assert np.mean(farther <= rule.margin) >= share
     assert np.sum(farther < rule.margin) < share * farther.size
     assert rule.usual == pytest.approx(1 + np.sum(farther <= rule.margin) / m)
 
 
-@pytest.mark.parametrize("rule", [Probes.fixed(1), Probes.fixed(7), Probes(9, 0.5, 3, 4.0)])
+@pytest.mark.parametrize("rule", [Probes.fixed(1), Probes.fixed(7), Probes(9, 0.5, 4.0)])
 def test_more_lists_up_to_all(rule):
     steps = [rule]
     while steps[-1].most < 50:
@@ -51,14 +51,14 @@ def test_more_lists_up_to_all(rule):
 
 
 def test_rules_for_other_numbers_of_lists():
-    rule = Probes(9, 0.5, 3, 4.0)
+    rule = Probes(9, 0.5, 4.0)
     assert rule.within(10) is rule
     assert rule.within(9) == Probes.fixed(9)
     assert Probes.fixed(20).within(9) == Probes.fixed(9)
     assert rule.at_least(9) is rule
-    assert rule.at_least(12) == Probes(12, 0.5, 3, 4.0)
+    assert rule.at_least(12) == Probes(12, 0.5, 4.0)
     assert Probes.fixed(2).at_least(5) == Probes.fixed(5)
-    assert rule != Probes(9, 0.6, 3, 4.0)
+    assert rule != Probes(9, 0.6, 4.0)
 
 
 def with_noise(widths, n=4000, d=16):
@@ -124,17 +124,15 @@ def test_the_lists_within_the_margin_are_probed(metric):
     for margin in (0.0, *np.quantile(farther, [0.1, 0.4, 0.9])):
         is_within = near.distances <= near.distances[:, :1] + margin
         within = np.where(is_within, near.indices, none)
-        np.testing.assert_array_equal(
-            listed.probed_lists(X[:300], Probes(most, margin, 0, most), n_jobs=2), within
-        )
-        # Base rows whose lists contain too few others probe all.
+        rule = Probes(most, margin, most)
+        np.testing.assert_array_equal(listed._probed_lists(X[:300], rule, 0)[0], within)
+        # Where these contain too few rows, all are probed.
         rows = np.where(is_within, sizes[near.indices], 0).sum(axis=1)
         needed = int(np.median(rows))
         within[rows < needed] = near.indices[rows < needed]
-        rule = Probes(most, margin, needed, most)
-        np.testing.assert_array_equal(
-            listed.probed_lists(X[:300], rule, are_base_rows=True), within
-        )
+        probed, is_short = listed._probed_lists(X[:300], rule, needed)
+        np.testing.assert_array_equal(probed, within)
+        np.testing.assert_array_equal(is_short, sizes[near.indices].sum(axis=1) < needed)
 
 
 @pytest.mark.usefixtures("small_lists")

@@ -84,12 +84,6 @@ def divide(
     count = max(1, round(_LISTS * np.sqrt(n)))
     centers = _means(_sample(vectors, count, random), count, metric, random, n_jobs)
     home = nearest_centers(vectors, centers, metric, n_jobs) if homes is None else homes(centers)
-    # Lists far below the mean size are dissolved: their centers are outliers.
-    is_short = np.bincount(home, minlength=count) < 1 / 8 * n / count
-    lost = np.flatnonzero(is_short[home])
-    centers, home = centers[~is_short], (np.cumsum(~is_short) - 1)[home]
-    if len(lost):
-        home[lost] = nearest_centers(vectors, centers, metric, n_jobs, lost)
     sizes = np.bincount(home, minlength=len(centers))
     pieces = -(-sizes // max(1, _LARGEST * n // count))
     number = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
@@ -99,17 +93,15 @@ def divide(
     return Lists(np.repeat(centers, pieces, axis=0), order, np.append(starts, n))
 
 
-def nearest_centers(
-    vectors: Matrix, centers: Array, metric: Metric, n_jobs: int, rows: Array | None = None
-) -> Array:
-    """The nearest center of each of some rows, all if None; ties by center."""
+def nearest_centers(vectors: Matrix, centers: Array, metric: Metric, n_jobs: int) -> Array:
+    """The nearest center of each row; ties by center."""
     index = ExactSearch().build(centers, metric)
-    n = vectors.shape[0] if rows is None else len(rows)
-    step = max(1, 8 * ELEMENTS_AT_ONCE // vectors.shape[1])
+    n, d = vectors.shape
+    step = max(1, 8 * ELEMENTS_AT_ONCE // d)
     homes = [np.empty(0, np.int32)]
     for start in range(0, n, step):
-        block = slice(start, start + step) if rows is None else rows[start : start + step]
-        homes.append(index.graph(1, np.asarray(vectors[block]), n_jobs=n_jobs).indices[:, 0])
+        block = np.asarray(vectors[start : start + step])
+        homes.append(index.graph(1, block, n_jobs=n_jobs).indices[:, 0])
     return np.concatenate(homes)
 
 

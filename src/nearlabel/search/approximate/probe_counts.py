@@ -94,10 +94,9 @@ def _rules(
     numbers = [listed.least_probes(k + 1)]
     while numbers[-1] < count:
         numbers.append(more_lists(numbers[-1], count))
-    # Callers may ask for some neighbors in reserve.
-    distances, rows = listed.distances_of_centers(tuned.rows), k + k // 8 + 4
+    distances = listed.distances_of_centers(tuned.rows)
     kinds = [
-        *([Probes.adapted(most, rows, share, distances) for most in numbers] for share in _SHARES),
+        *([Probes.adapted(most, share, distances) for most in numbers] for share in _SHARES),
         [Probes.fixed(most) for most in numbers],
     ]
     best = kinds[0]

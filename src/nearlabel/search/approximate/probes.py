@@ -22,31 +22,28 @@ class Probes:
     """A rule for the lists that a query probes.
 
     These are the lists, up to `most`, whose centers are at most `margin` farther than the nearest
-    center. If they contain fewer than `rows` rows, the base rows themselves probe the `most`
-    nearest lists; other queries probe as many as they need.
+    center; all `most` if the former contain too few rows.
 
     Attributes
     ----------
     most : int
     margin : float
         In the distances of the metric.
-    rows : int
     usual : float
         The average number of lists of a query.
     """
 
     most: int
     margin: float
-    rows: int = field(compare=False)
     usual: float = field(compare=False)
 
     @classmethod
     def fixed(cls, count: int) -> Probes:
         """The same number of lists for all queries."""
-        return cls(count, np.inf, 0, count)
+        return cls(count, np.inf, count)
 
     @classmethod
-    def adapted(cls, most: int, rows: int, share: float, distances: Floats) -> Probes:
+    def adapted(cls, most: int, share: float, distances: Floats) -> Probes:
         """A margin such that some queries probe a share of the lists between 1 and `most`.
 
         `distances` has those of the centers to these queries, sorted, shape (m, n_lists).
@@ -56,7 +53,7 @@ class Probes:
         farther = (distances - distances[:, :1])[:, 1:most].ravel()
         last = int(np.ceil(share * len(farther))) - 1
         margin = float(np.partition(farther, last)[last])
-        return cls(most, margin, rows, 1 + float(np.mean(farther <= margin)) * (most - 1))
+        return cls(most, margin, 1 + float(np.mean(farther <= margin)) * (most - 1))
 
     @property
     def cost(self) -> float:
@@ -70,7 +67,7 @@ class Probes:
             return self
         if self.margin == np.inf:
             return Probes.fixed(most)
-        return Probes(most, self.margin, self.rows, self.usual)
+        return Probes(most, self.margin, self.usual)
 
     def within(self, count: int) -> Probes:
         """The same rule for this number of lists."""
@@ -82,7 +79,7 @@ class Probes:
         if self.margin == np.inf or most == count:
             return Probes.fixed(most)
         # As measured, the lists within a margin grow faster than the margin.
-        return Probes(most, self.margin * 1.1, self.rows, self.usual * _STEP)
+        return Probes(most, self.margin * 1.1, self.usual * _STEP)
 
 
 def more_lists(probed: int, count: int) -> int:

@@ -189,22 +189,17 @@ class ListedRows:
         """The number of lists that is sure to contain k rows."""
         return int(np.searchsorted(np.cumsum(np.sort(self.lists.sizes)), k)) + 1
 
-    def probed_lists(
-        self, queries: Array, probes: Probes, n_jobs: int = 1, *, are_base_rows: bool = False
-    ) -> Array:
-        """The lists that each query probes, nearest first, shape (m, probes.most).
+    def _probed_lists(self, queries: Array, probes: Probes, rows: int) -> tuple[Array, Array]:
+        """The lists that each query probes, nearest first, and which of these have too few rows.
 
-        `len(self.lists)` stands for none.
+        The first has shape (m, probes.most); `len(self.lists)` stands for none.
         """
-        if probes.margin == np.inf:
-            return self._centers.graph(probes.most, queries, n_jobs=n_jobs).indices
-        graph = self._centers.graph(probes.most, queries, n_jobs=n_jobs)
+        graph = self._centers.graph(probes.most, queries)
         is_near = graph.distances <= graph.distances[:, :1] + probes.margin
         near = np.where(is_near, graph.indices, len(self.lists))
-        few = np.flatnonzero(are_base_rows & (self._sizes[near].sum(axis=1) < probes.rows))
-        if len(few):
-            near[few] = self._centers.graph(probes.most, queries[few], n_jobs=n_jobs).indices
-        return near
+        is_short = self._sizes[near].sum(axis=1) < rows
+        near[is_short] = graph.indices[is_short]
+        return near, is_short & (self._sizes[near].sum(axis=1) < rows)
 
     def distances_of_centers(self, places: Array) -> Floats:
         """The distances of some rows to all centers, sorted, shape (m, n_lists)."""
@@ -230,8 +225,7 @@ class ListedRows:
         A query whose lists contain too few rows probes more. `reach` collects the pairs within its
         limits.
         """
-        near = self.probed_lists(queries, probes, are_base_rows=itself >= 0)
-        is_short = self._sizes[near].sum(axis=1) < found.k + (itself >= 0)
+        near, is_short = self._probed_lists(queries, probes, found.k + (itself >= 0))
         if not is_short.any():
             yield from self._compare(queries, near, found, itself, reach)
             return
@@ -309,8 +303,8 @@ class ListedRows:
         step = min(_queries_at_once(probes), -(-m // n_jobs))
         order = np.arange(m)
         if step < m:
-            nearest = self.probed_lists(queries, Probes.fixed(1), n_jobs)
-            order = np.argsort(nearest[:, 0], kind="stable")
+            nearest = self._centers.graph(1, queries, n_jobs=n_jobs).indices[:, 0]
+            order = np.argsort(nearest, kind="stable")
         graph = self._room(m, k)
 
         def search(block: slice) -> Iterator[None]:
@@ -389,36 +383,35 @@ class ListedRows:
         self.touch(self.lists_of(places))
         return self.nearest(self.rows[places], k + 1, probes, n_jobs).without(places)
 
-    def near_rows_of(self, lists: slice, k: int, probes: Probes) -> NeighborGraph:
-        """The neighbors of the rows of some lists, by number; distances in float32."""
-        first, last = (int(self.lists.starts[end]) for end in (lists.start, lists.stop))
-        graph = self._room(last - first, k)
-        for run in runs(self.lists.sizes[lists], _queries_at_once(probes)):
-            ends = self.lists.starts[[lists.start + run.start, lists.start + run.stop]]
-            start, stop = ends.tolist()
-            self.touch(np.arange(lists.start + run.start, lists.start + run.stop))
-            part = graph.rows(start - first, stop - first)
-            for _ in self.search(self.rows[start:stop], probes, part, start):
-                pass
-        return NeighborGraph.unchecked(*self._by_number(graph, np.float32), len(self))
-
     def among(
-        self, k: int, probes: Probes, n_jobs: int, progress: Progress | None = None
+        self,
+        k: int,
+        probes: Probes,
+        n_jobs: int,
+        progress: Progress | None = None,
+        lists: slice | None = None,
     ) -> NeighborGraph:
-        """The neighbors of all rows, in their own order and by number, distances in float32."""
-        starts = self.lists.starts
-        self.touch(np.arange(len(self.lists)))
-        graph = self._room(len(self), k, np.float32)
+        """The neighbors of the rows of some lists, by number; distances in float32.
 
-        def search(lists: slice) -> Iterator[None]:
-            places = slice(int(starts[lists.start]), int(starts[lists.stop]))
-            part = self._room(places.stop - places.start, k)
-            yield from self.search(self.rows[places], probes, part, places.start)
+        In the order of their lists; without `lists`, of all rows in their own order.
+        """
+        starts, chosen = self.lists.starts, range(len(self.lists))[lists or slice(None)]
+        first = int(starts[chosen.start])
+        self.touch(np.asarray(chosen))
+        graph = self._room(int(starts[chosen.stop]) - first, k, np.float32)
+
+        def search(part: slice) -> Iterator[None]:
+            ends = starts[[chosen.start + part.start, chosen.start + part.stop]]
+            places = slice(*ends.tolist())
+            near = self._room(places.stop - places.start, k)
+            yield from self.search(self.rows[places], probes, near, places.start)
             rows = self.lists.order[places]
-            graph.indices[rows], graph.distances[rows] = self._by_number(part, np.float32)
+            if lists is not None:
+                rows = np.arange(places.start, places.stop) - first
+            graph.indices[rows], graph.distances[rows] = self._by_number(near, np.float32)
 
-        blocks = list(runs(self.lists.sizes, _queries_at_once(probes)))
-        run_slices(search, blocks, n_jobs, progress)
+        sizes = self.lists.sizes[chosen.start : chosen.stop]
+        run_slices(search, list(runs(sizes, _queries_at_once(probes))), n_jobs, progress)
         return graph
 
     def _by_numpy(

@@ -90,7 +90,7 @@ def plans_from(trees: object, listed: ListedRows) -> dict[int, QueryPlan]:
         recall = None if tree["recall"] is None else stored_recall(tree["recall"])
         rule = Probes.fixed(probes)
         if tree.get("margin") is not None:  # files of version 1.0 have none
-            rule = Probes(probes, check_real(tree["margin"], "margin", low=0), 0, probes)
+            rule = Probes(probes, check_real(tree["margin"], "margin", low=0), probes)
         plans[k] = QueryPlan(rule, recall)
     return plans
 

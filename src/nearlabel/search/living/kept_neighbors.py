@@ -10,6 +10,7 @@ import numpy as np
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import FileError
+from nearlabel.common.growing import Grown
 from nearlabel.common.threads import run_blocks
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.interfaces import Arrivals
@@ -17,8 +18,6 @@ from nearlabel.search.interfaces import Arrivals
 _ROWS_AT_ONCE = 2**13  # changed or compared at once, while they are in the processor's cache
 _CELLS_A_THREAD = 2**24  # fewer do not pay for another thread
 _FEW = 16  # places compared with a whole list instead of looked up individually
-_GROWTH = 8  # full arrays grow by at least one part in this many,
-_MORE_ROOM = 64  # and by some rows
 
 
 class HeadChanges(NamedTuple):
@@ -65,10 +64,12 @@ class KeptNeighbors:
     """
 
     def __init__(self, k: int, places: Array, distances: Array, lengths: Array) -> None:
-        self.k, self.width, self._n = k, k + max(3, k // 8), len(places)
-        self._places = _with_room(places.astype(np.int32, copy=False), self._n, self.width)
-        self._distances = _with_room(distances, self._n, self.width)
-        self._lengths = np.array(lengths, np.int32)
+        self.k, self.width = k, k + max(3, k // 8)
+        more = (0, 0), (0, max(0, self.width - places.shape[1]))
+        places, distances = places[:, : self.width], distances[:, : self.width]
+        self._places = Grown(np.pad(places.astype(np.int32), more, constant_values=-1))
+        self._distances = Grown(np.pad(distances, more, constant_values=np.inf))
+        self._lengths = Grown(np.array(lengths, np.int32))
         self._limits: Array | None = None  # of all rows, computed on first use
         self.version = 0  # last: a copy made during a change finds another number
 
@@ -88,26 +89,25 @@ class KeptNeighbors:
         return lists
 
     def __len__(self) -> int:
-        return self._n
+        return len(self._lengths)
 
-    def __getstate__(self) -> dict[str, object]:  # without spare room
-        lists = {"_places": self.places, "_distances": self.distances, "_lengths": self.lengths}
-        return self.__dict__ | lists | {"_limits": None}
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "_limits": None}
 
     @property
     def places(self) -> Array:
         """The neighbors, shape (n, width)."""
-        return self._places[: self._n]
+        return self._places.array
 
     @property
     def distances(self) -> Array:
         """Their distances, shape (n, width)."""
-        return self._distances[: self._n]
+        return self._distances.array
 
     @property
     def lengths(self) -> Array:
         """The number of known neighbors of each row, shape (n,); 0 for removed rows."""
-        return self._lengths[: self._n]
+        return self._lengths.array
 
     def copy(self) -> KeptNeighbors:
         """The current neighbors, unaffected by later changes."""
@@ -132,11 +132,11 @@ class KeptNeighbors:
         else:
             rows = np.flatnonzero(self.lengths) if rows is None else rows
             places, distances = (_heads(part, rows, self.k) for part in lists)
-        return NeighborGraph.unchecked(places, distances, self._n)
+        return NeighborGraph.unchecked(places, distances, len(self))
 
     def pointing_at(self, places: Array, *, n_jobs: int = 1) -> Array:
         """The rows with one of `places` among their first k neighbors."""
-        left, _ = self._left_without(places, _mask(places, self._n), self.k, n_jobs)
+        left, _ = self._left_without(places, _mask(places, len(self)), self.k, n_jobs)
         return np.flatnonzero(left < np.minimum(self.lengths, self.k))
 
     def add(
@@ -148,13 +148,11 @@ class KeptNeighbors:
         changed.
         """
         graph, reached = arrivals
-        n, end = self._n, self._n + len(graph)
-        order = _stable_order(reached.row)
-        order = order[self.lengths[reached.row[order]] > 0]  # removed rows are not reached
-        order = order[_side_by_side(reached.row[order], reached.new[order])]
+        n, m = len(self), len(graph)
+        order = np.argsort(reached.row, kind="stable")
         row = reached.row[order].astype(np.int64)
         new = reached.new[order].astype(np.int32)
-        distance = reached.distance[order].astype(self._distances.dtype)
+        distance = reached.distance[order].astype(self.distances.dtype)
         begin = np.append(np.flatnonzero(np.diff(row, prepend=-1)), len(row))
 
         def insert(run: slice) -> None:
@@ -162,18 +160,19 @@ class KeptNeighbors:
             look(self._insert(row[pairs], new[pairs], distance[pairs]))
 
         self.version += 1
-        self._make_room(end)
         run_blocks(insert, len(begin) - 1, _ROWS_AT_ONCE, n_jobs, None)
-        self._n = end
+        self._places = self._places.added(np.full((m, self.width), -1, np.int32))
+        self._distances = self._distances.added(np.full((m, self.width), np.inf, distance.dtype))
+        self._lengths = self._lengths.added(np.zeros(m, np.int32))
         if self._limits is not None:
-            self._limits = np.append(self._limits, np.zeros(end - n, self._limits.dtype))
-        self._write(np.arange(n, end), graph)
+            self._limits = np.append(self._limits, np.zeros(m, self._limits.dtype))
+        self._write(np.arange(n, n + m), graph)
 
     def remove(
         self, places: Array, search: Callable[[Array], NeighborGraph], *, n_jobs: int = 1
     ) -> HeadChanges:
         """Remove rows; `search` finds `width` neighbors for each row that has too few left."""
-        gone = _mask(places, self._n)
+        gone = _mask(places, len(self))
         left, first = self._left_without(places, gone, self.width, n_jobs)
         changed = (left < self.lengths) & ~gone
         short = np.flatnonzero(changed & (left < self.k))
@@ -194,7 +193,7 @@ class KeptNeighbors:
 
         `gone` is the same as a mask over all places.
         """
-        left, first = np.empty((2, self._n), np.int32)
+        left, first = np.empty((2, len(self)), np.int32)
         lists, lengths = self.places[:, :columns], np.minimum(self.lengths, columns)
         few = places.astype(np.int32) if len(places) <= _FEW else np.zeros(0, np.int32)
         core = engine.core()
@@ -209,13 +208,13 @@ class KeptNeighbors:
             left[block] = length - hit.sum(axis=1)
             first[block] = np.where(hit.any(axis=1), hit.argmax(axis=1), length)
 
-        run_blocks(look, self._n, _ROWS_AT_ONCE, _threads(lists.size, n_jobs), None)
+        run_blocks(look, len(self), _ROWS_AT_ONCE, _threads(lists.size, n_jobs), None)
         return left, first
 
     def _insert(self, row: Array, new: Array, distance: Array) -> HeadChanges:
         """Insert new neighbors, grouped by row, if they are nearer than the last one."""
         begin = np.append(np.flatnonzero(np.diff(row, prepend=-1)), len(row))
-        in_head = row[distance < self._distances[row, self.k - 1]]
+        in_head = row[distance < self.distances[row, self.k - 1]]
         heads = in_head[np.diff(in_head, prepend=-1) != 0]
         before, rows = _heads(self.places, heads, self.k), row[begin[:-1]]
         core = engine.core()
@@ -288,23 +287,6 @@ class KeptNeighbors:
         if self._limits is not None:
             self._limits[rows] = self._limits_of(rows)
 
-    def _make_room(self, rows: int) -> None:
-        """Reserve room for this many rows in all."""
-        if rows > len(self._places):
-            room = max(rows, self._n + self._n // _GROWTH + _MORE_ROOM)
-            self._places = _with_room(self.places, room, self.width)
-            self._distances = _with_room(self.distances, room, self.width)
-            self._lengths = np.append(self.lengths, np.zeros(room - self._n, np.int32))
-
-
-def _with_room(lists: Array, rows: int, width: int) -> Array:
-    """A copy with room for more rows and columns, filled with no neighbors."""
-    n, columns = len(lists), min(lists.shape[1], width)
-    copy = np.zeros((rows, width), lists.dtype)
-    copy[:n, :columns] = lists[:, :columns]
-    copy[:n, columns:] = -1 if lists.dtype.kind == "i" else np.inf
-    return copy
-
 
 def _heads(lists: Array, rows: Array, k: int) -> Array:
     """The first k columns of some rows, copied."""
@@ -317,22 +299,6 @@ def _heads(lists: Array, rows: Array, k: int) -> Array:
 def _threads(cells: int, n_jobs: int) -> int:
     """How many threads pay for a number of cells: starting them takes some milliseconds."""
     return n_jobs if cells > _CELLS_A_THREAD else 1
-
-
-def _side_by_side(row: Array, new: Array) -> Array:
-    """An order of ascending rows that groups the rows reached by the same new row.
-
-    They share neighbors, so that these are more often in the processor's cache.
-    """
-    is_first = np.diff(row, prepend=-1) > 0
-    which = np.cumsum(is_first) - 1
-    return _stable_order(new[is_first][which])
-
-
-def _stable_order(places: Array) -> Array:
-    """The order that sorts places stably."""
-    # Distinct keys allow a sort that is not stable, and several times faster.
-    return np.argsort(places.astype(np.int64) * len(places) + np.arange(len(places)))
 
 
 def _mask(places: Array, n: int) -> Array:
