@@ -12,7 +12,7 @@ import pytest
 from nearlabel.collection import folder_scan
 from nearlabel.collection.folder_scan import FileStamp, read_unchanged, root_of, scan_folder
 from nearlabel.features import UnreadablePicture, pictures
-from nearlabel.features.picture_formats import PICTURES
+from nearlabel.features.pictures import PICTURES
 
 LONG_AGO = 10**18
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(60)

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nearlabel.collection.folder_checks import DATABASE
-from nearlabel.features.picture_formats import FileKind
-from nearlabel.features.pictures import UnreadablePicture, is_of_kind, regular_file
+from nearlabel.features.pictures import FileKind, UnreadablePicture, regular_file
 
 # A file may be written twice within one tick of the file system's clock, so a very recent
 # modification time proves nothing. Clocks with whole seconds tick every second, or every other one.
@@ -92,7 +91,7 @@ def scan_folder(
             if entry.is_symlink() or kind.has_suffix(path):
                 scan.skipped.append((path, error.reason))
             continue
-        if about is None or not ((known or {}).get(path) == about or is_of_kind(kind, entry.path)):
+        if about is None or not ((known or {}).get(path) == about or kind.includes(entry.path)):
             continue
         scan.files[path] = about
     in_order = dict(sorted(scan.files.items()))

@@ -33,7 +33,7 @@ from nearlabel.common.arrays import MatrixLike
 from nearlabel.common.messages import encodable
 from nearlabel.common.progress import Progress
 from nearlabel.features.picture_files import Skipping, in_parallel
-from nearlabel.features.picture_formats import FileKind
+from nearlabel.features.pictures import FileKind
 
 _FILES_AT_ONCE = 32
 TEXT_KEPT = 300  # characters of a text kept for display

@@ -22,7 +22,7 @@ from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError, check_choice, check_integer
 from nearlabel.features.networks.catalog import NETWORKS
 from nearlabel.features.picture_files import Skipping, in_parallel
-from nearlabel.features.picture_formats import PICTURES, FileKind
+from nearlabel.features.pictures import PICTURES, FileKind
 from nearlabel.features.texts import TEXTS, text_of
 
 _AUTO, _MOMENTS, _WORDS, _GIVEN = "auto", "moments", "words", "given"

@@ -17,8 +17,7 @@ import numpy as np
 
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_n_jobs
-from nearlabel.features.picture_formats import PICTURES, FileKind
-from nearlabel.features.pictures import UnreadablePicture, is_of_kind, name_of
+from nearlabel.features.pictures import PICTURES, FileKind, UnreadablePicture, name_of
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -88,7 +87,7 @@ def found_files(source: str | os.PathLike[str], kind: FileKind) -> list[str]:
         try:
             about = os.stat(path)  # noqa: PTH116
             if not stat.S_ISDIR(about.st_mode):
-                if is_of_kind(kind, path):
+                if kind.includes(path):
                     files.append(path)
                 continue
             if (about.st_dev, about.st_ino) in seen:

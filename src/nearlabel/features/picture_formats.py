@@ -6,10 +6,7 @@ run: the first bytes select one reader, and files of other formats are not opene
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import PurePath
 from typing import IO, TYPE_CHECKING
@@ -95,26 +92,3 @@ def _is_of_a_sensor(file: IO[bytes]) -> bool:
     is_preview = tags.get(254) == 1 and 330 in tags  # NewSubfileType, SubIFDs
     is_mosaic = tags.get(262) in (32803, 34892)  # PhotometricInterpretation of a sensor's colors
     return is_preview or is_mosaic or 50706 in tags  # DNGVersion
-
-
-@dataclass(frozen=True)
-class FileKind:
-    """The files to look for: by suffix, or else by their first bytes."""
-
-    suffixes: frozenset[str]
-    most_bytes: int
-    begins: Callable[[bytes, str], bool]  # called with the first bytes of a file and its name
-
-    def has_suffix(self, name: str) -> bool:
-        """Whether the suffix of a name is of this kind."""
-        return os.path.splitext(name)[1].lower() in self.suffixes  # noqa: PTH122
-
-    def includes(self, name: str, read: Callable[[int], bytes]) -> bool:
-        """Whether a file is of this kind; its first bytes are read if the suffix does not say."""
-        try:
-            return self.has_suffix(name) or self.begins(read(HEAD), name)
-        except (OSError, ValueError):
-            return False
-
-
-PICTURES = FileKind(SUFFIXES, MOST_BYTES, lambda head, name: format_of(head, name) is not None)

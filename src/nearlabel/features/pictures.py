@@ -12,6 +12,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from nearlabel.common.arrays import Array
 from nearlabel.common.extras import extra_module
 from nearlabel.common.messages import one_line
-from nearlabel.features.picture_formats import HEAD, MOST_BYTES, FileKind, format_of, opened
+from nearlabel.features.picture_formats import HEAD, MOST_BYTES, SUFFIXES, format_of, opened
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -155,16 +156,6 @@ def _content(source: object) -> Iterator[IO[bytes] | Image]:
         )
 
 
-def is_of_kind(kind: FileKind, path: str) -> bool:
-    """Whether a file is of a kind, judging by its name or its first bytes."""
-
-    def head(size: int) -> bytes:
-        with regular_file(path) as file:
-            return file.read(size)
-
-    return kind.includes(path, head)
-
-
 @contextmanager
 def regular_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a regular file; others may be endless, or block until somebody writes."""
@@ -177,6 +168,30 @@ def regular_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise UnreadablePicture("", "is not a regular file")
         yield file
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """The files to look for: by suffix, or else by their first bytes."""
+
+    suffixes: frozenset[str]
+    most_bytes: int
+    begins: Callable[[bytes, str], bool]  # called with the first bytes of a file and its name
+
+    def has_suffix(self, name: str) -> bool:
+        """Whether the suffix of a name is of this kind."""
+        return os.path.splitext(name)[1].lower() in self.suffixes  # noqa: PTH122
+
+    def includes(self, path: str) -> bool:
+        """Whether a file is of this kind; its first bytes are read if the suffix does not say."""
+        if self.has_suffix(path):
+            return True
+        with suppress(OSError, ValueError), regular_file(path) as file:
+            return self.begins(file.read(HEAD), path)
+        return False
+
+
+PICTURES = FileKind(SUFFIXES, MOST_BYTES, lambda head, name: format_of(head, name) is not None)
 
 
 def _format(file: IO[bytes], name: str) -> str:

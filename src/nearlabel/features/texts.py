@@ -10,8 +10,7 @@ from typing import IO, TYPE_CHECKING
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import ArgumentError, ArgumentTypeError
 from nearlabel.features.picture_files import Skipping, found_files, in_parallel
-from nearlabel.features.picture_formats import FileKind
-from nearlabel.features.pictures import UnreadablePicture, regular_file
+from nearlabel.features.pictures import FileKind, UnreadablePicture, regular_file
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
