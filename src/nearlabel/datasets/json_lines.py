@@ -27,12 +27,13 @@ from nearlabel.datasets.row_fields import RowFields
 from nearlabel.datasets.table_columns import written_columns, written_row
 from nearlabel.datasets.table_rows import Table
 from nearlabel.datasets.text_lines import (
-    LONGEST_LINE,
     DataError,
     TextFile,
     names_or_numbers,
     number,
 )
+
+_BLANKS = re.compile(r"[ \t\r\n]*+")  # the only whitespace of JSON
 
 
 def read_json_lines(source: DataFile) -> Dataset:
@@ -59,66 +60,48 @@ def is_json_array(source: DataFile) -> bool:
 
 
 def _elements(file: TextFile) -> Iterator[Tree]:
-    """The objects of an array, in linear time: an incomplete one is read on to twice its length."""
-    blanks = re.compile(r"[ \t\r\n]*+")  # the only whitespace of JSON
-    text, line = "", 1  # what is not decoded yet, and where it begins
-    expected, enough = "[", 0
-    for added in chain(file.lines(), [""]):
-        text += added
-        if added and len(text) < enough:
+    """The objects of an array, which is read as a whole and decoded one by one."""
+    text, place, line, expected = "".join(file.lines()), 0, 1, "["
+    while True:
+        start = _BLANKS.match(text, place).end()  # type: ignore[union-attr]
+        line += text.count("\n", place, start)
+        place, file.line, mark = start, line, text[start : start + 1]
+        if not mark or mark not in expected:
+            break
+        if mark != "{":
+            expected = {"[": "{]", ",": "{", "]": ""}[mark]
+            place += 1
             continue
-        place = 0
-        while (start := blanks.match(text, place).end()) < len(text):  # type: ignore[union-attr]
-            line += text.count("\n", place, start)
-            place, file.line = start, line
-            if text[place] not in expected:
-                raise _not_an_array(file, text[place])
-            if text[place] != "{":
-                expected = {"[": "{]", ",": "{", "]": ""}[text[place]]
-                place += 1
-                continue
-            try:
-                element, end = _DECODER.raw_decode(text, place)
-            except KeyError as twice:
-                raise file.error(f"the key {shown(twice.args[0])} occurs twice") from None
-            except (ValueError, RecursionError) as error:
-                if added and getattr(error, "pos", 0) >= len(text.rstrip()):
-                    break
-                raise _not_an_object(file, text[place:]) from None
-            yield element
-            line += text.count("\n", place, end)
-            place, expected = end, ",]"
-        else:
-            line += text.count("\n", place)
-            place = len(text)
-        text = text[place:]
-        enough = 2 * len(text)
-        if len(text) > LONGEST_LINE:
-            raise file.error(f"an object is longer than {LONGEST_LINE // 2**20} MiB")
-    if expected:
-        raise _not_an_array(file, "the end of the file")
-
-
-def _not_an_array(file: TextFile, got: str) -> DataError:
-    return file.error(f"expected an array of objects [{{…}}, {{…}}]; got {got!r}")
-
-
-def _not_an_object(file: TextFile, text: str) -> DataError:
-    return file.error(f"expected a JSON object; got {shown(text.strip())}")
+        element, place = _decoded(file, text, start)
+        yield element
+        line += text.count("\n", start, place)
+        expected = ",]"
+    if mark or expected:
+        wrong = repr(mark) if mark else "the end of the file"
+        raise file.error(f"expected an array of objects [{{…}}, {{…}}]; got {wrong}")
 
 
 def json_object(file: TextFile, line: str) -> Tree:
     """The object of a line, or a `DataError`."""
-    row = None
+    text = line.strip(" \t\r\n")
+    row, end = _decoded(file, text, 0)
+    if not isinstance(row, dict) or end < len(text):
+        raise _not_an_object(file, line)
+    return row
+
+
+def _decoded(file: TextFile, text: str, start: int) -> tuple[Tree, int]:
+    """What is written at a place, and where it ends; an error for invalid JSON."""
     try:
-        row = _DECODER.decode(line)
+        return _DECODER.raw_decode(text, start)
     except KeyError as twice:
         raise file.error(f"the key {shown(twice.args[0])} occurs twice") from None
     except (ValueError, RecursionError):
-        pass
-    if not isinstance(row, dict):
-        raise _not_an_object(file, line)
-    return row
+        raise _not_an_object(file, text[start:]) from None
+
+
+def _not_an_object(file: TextFile, text: str) -> DataError:
+    return file.error(f"expected a JSON object; got {shown(text.strip())}")
 
 
 def _with_distinct_keys(pairs: list[tuple[str, object]]) -> Tree:
