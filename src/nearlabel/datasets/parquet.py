@@ -19,7 +19,7 @@ from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.frames import import_polars, is_frame
 from nearlabel.datasets.table_columns import ColumnRoles, written_columns
 from nearlabel.datasets.table_rows import Table
-from nearlabel.datasets.text_lines import DataError
+from nearlabel.datasets.text_lines import DataError, Source
 
 if TYPE_CHECKING:
     from polars import Series
@@ -42,15 +42,12 @@ except BaseException as error:
 """
 
 
-class _Rows:
-    """A file as error messages refer to it: line 1 is the column names, others are rows."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.line = name, 1
+class _Rows(Source):
+    """A file of rows, counted from 1, instead of lines; an error in row 0 is in no row."""
 
     def error(self, message: str, line: int | None = None) -> DataError:
         """An error in the row that was read last, or in another one."""
-        row = (self.line if line is None else line) - 1
+        row = self.line if line is None else line
         return DataError(self.name, None, f"row {row}: {message}" if row else message)
 
 
@@ -70,8 +67,8 @@ def read_parquet(source: DataFile) -> Dataset:
         place: _cells(file, frame.to_series(place), source.options, table.roles, place in cells)
         for place in table.roles.needed
     }
-    table.add_columns(columns, range(2, len(frame) + 2))
-    file.line = 1
+    table.add_columns(columns, range(1, len(frame) + 1))
+    file.line = 0
     return table.dataset()
 
 
@@ -110,8 +107,7 @@ def _cells(
         return column.to_list()
     raise file.error(
         f"column {shown(column.name)} has type {kind}, neither numbers nor strings; pass it to "
-        "ignore= to leave it out",
-        1,
+        "ignore= to leave it out"
     )
 
 

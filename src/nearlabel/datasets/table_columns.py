@@ -63,7 +63,7 @@ class ColumnRoles:
         self.texts = [self._places[name] for name in self._features_named("text", options.text)]
         for name in (columns[place] for place in self.texts):
             if self._places[name] == self.tags or name in self.labels | self._ignored:
-                raise file.error(f"text={shown(name)}: the column is not a feature", 1)
+                raise file.error(f"text={shown(name)}: the column is not a feature")
         self.categories = frozenset(self._features_named("categories", options.categories))
         self.cells = self._find_cells(known)
 
@@ -89,8 +89,7 @@ class ColumnRoles:
         if not marked and tags is None and options.labels is None:
             raise self._file.error(
                 f"which columns are labels? There is no column 'tags' among {some(self._columns)}; "
-                "pass tags= for a column of tags, or labels= for columns of 0 and 1",
-                1,
+                "pass tags= for a column of tags, or labels= for columns of 0 and 1"
             )
         return marked, None if marked else tags
 
@@ -114,13 +113,12 @@ class ColumnRoles:
             if known is None and marked and not is_label:
                 raise self._file.error(
                     f"the column {shown(column)} also looks like labels; pass it to ignore= to "
-                    "leave it out",
-                    1,
+                    "leave it out"
                 )
         wanted = self._options.features
         if not places and not self.texts and wanted != ():
             missing = f"column for the feature {some(wanted)}" if wanted else "feature column"
-            raise self._file.error(f"there is no {missing}", 1)
+            raise self._file.error(f"there is no {missing}")
         return places
 
     def _named(self, word: str) -> str | None:

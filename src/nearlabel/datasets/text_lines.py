@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, Self
 
 from nearlabel.common.arrays import Array, text_array
 from nearlabel.common.messages import one_line, shown
@@ -54,18 +54,18 @@ class DataError(ValueError):
         return type(self), (self.file, self.line, self.message)
 
 
-class Source(Protocol):
-    """A file, as error messages refer to it."""
+class Source:
+    """A file, as error messages refer to it: its name, and the line that was read last."""
 
-    name: str
-    line: int
+    def __init__(self, name: str) -> None:
+        self.name, self.line = name, 0
 
     def error(self, message: str, line: int | None = None) -> DataError:
         """An error at the line that was read last, or at another one."""
-        ...
+        return DataError(self.name, self.line if line is None else line, message)
 
 
-class TextFile:
+class TextFile(Source):
     """The lines of a file, or of standard input ("-").
 
     A gzipped file is recognized by its content, and so are UTF-16 and UTF-32 by a byte-order mark.
@@ -77,10 +77,9 @@ class TextFile:
         encoding: str = "utf-8",
         progress: Progress | None = None,
     ) -> None:
-        self.name = "standard input" if str(path) == "-" else str(path)
+        super().__init__("standard input" if str(path) == "-" else str(path))
         self._path, self._encoding, self._progress = path, encoding, progress
         self._lines = self._read()
-        self.line = 0
 
     def __enter__(self) -> Self:
         return self
@@ -88,10 +87,6 @@ class TextFile:
     def __exit__(self, *_: object) -> None:
         """Close the file, if it was not read to its end."""
         self._lines.close()
-
-    def error(self, message: str, line: int | None = None) -> DataError:
-        """An error at the line that was read last, or at another one."""
-        return DataError(self.name, self.line if line is None else line, message)
 
     def lines(self) -> Iterator[str]:
         """The lines, with their line ends; they can be read once."""
