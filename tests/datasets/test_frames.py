@@ -105,17 +105,6 @@ def test_json_rows_may_leave_out_what_is_missing(put):
         nl.datasets.load(path, text=["text"])
 
 
-def test_two_files_of_a_split(put, tmp_path):
-    put("w,t,tags\na,one,p\n", "two-train.csv")
-    put("w,t,tags\nb,two,q\n", "two-test.csv")
-    data = nl.datasets.load(tmp_path / "two", text=["t"])
-    assert data.X.to_dicts() == [{"w": "a", "t": "one"}, {"w": "b", "t": "two"}]
-    put("w,t,tags\n5,two,q\n", "two-test.csv")
-    for how in ({"text": ["t"]}, {"gaps": True, "ignore": ["t"]}):  # the second one is an array
-        with pytest.raises(DataError, match="two-test.csv: its column 'w' .*two-train.csv"):
-            nl.datasets.load(tmp_path / "two", **how)
-
-
 @pytest.mark.parametrize(
     ("how", "message"),
     [

@@ -185,13 +185,12 @@ def test_two_files_of_a_split(tmp_path, made):
         nl.datasets.load(tmp_path / "toy")
 
 
-def test_two_tables_of_a_split_with_other_tags(tmp_path):
+def test_tables_of_two_parts_are_two_data_sets(tmp_path, monkeypatch):
     (tmp_path / "toy_train.csv").write_text("x,tags\n1,b;c\n2,a\n")
     (tmp_path / "toy_test.csv").write_text("x,tags\n3,d;a\n")
-    data = nl.datasets.load(tmp_path / "toy")
-    assert data.label_names.tolist() == ["a", "b", "c", "d"]
-    assert data.Y.toarray().tolist() == [[0, 1, 1, 0], [1, 0, 0, 0], [1, 0, 0, 1]]
-    assert data.train.tolist() == [True, True, False]
+    monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
+    assert list(nl.datasets.available()) == ["toy_test", "toy_train"]
+    assert nl.datasets.load("toy_train").label_names.tolist() == ["a", "b", "c"]
 
 
 def test_an_archive_must_be_unpacked(tmp_path):

@@ -31,9 +31,7 @@ _FRAMES = {"row_names", "frames"}
 class Format:
     """A file format.
 
-    A binary one is read only from a plain file: not from standard input or an archive, nor gzipped.
-    One that finds labels has only those that occur in a file, so that the two parts of a data set
-    may have different labels.
+    A binary one is read only from a plain file: not from standard input, nor gzipped.
     """
 
     suffixes: tuple[str, ...]  # before ".gz"
@@ -43,7 +41,7 @@ class Format:
     keeps: Set[str] = frozenset()  # "row_names", "extra", "frames", "gaps": what is saved
     begins: bytes = b""  # first characters that identify it on standard input
     is_binary: bool = False
-    finds_labels: bool = False
+    in_parts: bool = False  # whether the two parts of a split may be in two files
     is_data: Callable[[DataFile], bool] = lambda _: True  # not another file with this suffix
 
 
@@ -55,9 +53,10 @@ FORMATS = {
         write_arff,
         {"encoding", "labels", "ignore", "nominal", "xml"},
         begins=b"@%",
+        in_parts=True,
     ),
-    "csv": Format((".csv",), read_csv, write_csv, _CSV, _FRAMES | {"gaps"}, finds_labels=True),
-    "tsv": Format((".tsv",), read_tsv, write_tsv, _CSV, _FRAMES | {"gaps"}, finds_labels=True),
+    "csv": Format((".csv",), read_csv, write_csv, _CSV, _FRAMES | {"gaps"}),
+    "tsv": Format((".tsv",), read_tsv, write_tsv, _CSV, _FRAMES | {"gaps"}),
     "jsonl": Format(
         (".jsonl", ".ndjson"),
         read_json_lines,
@@ -65,7 +64,6 @@ FORMATS = {
         _TABLE | {"encoding"},
         _FRAMES,
         begins=b"{",
-        finds_labels=True,
     ),
     "json": Format(
         (".json",),
@@ -74,7 +72,6 @@ FORMATS = {
         _TABLE | {"encoding"},
         _FRAMES,
         begins=b"[",
-        finds_labels=True,
         is_data=is_json_array,
     ),
     "parquet": Format(
@@ -84,10 +81,14 @@ FORMATS = {
         _TABLE,
         _FRAMES | {"gaps"},
         is_binary=True,
-        finds_labels=True,
     ),
     "sparse": Format(
-        (".txt",), read_sparse_text, write_sparse_text, {"encoding"}, is_data=is_sparse_text
+        (".txt",),
+        read_sparse_text,
+        write_sparse_text,
+        {"encoding"},
+        in_parts=True,
+        is_data=is_sparse_text,
     ),
 }
 SUFFIXES = {suffix: name for name, format in FORMATS.items() for suffix in format.suffixes}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -44,15 +44,6 @@ def frame_of(columns: Mapping[str, Array | Sequence[str | None]]) -> DataFrame:
 def number_columns(frame: DataFrame) -> list[str]:
     """The columns that contain numbers, not strings."""
     return [name for name, dtype in frame.schema.items() if dtype.is_numeric()]
-
-
-def differing_column(first: Any, second: Any) -> str | None:
-    """The first column with strings in only one of two parts; either may be an array."""
-    numbers = [number_columns(part) if is_frame(part) else None for part in (first, second)]
-    for name in first.columns if is_frame(first) else second.columns:
-        if len({columns is None or name in columns for columns in numbers}) > 1:
-            return f"column {shown(name)}"
-    return None
 
 
 def checked_frame(frame: DataFrame) -> DataFrame:

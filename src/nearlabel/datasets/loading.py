@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,9 @@ from nearlabel.datasets.column_values import ColumnNumbers, numbered
 from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset, checked, unlabeled
 from nearlabel.datasets.formats import FORMATS, SUFFIXES, Format
-from nearlabel.datasets.frames import differing_column, frame_of, import_polars, is_frame
+from nearlabel.datasets.frames import frame_of, is_frame
 from nearlabel.datasets.source_files import find
-from nearlabel.datasets.text_lines import DataError, Progress, column_names, names_or_numbers
+from nearlabel.datasets.text_lines import DataError, Progress
 
 
 def load(
@@ -111,7 +110,7 @@ def load(
     row = FORMATS[format]
     how.check_supported(row.options, format)
     files = [DataFile(path, how, progress) for path in paths]
-    data = _joined([_read(file, row) for file in files], files, row)
+    data = _joined([_read(file, row) for file in files], files)
     title = files[0].title
     if how.labels == ():
         data = replace(data, Y=unlabeled(len(data)), label_names=None)
@@ -174,18 +173,10 @@ def save(data: Dataset, path: str | os.PathLike[str], *, format: str | None = No
     row.write(data, path)
 
 
-def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset:
+def _joined(parts: list[Dataset], files: list[DataFile]) -> Dataset:
     """The training part and the test part as one data set."""
     if len(parts) == 1:
         return parts[0]
-    if row.finds_labels:  # the parts may have different ones
-        own = [names_or_numbers(part.label_names, part.Y.shape[1]) for part in parts]
-        names = numbered(dict.fromkeys(chain(*own)))
-        for place, part in enumerate(parts):
-            columns = np.array([names[name] for name in own[place]], np.int32)[part.Y.indices]
-            shape = (len(part), len(names))
-            Y = sparse.csr_array((part.Y.data, columns, part.Y.indptr), shape)
-            parts[place] = replace(part, Y=Y, label_names=column_names([*names]))
     train, test = parts
     for what, ours, theirs in (
         ("label_names", train.Y.shape[1], test.Y.shape[1]),
@@ -194,18 +185,12 @@ def _joined(parts: list[Dataset], files: list[DataFile], row: Format) -> Dataset
         if ours != theirs or not np.array_equal(getattr(train, what), getattr(test, what)):
             message = f"its {what} differ from those of {files[0].path.name}"
             raise DataError(files[1].title, None, message)
-    if (is_frame(train.X) or is_frame(test.X)) and (odd := differing_column(train.X, test.X)):
-        message = f"its {odd} has numbers where {files[0].path.name} has words, or vice versa"
-        raise DataError(files[1].title, None, message)
-    stack = import_polars().concat if is_frame(train.X) else np.vstack
-    stack = sparse.vstack if sparse.issparse(train.X) else stack
-    rows = [part.row_names for part in parts if part.row_names is not None]
+    stack = sparse.vstack if sparse.issparse(train.X) else np.vstack
     return replace(
         train,
         X=stack([train.X, test.X]),
         Y=sparse.vstack([train.Y, test.Y], format="csr"),
         train=np.repeat([True, False], [len(train), len(test)]),
-        row_names=np.concatenate(rows) if len(rows) == 2 else None,
     )
 
 

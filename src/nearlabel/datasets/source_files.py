@@ -117,7 +117,8 @@ def _stems(folder: Path) -> list[str]:
         plain = Path(name.removesuffix(".gz"))
         format = SUFFIXES.get(plain.suffix)
         if format is not None and FORMATS[format].is_data(DataFile(folder / name)):
-            stems.add(re.sub(r"[-_](train|test)$", "", plain.stem))
+            part = r"[-_](train|test)$" if FORMATS[format].in_parts else "$"
+            stems.add(re.sub(part, "", plain.stem))
     return sorted(stems)
 
 
@@ -126,10 +127,10 @@ def _files_of(folder: Path, stem: str, format: str | None = None) -> SourceFiles
     for suffix, name in SUFFIXES.items():
         if format not in (name, None):
             continue
-        is_binary = FORMATS[name].is_binary
-        for ending in (suffix,) if is_binary else (suffix, f"{suffix}.gz"):
-            parts = [(f"{stem}{mark}train{ending}", f"{stem}{mark}test{ending}") for mark in "-_"]
-            for names in (*(() if is_binary else parts), (f"{stem}{ending}",)):
+        for ending in (suffix,) if FORMATS[name].is_binary else (suffix, f"{suffix}.gz"):
+            marks = "-_" if FORMATS[name].in_parts else ""
+            parts = [(f"{stem}{mark}train{ending}", f"{stem}{mark}test{ending}") for mark in marks]
+            for names in (*parts, (f"{stem}{ending}",)):
                 paths = tuple(folder / part for part in names)
                 if all(path.is_file() for path in paths):
                     return SourceFiles(paths, name)
