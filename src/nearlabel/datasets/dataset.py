@@ -240,6 +240,11 @@ def describe(data: Dataset) -> Description:
     """
     (n, d), q = data.X.shape, data.Y.shape[1]
     ends = data.Y.indptr
+    if is_frame(data.X):
+        numbers, texts = len(number_columns(data.X)), len(data.text)
+        dtype = f"numbers {numbers}, categories {d - numbers - texts}, texts {texts}"
+    else:
+        dtype = str(data.X.dtype)
     sets = {data.Y.indices[a:b].tobytes() for a, b in pairwise(ends)}
     train, test = (None if mask is None else int(mask.sum()) for mask in (data.train, data.test))
     return Description(
@@ -254,11 +259,5 @@ def describe(data: Dataset) -> Description:
         test=test,
         other=0 if train is None or test is None else n - train - test,
         sparse=bool(sparse.issparse(data.X)),
-        dtype=_frame_dtype(data) if is_frame(data.X) else str(data.X.dtype),
+        dtype=dtype,
     )
-
-
-def _frame_dtype(data: Dataset) -> str:
-    """How many columns of a frame are numbers, categories and texts."""
-    numbers, texts = len(number_columns(data.X)), len(data.text)
-    return f"numbers {numbers}, categories {data.X.shape[1] - numbers - texts}, texts {texts}"
