@@ -27,7 +27,10 @@ class FilledTexts(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Array:
         """The strings as an object array of the same shape as X."""
         cells = np.asarray(X, dtype=object)
-        texts = [cell if isinstance(cell, str) else _filled(cell) for cell in cells.flat]
+        texts = [
+            cell if isinstance(cell, str) else "" if is_gap(cell) else as_word(cell)
+            for cell in cells.flat
+        ]
         return np.array(texts, dtype=object).reshape(cells.shape)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
@@ -43,8 +46,3 @@ class FilledTexts(TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
-
-
-def _filled(cell: Any) -> str:
-    """The replacement of a cell that is not a string."""
-    return "" if is_gap(cell) else as_word(cell)

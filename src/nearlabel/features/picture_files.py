@@ -6,9 +6,8 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -217,14 +216,21 @@ def in_parallel(
     UnreadablePicture
         For the first picture that cannot be read; if it has no name, with its number.
     """
-    _check_many(sources)
+    # The parts of a single picture would be taken for pictures.
+    is_single = isinstance(sources, str | bytes | os.PathLike) or hasattr(sources, "read")
+    is_single |= isinstance(sources, np.ndarray) and sources.shape[2:] in ((3,), (4,))
+    if is_single or not isinstance(sources, Iterable):
+        raise TypeError(
+            "X must be a list of pictures or another iterable; for a single one pass [picture]; "
+            f"got one of type {type(sources).__name__}"
+        )
     skipping = sources if isinstance(sources, Skipping) else None
     if skipping is not None and skipping.n_jobs is not None:
         n_jobs = skipping.n_jobs
     threads = min(check_n_jobs(n_jobs), 64)  # even if a model file asks for more
-    results = _results(enumerate(sources), prepare, threads)
-    with closing(results):
-        for at, result in results:
+    pool = ThreadPoolExecutor(threads)  # starts threads when something is submitted
+    try:
+        for at, result in _results(sources, prepare, pool if threads > 1 else None, 4 * threads):
             try:
                 prepared = result()
             except UnreadablePicture as error:
@@ -236,38 +242,24 @@ def in_parallel(
                 yield prepared
             if skipping is not None and skipping.progress is not None:
                 skipping.progress(at + 1, len(skipping))
-
-
-def _check_many(sources: object) -> None:
-    """Refuse a single picture, whose parts would be taken for pictures."""
-    is_one = isinstance(sources, str | bytes | os.PathLike) or hasattr(sources, "read")
-    is_one |= isinstance(sources, np.ndarray) and sources.shape[2:] in ((3,), (4,))
-    if is_one or not isinstance(sources, Iterable):
-        raise TypeError(
-            "X must be a list of pictures or another iterable; for a single one pass [picture]; "
-            f"got one of type {type(sources).__name__}"
-        )
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _results(
-    sources: Iterator[tuple[int, S]], prepare: Callable[[S], T], n_jobs: int
-) -> Generator[tuple[int, Callable[[], T]]]:
-    """For each picture its number and a function that returns, or raises, its result."""
-    if n_jobs == 1:
-        for at, source in sources:
+    sources: Iterable[S], prepare: Callable[[S], T], pool: ThreadPoolExecutor | None, most: int
+) -> Iterator[tuple[int, Callable[[], T]]]:
+    """For each picture its number and a function that returns, or raises, its result.
+
+    With a pool, at most so many pictures are in memory at any time.
+    """
+    waiting: deque[tuple[int, Callable[[], T]]] = deque()
+    for at, source in enumerate(sources):
+        if pool is None:
             yield at, partial(prepare, source)
-        return
-    waiting: deque[tuple[int, Future[T]]] = deque()
-    pool = ThreadPoolExecutor(n_jobs)
-    try:
-        for at, source in sources:
-            waiting.append((at, pool.submit(prepare, source)))
-            if len(waiting) >= 4 * n_jobs:  # all that are in memory at any time
-                first, result = waiting.popleft()
-                yield first, result.result
-                del result  # otherwise kept in memory until the next one
-        while waiting:
-            first, result = waiting.popleft()
-            yield first, result.result
-    finally:
-        pool.shutdown(cancel_futures=True)
+            continue
+        waiting.append((at, pool.submit(prepare, source).result))
+        if len(waiting) >= most:
+            yield waiting.popleft()
+    while waiting:
+        yield waiting.popleft()

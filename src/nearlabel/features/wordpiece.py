@@ -70,8 +70,12 @@ class WordPieces:
         for key, (given, expected) in settings.items():
             if given != expected:
                 raise ValueError(f"its {key} is {given!r}; only {expected!r} can be used")
-        is_one = _is_vocabulary(vocabulary)
-        if not is_one or not all(isinstance(mark, str) and mark in vocabulary for mark in marks):
+        is_valid = (
+            isinstance(vocabulary, dict)
+            and all(type(number) is int and 0 <= number < 2**31 for number in vocabulary.values())
+            and all(isinstance(mark, str) and mark in vocabulary for mark in marks)
+        )
+        if not is_valid:
             raise ValueError("its vocabulary is not valid")
         return cls(vocabulary, marks)
 
@@ -141,12 +145,4 @@ def _set_apart(character: str) -> str:
     return "".join(
         f" {each} " if each in "$+<=>^`|~" or unicodedata.category(each)[0] == "P" else each
         for each in character.lower()
-    )
-
-
-def _is_vocabulary(vocabulary: object) -> bool:
-    return (
-        isinstance(vocabulary, dict)
-        and bool(vocabulary)
-        and all(type(number) is int and 0 <= number < 2**31 for number in vocabulary.values())
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -46,9 +47,28 @@ class PictureInput:
     colors: str = "RGB"
     output: str | None = None
 
+    def __post_init__(self) -> None:
+        for name, count, check in (
+            ("size", 2, partial(check_integer, low=1, high=4096)),
+            ("mean", 3, partial(check_real, low=-1e6, high=1e6)),
+            ("std", 3, partial(check_real, low=1e-6, high=1e6)),
+        ):
+            value = getattr(self, name)
+            numbers = value if isinstance(value, list | tuple) else [value] * count
+            if len(numbers) != count:
+                raise ValueError(f"{name} must be 1 number or {count}; got {value!r}")
+            object.__setattr__(self, name, tuple(check(number, name=name) for number in numbers))
+        check_choice(self.resize, "resize", ("stretch", "crop"))
+        methods = ("nearest", "bilinear", "bicubic", "lanczos")
+        check_choice(self.interpolation, "interpolation", methods)
+        check_choice(self.layout, "layout", ("NCHW", "NHWC"))
+        check_choice(self.colors, "colors", ("RGB", "BGR"))
+        if not isinstance(self.output, str | None):
+            raise ValueError(f"output must be a string; got {self.output!r}")
+
     @classmethod
-    def of(cls, settings: Mapping[str, object]) -> Self:
-        """The settings from a table, validated."""
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """The settings from a table, of which size, mean and std are required."""
         names = [field.name for field in fields(cls)]
         for name in settings:
             if name not in names:
@@ -56,26 +76,10 @@ class PictureInput:
                 raise ValueError(
                     f"unknown setting {name!r}; known settings are {', '.join(names)}{meant}"
                 )
-        width, height = [
-            check_integer(side, "size", low=1, high=4096) for side in _numbers(settings, "size", 2)
-        ]
-        means = [
-            check_real(value, "mean", low=-1e6, high=1e6) for value in _numbers(settings, "mean", 3)
-        ]
-        stds = [
-            check_real(value, "std", low=1e-6, high=1e6) for value in _numbers(settings, "std", 3)
-        ]
-        numbers = {"size": (width, height), "mean": tuple(means), "std": tuple(stds)}
-        checked = cls(**{**settings, **numbers})  # type: ignore[arg-type]  # checked below
-        check_choice(checked.resize, "resize", ("stretch", "crop"))
-        check_choice(
-            checked.interpolation, "interpolation", ("nearest", "bilinear", "bicubic", "lanczos")
-        )
-        check_choice(checked.layout, "layout", ("NCHW", "NHWC"))
-        check_choice(checked.colors, "colors", ("RGB", "BGR"))
-        if not isinstance(checked.output, str | None):
-            raise ValueError(f"output must be a string; got {checked.output!r}")
-        return checked
+        for name in names[:3]:
+            if name not in settings:
+                raise ValueError(f"{name} is missing")
+        return cls(**settings)
 
     @classmethod
     def beside(cls, model: Path) -> Self:
@@ -130,14 +134,3 @@ class PictureInput:
             np.multiply(stack[..., channel], np.float32(1 / (255 * std)), out=values)
             values -= np.float32(mean / std)
         return out if self.layout == "NCHW" else np.ascontiguousarray(out.transpose(0, 2, 3, 1))
-
-
-def _numbers(settings: Mapping[str, object], name: str, count: int) -> list[object]:
-    """The numbers of a setting; a single number applies to all."""
-    if name not in settings:
-        raise ValueError(f"{name} is missing")
-    value = settings[name]
-    numbers = list(value) if isinstance(value, list | tuple) else [value] * count
-    if len(numbers) != count:
-        raise ValueError(f"{name} must be 1 number or {count}; got {value!r}")
-    return numbers
