@@ -49,29 +49,27 @@ class Dice:
         """Whether an event with this probability happens."""
         return float(self._rng.random()) < chance
 
-    def wave(self, knots: int, at: Array) -> Array:
-        """A smooth random curve from 0 to 1 through that many knots, at positions from 0 to 1."""
-        heights = self.reals(knots + 2)
-        place, share = _between_knots(at, knots)
-        return mixed(heights[place], heights[place + 1], share)
+    def wave(self, knots: int, at: Array, octaves: int = 1, fade: float = 0.5) -> Array:
+        """A smooth random curve from 0 to 1, at positions from 0 to 1; octaves add finer ones."""
 
-    def waves(self, knots: int, at: Array, octaves: int, fade: float = 0.5) -> Array:
-        """A sum of curves with more and more knots, from 0 to 1."""
-        return _sum_of_octaves(lambda octave: self.wave(knots << octave, at), octaves, fade)
+        def curve(octave: int) -> Array:
+            heights = self.reals((knots << octave) + 2)
+            place, share = _between_knots(at, knots << octave)
+            return mixed(heights[place], heights[place + 1], share)
 
-    def noise(self, rows: int, columns: int, v: Array, u: Array) -> Array:
-        """Smooth random values from 0 to 1 at rows `v` and columns `u`, which are from 0 to 1."""
-        lattice = self.reals(rows + 2, columns + 2)
-        place, share = _between_knots(v.reshape(-1), rows)
-        lines = mixed(lattice[place], lattice[place + 1], share[:, None])
-        place, share = _between_knots(u, columns)
-        return mixed(lines.take(place, axis=1), lines.take(place + 1, axis=1), share)
+        return _sum_of_octaves(curve, octaves, fade)
 
-    def clouded(self, rows: int, columns: int, v: Array, u: Array, octaves: int) -> Array:
-        """A sum of noise on finer and finer lattices, from 0 to 1."""
-        return _sum_of_octaves(
-            lambda octave: self.noise(rows << octave, columns << octave, v, u), octaves, 0.5
-        )
+    def noise(self, rows: int, columns: int, v: Array, u: Array, octaves: int = 1) -> Array:
+        """Smooth random values from 0 to 1 at rows `v` and columns `u`, both from 0 to 1."""
+
+        def values(octave: int) -> Array:
+            lattice = self.reals((rows << octave) + 2, (columns << octave) + 2)
+            place, share = _between_knots(v.reshape(-1), rows << octave)
+            lines = mixed(lattice[place], lattice[place + 1], share[:, None])
+            place, share = _between_knots(u, columns << octave)
+            return mixed(lines.take(place, axis=1), lines.take(place + 1, axis=1), share)
+
+        return _sum_of_octaves(values, octaves, 0.5)
 
 
 def _sum_of_octaves(layer: Callable[[int], Array], octaves: int, fade: float) -> Array:

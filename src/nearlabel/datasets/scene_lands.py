@@ -38,7 +38,7 @@ def paint_mountains(scene: Scene, *, alone: bool) -> None:
         slope = (ahead - top) * 5
         at = np.minimum(np.maximum(place * u.size, 0), u.size - 1).astype(np.int32)
         faces = ramp(slope[at] * -from_left + bent * 0.3, -0.09, 0.09)
-        rough = dice.clouded(24, 40, y, u, 2)
+        rough = dice.noise(24, 40, y, u, 2)
         air = 0.55 * (1 - nearness) + 0.08
         base = mixed(scene.far(rock * 0.5, air), scene.far(rock * 1.2, air), faces)
         base = base * (0.8 + 0.4 * rough)
@@ -54,8 +54,8 @@ def paint_mountains(scene: Scene, *, alone: bool) -> None:
             scene.lay(light.horizon, ramp(y, line - height * 0.5, line) * 0.45 * cover, rows)
     if alone:  # the ground before them: rock, grass or snow
         ground = mixed(rock, dice.colors(_GRASSES)[0], 0.5) * light.land
-        rows, y, depth = scene.below(line - 0.12 * dice.waves(3, u, 4))
-        rough = dice.clouded(16, 30, y, u, 3)
+        rows, y, depth = scene.below(line - 0.12 * dice.wave(3, u, 4))
+        rough = dice.noise(16, 30, y, u, 3)
         scene.lay(ground * (0.5 + 0.6 * rough), scene.edge(depth), rows)
 
 
@@ -73,7 +73,7 @@ def _ridge(dice: Dice, at: Array, peaks: int) -> Array:
 def paint_low_hills(scene: Scene) -> None:
     """Paint distant hills that are not mountains."""
     dice = scene.dice
-    rows, _, depth = scene.below(scene.line - dice.real(0.02, 0.07) * dice.waves(3, scene.u, 3))
+    rows, _, depth = scene.below(scene.line - dice.real(0.02, 0.07) * dice.wave(3, scene.u, 3))
     scene.lay(scene.far(dice.colors(_GRASSES)[0] * 0.7, 0.5), scene.edge(depth), rows)
 
 
@@ -82,9 +82,9 @@ def paint_plain(scene: Scene) -> None:
     dice, u, line = scene.dice, scene.u, scene.line
     (grass,) = dice.colors(_GRASSES)
     for number in range(dice.whole(1, 3)):
-        top = line + 0.09 * number + (dice.waves(2, u, 3) - 0.5) * 0.06
+        top = line + 0.09 * number + (dice.wave(2, u, 3) - 0.5) * 0.06
         rows, y, depth = scene.below(top)
-        blades = dice.clouded(40, 30, y * y, u, 2)
+        blades = dice.noise(40, 30, y * y, u, 2)
         shade = (0.72 + 0.25 * blades) * (1 - 0.35 * ramp(y, line, 1.2))
         field = scene.far(grass * dice.real(0.85, 1.1), 0.12)
         scene.lay(field * shade, scene.edge(depth), rows)
@@ -92,7 +92,7 @@ def paint_plain(scene: Scene) -> None:
 
 def paint_bank(scene: Scene) -> None:
     """Paint the bank that trees by the sea stand on."""
-    rows, _, depth = scene.below(0.95 - 0.08 * scene.dice.waves(2, scene.u, 3))
+    rows, _, depth = scene.below(0.95 - 0.08 * scene.dice.wave(2, scene.u, 3))
     grass = scene.dice.colors(_GRASSES)[0] * scene.light.land
     scene.lay(grass * 0.7, scene.edge(depth), rows)
 
@@ -136,7 +136,7 @@ def _beach(scene: Scene) -> None:
     dice, light = scene.dice, scene.light
     sand = dice.colors(_SANDS)[0] * light.land
     lean = dice.real(-0.14, 0.14)
-    top = dice.real(0.8, 0.92) + lean * (scene.u - 0.5) + 0.05 * dice.waves(3, scene.u, 3)
+    top = dice.real(0.8, 0.92) + lean * (scene.u - 0.5) + 0.05 * dice.wave(3, scene.u, 3)
     rows, _, deep = scene.below(top, margin=0.03)
     scene.lay(sand * 0.72, scene.edge(deep), rows)  # wet
     scene.lay(sand, ramp(deep, 0.02, 0.05), rows)

@@ -86,7 +86,7 @@ def _clouds(scene: Scene) -> None:
     # Closer to the horizon, clouds are farther away and so closer together.
     down = np.minimum(scene.y[rows] * (1 / scene.line), 1)
     away = 0.45 * down + 0.55 * down * down
-    fine = dice.clouded(dice.whole(5, 9), dice.whole(2, 4), away, scene.u, 4)
+    fine = dice.noise(dice.whole(5, 9), dice.whole(2, 4), away, scene.u, 4)
     least = 0.72 - 0.45 * light.clouds
     cover = ramp(fine, least, least + dice.real(0.12, 0.3))
     lit = ramp(fine, least, least + 0.4)

@@ -59,10 +59,10 @@ def _wood(scene: Scene, row: Tree) -> None:
     dice, line, height = scene.dice, row.foot, row.height
     for number in range(2):
         tall = height * (1 - 0.4 * number)
-        tops = 0.55 + 0.3 * dice.wave(5, scene.u) + 0.3 * dice.waves(24, scene.u, 3, 0.6) - 0.3
+        tops = 0.55 + 0.3 * dice.wave(5, scene.u) + 0.3 * dice.wave(24, scene.u, 3, 0.6) - 0.3
         rows, y, depth = scene.below(line + 0.03 - tall * tops)
         cover = scene.edge(depth) * (1 - ramp(y, line + 0.02, line + 0.05))
-        crowns = dice.clouded(22, 36, y, scene.u, 3)
+        crowns = dice.noise(22, 36, y, scene.u, 3)
         foliage = mixed(row.dark * 0.7, row.bright, ramp(crowns, 0.3, 0.8))
         foliage = foliage * (1 - 0.3 * ramp(depth, 0, tall))
         scene.lay(scene.far(foliage, row.air - 0.18 * number), cover, rows)
