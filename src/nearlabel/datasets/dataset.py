@@ -97,21 +97,14 @@ def checked(data: Dataset, gaps: bool = False, features: bool = True) -> Dataset
         X = checked_frame(X) if is_frame(X) else _finite(X, gaps)
     Y = _ones(data.Y)
     check_same_length(X=X.shape[0], Y=Y.shape[0])
-    lengths = {
-        "label_names": (data.label_names, Y.shape[1]),
-        "feature_names": (data.feature_names, X.shape[1]),
-        "train": (data.train, Y.shape[0]),
-        "row_names": (data.row_names, Y.shape[0]),
-        **{name: (values, Y.shape[0]) for name, values in data.extra.items()},
-    }
-    for key, (values, length) in lengths.items():
-        if values is not None and values.shape[:1] != (length,):
-            raise ValueError(f"{shown(key)} must have length {length}; got shape {values.shape}")
-    for key in ("label_names", "feature_names", "row_names"):
+    (n, q), d = Y.shape, X.shape[1]
+    for key, length in (("label_names", q), ("feature_names", d), ("row_names", n)):
         names = getattr(data, key)
         if names is None:
             continue
-        if names.ndim != 1 or names.dtype.kind != "U":
+        if names.shape != (length,):
+            raise ValueError(f"{key} must have length {length}; got shape {names.shape}")
+        if names.dtype.kind != "U":
             raise ValueError(f"{key} must be an array of str; got {names.dtype}")
         text_array(names.tolist())
         twice = None if key == "row_names" else first_twice(names.tolist())
@@ -119,8 +112,13 @@ def checked(data: Dataset, gaps: bool = False, features: bool = True) -> Dataset
             raise ValueError(f"{key} must be unique; got {shown(twice)} twice")
     if is_frame(X) and (data.feature_names is None or data.feature_names.tolist() != X.columns):
         raise ValueError("feature_names must be the columns of the frame X")
-    if data.train is not None and (data.train.dtype != bool or data.train.ndim != 1):
-        raise ValueError(f"train must be a boolean mask; got {data.train.dtype}")
+    train = data.train
+    if train is not None and (train.dtype != bool or train.shape != (n,)):
+        message = f"train must be a boolean mask of length {n}"
+        raise ValueError(f"{message}; got {train.dtype} of shape {train.shape}")
+    for key, values in data.extra.items():
+        if values.shape[:1] != (n,):
+            raise ValueError(f"{shown(key)} must have length {n}; got shape {values.shape}")
     return replace(data, X=X, Y=Y)
 
 

@@ -139,23 +139,21 @@ def _folder_of(source: str | os.PathLike[str]) -> Path | None:
 
 def _files_of(images: Sequence[str], files: Sequence[str], folder: Path) -> list[str]:
     """The file of each image in a table."""
-    exact = set(files)
-    by_stem: dict[str, list[str]] = {}
+    known: dict[str, list[str]] = {}
     for name in files:
-        by_stem.setdefault(Path(name).stem, []).append(name)
-    missing = [image for image in images if image not in exact and image not in by_stem]
-    problem = f"no such picture in {_FOLDER}/: {some(missing)}" if missing else None
-    names: list[str] = []
-    for image in () if missing else images:
-        candidates = [image] if image in exact else by_stem[image]
-        if len(candidates) > 1:
-            problem = problem or f"image {shown(image)} is ambiguous: {some(candidates)}"
-        names += candidates
-    if problem is None and (twice := first_twice(names)) is not None:
+        known.setdefault(Path(name).stem, []).append(name)
+    known |= {name: [name] for name in files}
+    names = [name for image in images for name in known.get(image, ())]
+    several = next((image for image in images if len(known.get(image, ())) > 1), None)
+    if missing := [image for image in images if image not in known]:
+        problem = f"no such picture in {_FOLDER}/: {some(missing)}"
+    elif several is not None:
+        problem = f"image {shown(several)} is ambiguous: {some(known[several])}"
+    elif (twice := first_twice(names)) is not None:
         problem = f"image {shown(twice)} occurs twice"
-    if problem is not None:
-        raise DataError(str(folder / _TABLE), None, problem)
-    return names
+    else:
+        return names
+    raise DataError(str(folder / _TABLE), None, problem)
 
 
 def _check_names(names: Sequence[str], number: int) -> None:

@@ -11,7 +11,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -95,7 +95,9 @@ class TextFile(Source):
     def _read(self) -> Generator[str]:
         with ExitStack() as opened:
             try:
-                raw = opened.enter_context(_opened(self._path))
+                raw: Any = sys.stdin.buffer
+                if str(self._path) != "-":
+                    raw = opened.enter_context(Path(self._path).open("rb"))
                 total, is_gzipped = _size(raw), raw.peek(2)[:2] == b"\x1f\x8b"
                 stream: Any = gzip.GzipFile(fileobj=raw) if is_gzipped else raw
                 begin = stream.peek(4)
@@ -132,10 +134,6 @@ class TextFile(Source):
 
     def _damaged(self, line: int) -> DataError:
         return self.error("the compressed file is damaged or truncated here", line)
-
-
-def _opened(path: os.PathLike[str] | str) -> AbstractContextManager[Any]:
-    return nullcontext(sys.stdin.buffer) if str(path) == "-" else Path(path).open("rb")
 
 
 def _size(raw: BinaryIO) -> int | None:
