@@ -150,6 +150,7 @@ class KeptNeighbors:
         graph, reached = arrivals
         n, m = len(self), len(graph)
         order = np.argsort(reached.row, kind="stable")
+        order = order[self.lengths[reached.row[order]] > 0]  # removed rows are not reached
         row = reached.row[order].astype(np.int64)
         new = reached.new[order].astype(np.int32)
         distance = reached.distance[order].astype(self.distances.dtype)
