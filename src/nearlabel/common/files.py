@@ -322,7 +322,7 @@ def _read_array(file: BinaryIO, entry: Entry, checks: _Checks, mmap: bool) -> Ar
     place, nbytes = file.tell(), _nbytes(entry)
     dtype, shape = _DTYPES[entry["dtype"]], tuple(entry["shape"])
     if mmap and nbytes > BLOCK:
-        mapped = MappedArray(file, place, dtype, shape, checks)
+        mapped = MappedArray(file, place, dtype, shape, checks.size, checks.check)
         file.seek(place + nbytes)
         return mapped
     content: Array = np.empty(nbytes, np.uint8)

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, BinaryIO, Protocol, Self, cast
+from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from nearlabel.common.arrays import Array
-
-
-class BlockChecks(Protocol):
-    """The checksums in a file for the blocks of one of its arrays."""
-
-    size: int  # bytes of a block; the last one may be shorter
-
-    def check(self, block: int, content: Array) -> None:
-        """Raise an error that names the file if the bytes of a block are not as written."""
 
 
 class MappedArray(np.memmap[Any, Any]):
@@ -28,7 +19,8 @@ class MappedArray(np.memmap[Any, Any]):
     array to a kernel, take its `checked()` form.
     """
 
-    _checks: BlockChecks | None = None  # arrays that NumPy derives from this one have none
+    _block_size = 0  # bytes; 0 in arrays that NumPy derives from this one, which have no checks
+    _check_block: Callable[[int, Array], None]
     _is_right: Array
 
     def __new__(
@@ -37,17 +29,25 @@ class MappedArray(np.memmap[Any, Any]):
         place: int,
         dtype: npt.DTypeLike,
         shape: tuple[int, ...],
-        checks: BlockChecks,
+        block_size: int,
+        check_block: Callable[[int, Array], None],
     ) -> Self:
-        """Map the bytes of an open file that begin at `place`, read-only."""
+        """Map the bytes of an open file that begin at `place`, read-only.
+
+        `check_block` raises an error that names the file if the bytes of a block with this number
+        are not as written. The last block may be shorter.
+        """
         self: Any = super().__new__(cls, file, dtype, "r", place, shape)
-        self._checks = checks
-        self._is_right = np.zeros(-(-self.nbytes // checks.size), bool)
+        self._block_size, self._check_block = block_size, check_block
+        self._is_right = np.zeros(-(-self.nbytes // block_size), bool)
         return cast(Self, self)
 
     def checked(self, start: int | None = None, stop: int | None = None) -> Array:
         """The rows from `start` to before `stop` as a plain view, after checking their blocks."""
-        self._check_rows(*slice(start, stop).indices(len(self))[:2])
+        first, end, _ = slice(start, stop).indices(len(self))
+        size, row_bytes = self._checked_size(), self.nbytes // len(self)
+        if first < end and not self._is_right.all():
+            self._check(np.arange(first * row_bytes // size, -(-end * row_bytes // size)))
         return self.view(np.ndarray)[start:stop]
 
     def checked_rows(self, rows: Any) -> Array:
@@ -57,32 +57,27 @@ class MappedArray(np.memmap[Any, Any]):
             rows = np.asarray(rows)
             places = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
             row_bytes, blocks = self.nbytes // len(self), len(self._is_right)
-            start = places.reshape(-1) % len(self) * row_bytes
+            start, size = places.reshape(-1) % len(self) * row_bytes, self._checked_size()
             first, after = (
-                np.bincount(at // self._known_checks().size, minlength=blocks + 1)
-                for at in (start, start + row_bytes - 1 + self._known_checks().size)
+                np.bincount(at // size, minlength=blocks + 1)
+                for at in (start, start + row_bytes - 1 + size)
             )
             self._check(np.flatnonzero(np.cumsum(first - after)[:blocks]))
         return gathered
 
-    def _known_checks(self) -> BlockChecks:
-        if self._checks is None:
+    def _checked_size(self) -> int:
+        if not self._block_size:
             raise TypeError("cannot check a part of a mapped array; call checked() on all of it")
-        return self._checks
-
-    def _check_rows(self, start: int, stop: int) -> None:
-        size, row_bytes = self._known_checks().size, self.nbytes // len(self)
-        if start < stop and not self._is_right.all():
-            self._check(np.arange(start * row_bytes // size, -(-stop * row_bytes // size)))
+        return self._block_size
 
     def _check(self, blocks: Array) -> None:
         """Check blocks, except those checked before.
 
         Two threads that reach a block at the same time both check it; neither waits.
         """
-        checks, content = self._known_checks(), self.view(np.ndarray).reshape(-1).view(np.uint8)
+        size, content = self._checked_size(), self.view(np.ndarray).reshape(-1).view(np.uint8)
         for block in blocks[~self._is_right[blocks]].tolist():
-            checks.check(block, content[block * checks.size : (block + 1) * checks.size])
+            self._check_block(block, content[block * size : (block + 1) * size])
             self._is_right[block] = True
 
     def __getitem__(self, place: Any) -> Any:

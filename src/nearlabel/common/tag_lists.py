@@ -27,7 +27,7 @@ class TagLists(list[object]):
     """
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> Array:
-        return _column(self)
+        return np.fromiter(self, object, len(self))
 
 
 class TagForm(NamedTuple):
@@ -59,12 +59,12 @@ class TagForm(NamedTuple):
             self._row([tags[label] for label in decided.indices[start:stop].tolist()])
             for start, stop in zip(decided.indptr[:-1], decided.indptr[1:], strict=True)
         )
-        return _column(lists) if self.is_array else lists
+        return np.fromiter(lists, object, len(lists)) if self.is_array else lists
 
     def _row(self, tags: list[Any]) -> object:
         if self.separator is not None:
             return self.separator.join(tags)
-        return _column(tags) if self.row is np.ndarray else self.row(tags)
+        return np.fromiter(tags, object, len(tags)) if self.row is np.ndarray else self.row(tags)
 
 
 class Tags(NamedTuple):
@@ -120,7 +120,7 @@ def tag_array(tags: Sequence[Any]) -> Array:
         longest = max(map(len, tags), default=0)  # each takes as much memory as the longest
         if longest < 200 or longest * len(tags) < 2**26:
             return np.array(tags, dtype=np.str_)
-    return _column(tags)
+    return np.fromiter(tags, object, len(tags))
 
 
 def _plain(tag: Any) -> Any:
@@ -336,11 +336,3 @@ def _is_matrix(table: list[list[Tag]], name: str) -> bool:
 
 def _some(values: Iterable[object]) -> str:
     return ", ".join(sorted(map(repr, values))[:3])
-
-
-def _column(rows: Sequence[object]) -> Array:
-    """Any objects as a 1-d array."""
-    column = np.empty(len(rows), object)
-    for place, row in enumerate(rows):
-        column[place] = row
-    return column

@@ -72,7 +72,7 @@ def column_transformer_from(
 
     features = check_integer(tree["features"], "features", low=1)
     names = stored_names(tree["feature_names"], features)
-    places = {} if names is None else _places(names.tolist())
+    places = {} if names is None else {name: at for at, name in enumerate(names.tolist())}
     parts: dict[str, BaseEstimator | str] = {}
     columns, widths = {}, {}
     for step in tree["steps"]:
@@ -138,10 +138,6 @@ def _check_width(features: int, columns: Iterable[object], named: int) -> None:
             f"a ColumnTransformer of {features} features is too wide for a model file: without "
             f"their names or numbers, at most {_MOST_UNLISTED} are supported, slices together"
         )
-
-
-def _places(names: Iterable[str]) -> dict[str, int]:
-    return {name: place for place, name in enumerate(names)}
 
 
 def _listed(columns: object, places: Mapping[str, int], features: int) -> object:

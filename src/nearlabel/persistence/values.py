@@ -84,9 +84,7 @@ def from_stored(stored: Any) -> Any:
     if kind == "texts":
         return np.array([_text(item) for item in values], dtype=np.str_)
     if kind == "objects":
-        array = np.empty(len(values), object)
-        array[:] = values
-        return array
+        return np.fromiter(values, object, len(values))
     makers = {"tuple": tuple, "set": set, "frozenset": frozenset}
     return slice(*values) if kind == "slice" else makers[kind](values)
 
