@@ -212,7 +212,8 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
         X = source.vectors(model, n)
         k = usable_neighbors(self, n)
         store = None if X is None else VectorStore(X, ids)
-        model.items_ = Items(Y, self.metric, self.search, store, asked=self.n_neighbors)
+        asked = None if self.n_neighbors is None else int(self.n_neighbors)
+        model.items_ = Items(Y, self.metric, self.search, store, asked=asked)
         model.n_neighbors_, model.history_ = k, History()
         model.__dict__.pop("_is_outdated", None)
         model.classes_, model.label_names_ = labels.classes, labels.names
