@@ -269,7 +269,7 @@ def test_verify_finds_what_is_wrong():
     model = fitted().partial_fit(X[40:], Y[40:]).forget(7)
     assert model.verify()
     assert "agree" in str(model.verify())
-    lists = model.items_.living.neighbors.places
+    lists = model.items_.lists.places
     lists[3, :2] = lists[3, 1::-1]
     assert not model.verify()
     assert "neighbors" in str(model.verify())

@@ -26,7 +26,7 @@ from nearlabel.methods.fitted_model import (
     next_state,
 )
 from nearlabel.methods.further_labels import FurtherLabels
-from nearlabel.methods.items import Items, LivingParts
+from nearlabel.methods.items import Items
 from nearlabel.methods.learned_counts import LearnedCounts, RowChange
 from nearlabel.search import HeadChanges, KeptNeighbors, VectorStore, is_precomputed
 
@@ -44,7 +44,8 @@ def with_rows(
     """A model with further training rows."""
     before, store, n_jobs = model.items_, _changeable_rows(model), check_n_jobs(model.n_jobs)
     m, first, store = labels.matrix.shape[0], before.n_places, store.added(X, ids)
-    model = _with_items(model, _rows(before).added(labels.matrix), store, added=labels)
+    grown = (before.grown or GrownCsr(before.labels)).added(labels.matrix)
+    model = _with_items(model, grown, store, added=labels)
     model.history_ = replace(model.history_, added=model.history_.added + m)
     after = model.items_
     if before.index is not None:
@@ -75,7 +76,7 @@ def without_rows(model: _Model, places: Array, progress: Progress | None = None)
         )
         raise ArgumentError(message, "ids")
     store = store.removed(places)
-    model = _with_items(model, _rows(before), store, removed=places)
+    model = _with_items(model, before.grown, store, removed=places)
     history = model.history_
     model.history_ = replace(history, forgotten=history.forgotten + len(places))
     after, labels = model.items_, before.labels
@@ -100,8 +101,8 @@ def with_labels(
 ) -> _Model:
     """A model with other labels of some training rows."""
     before, n_jobs = model.items_, check_n_jobs(model.n_jobs)
-    rows = _rows(before).replaced(places, labels.matrix)
-    model = _with_items(model, rows, before.store, added=labels, removed=places)
+    grown = (before.grown or GrownCsr(before.labels)).replaced(places, labels.matrix)
+    model = _with_items(model, grown, before.store, added=labels, removed=places)
     history, after = model.history_, model.items_
     model.history_ = replace(history, relabelled=history.relabelled + len(places))
     lists = _neighbors_to_change(model, before)
@@ -130,33 +131,32 @@ def learned_again(
     model = next_state(model)
     items, n_jobs = model.items_, check_n_jobs(model.n_jobs)
     n, k, known_k = len(items), items.neighbors_of_a_query, model.n_neighbors_
-    model.items_, model.n_neighbors_ = items.compacted(), k
+    alive = items.alive
+    model.items_, model.n_neighbors_ = items if alive is None else items.compacted(k), k
     model.__dict__.pop("_is_outdated", None)
     X = model.items_.vectors
     rows = model._rows_to_learn_from(model.items_.labels, X)
     keeps = rows is None and keeps_neighbors(model)
-    graph, living = items.graph, items.living
-    seen = None
-    if keeps and k == known_k and not search:
-        seen = items.known_neighbors(min(k, n - 1))
+    seen = items.known_neighbors(min(k, n - 1)) if keeps and k == known_k and not search else None
     if seen is None:
         where = None if rows is None else items.places[rows]
         seen = items.left_out_neighbors(where, k, n_jobs=n_jobs, progress=progress)
         model.search_recall_ = seen.recall
-        graph = seen if keeps and items.alive is None else None
-        lists = None
-        if keeps and items.alive is not None:
-            lists = KeptNeighbors.of(seen, min(k, n - 1), items.alive)
-        if living is not None:
-            living = replace(living, neighbors=lists, version=0)
-    if items.alive is not None:  # number rows as a fit would
-        number = np.cumsum(items.alive) - 1
+        graph = lists = None
+        if keeps and alive is None:
+            graph = seen
+        elif keeps:
+            lists = KeptNeighbors.of(seen, min(k, n - 1), alive)
+        totals = items.totals
+        items = replace(items, graph=graph, lists=lists, version=0)
+        items.totals = totals
+    if alive is not None:  # number rows as a fit would
+        number = np.cumsum(alive) - 1
         near = number[seen.indices].astype(seen.indices.dtype)
         seen = NeighborGraph.unchecked(near, seen.distances, n, seen.recall)
     training = Training(seen, model.items_.labels, X, rows, n_jobs, None)
     model._learn_from(training, on=not anew)
-    model._replace_items(replace(items, graph=graph, living=living))
-    model.items_.totals = items.totals
+    model._replace_items(items)
     return model
 
 
@@ -165,15 +165,8 @@ def compacted(model: _Model) -> _Model:
 
     The index is then built as after a fit.
     """
-    model, items = next_state(model), model.items_
-    store = items.compacted().store
-    if store is not None and items.alive is None:  # contiguous already
-        store = VectorStore(store.vectors, store.ids, next_id=store.next_id)
-    labels, graph = items.labels[items.places], items.renumbered_neighbors(model.n_neighbors_)
-    model._replace_items(
-        replace(items, labels=labels, store=store, index=None, graph=graph, living=None)
-    )
-    model.items_.totals = items.totals
+    model = next_state(model)
+    model._replace_items(model.items_.compacted(model.n_neighbors_))
     for field in model.stored:
         if isinstance(field, LearnedCounts):
             field.compact(model)
@@ -182,10 +175,9 @@ def compacted(model: _Model) -> _Model:
 
 def at_rest(model: _Model) -> _Model:
     """A snapshot of the model, unaffected by later changes from other threads."""
-    state, living = next_state(model), model.items_.living
-    if living is not None and living.neighbors is not None:
-        living = replace(living, neighbors=living.neighbors.copy())
-        state._replace_items(replace(state.items_, living=living))
+    state, lists = next_state(model), model.items_.lists
+    if lists is not None:
+        state._replace_items(replace(state.items_, lists=lists.copy()))
     return state
 
 
@@ -203,15 +195,9 @@ def _changeable_rows(model: FittedModel) -> VectorStore:
     return items.store
 
 
-def _rows(items: Items) -> GrownCsr:
-    """The labels of items in a form to which rows can be added."""
-    rows = None if items.living is None else items.living.rows
-    return GrownCsr(items.labels) if rows is None else rows
-
-
 def _with_items(
     model: _Model,
-    rows: GrownCsr,
+    grown: GrownCsr | None,
     store: VectorStore | None,
     *,
     added: FurtherLabels | None = None,
@@ -223,8 +209,9 @@ def _with_items(
     which labels were `removed`.
     """
     model, before = next_state(model), model.items_
-    living = LivingParts(rows, unmeasured=0 if before.living is None else before.living.unmeasured)
-    model._replace_items(replace(before, labels=rows.array, store=store, living=living))
+    labels = before.labels if grown is None else grown.array
+    after = replace(before, labels=labels, store=store, grown=grown, lists=None, version=0)
+    model._replace_items(after)
     totals = np.zeros(model.items_.n_labels, np.int64)
     totals[: len(before.totals)] = before.totals
     if added is not None:
@@ -268,18 +255,16 @@ def _following(model: _Model, lists: KeptNeighbors, change: RowChange, changed: 
 
     Recall is measured again once a tenth of the rows has `changed` since the last time.
     """
-    living = model.items_.living
-    assert living is not None
-    living.neighbors, living.version = lists, lists.version
-    living.unmeasured += changed
+    items = model.items_
+    items.lists, items.version = lists, lists.version
+    items.unmeasured += changed
     if not model._follow(change):
         model = learned_again(model)
-    items, living = model.items_, model.items_.living
-    assert living is not None
-    is_due = changed and living.unmeasured * _MEASURED_EVERY >= len(items)
+    items = model.items_
+    is_due = changed and items.unmeasured * _MEASURED_EVERY >= len(items)
     if is_due and model.search_recall_ is not None:
         n_jobs = check_n_jobs(model.n_jobs)
         index = items.living_index()
         index = index.measured(model.n_neighbors_, items.least_recall, n_jobs=n_jobs)
-        items.index, living.unmeasured, model.search_recall_ = index, 0, index.recall
+        items.index, items.unmeasured, model.search_recall_ = index, 0, index.recall
     return model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,6 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
 from nearlabel.search import (
     Index,
-    InvertedLists,
     KeptNeighbors,
     LivingIndex,
     Metric,
@@ -31,28 +30,6 @@ from nearlabel.search import (
 )
 
 _BYTES_A_NEIGHBOR = 12  # a row and its distance
-
-
-@dataclass
-class LivingParts:
-    """What changes of the items need beyond a fit.
-
-    Attributes
-    ----------
-    rows : GrownCsr or None
-        The labels in a form to which rows can be added.
-    neighbors : KeptNeighbors or None
-        The neighbors of all items. They are changed in place: they belong to these items only if
-        their version is `version`.
-    version : int
-    unmeasured : int
-        Rows that have changed since the recall of an approximate search was measured.
-    """
-
-    rows: GrownCsr | None = None
-    neighbors: KeptNeighbors | None = None
-    version: int = 0
-    unmeasured: int = 0
 
 
 @dataclass
@@ -77,9 +54,15 @@ class Items:
         `n_neighbors` as given.
     graph : NeighborGraph or None
         The neighbors of all rows as found in fit or stored in a file, from which the first change
-        makes those of `living`; it may have more columns than are read.
-    living : LivingParts or None
-        What only changes need; made by the first one.
+        makes `lists`; it may have more columns than are read.
+    lists : KeptNeighbors or None
+        The neighbors of all rows after a change. They are changed in place: they belong to these
+        items only if their version is `version`.
+    version : int
+    grown : GrownCsr or None
+        The labels in a form to which rows can be added.
+    unmeasured : int
+        Rows that have changed since the recall of an approximate search was measured.
     columns : dict
         The column of each label by name, needed for changes; made on first use.
     lock : ForkSafeLock
@@ -93,7 +76,10 @@ class Items:
     index: Index | None = None
     asked: int | None = None
     graph: NeighborGraph | None = None
-    living: LivingParts | None = None
+    lists: KeptNeighbors | None = None
+    version: int = 0
+    grown: GrownCsr | None = None
+    unmeasured: int = 0
     columns: dict[int | str, int] = field(default_factory=dict)
     lock: ForkSafeLock = field(default_factory=ForkSafeLock)
 
@@ -155,15 +141,24 @@ class Items:
         """Which items have each label; cached, since it takes long with many items."""
         return self.alive_labels.tocsc()
 
-    def compacted(self) -> Items:
-        """The same items without the places of forgotten ones, and without an index."""
-        if self.alive is None:
-            return self
-        assert self.store is not None
-        places, store = self.places, self.store
-        few = VectorStore(store.take(places), store.ids[places], next_id=store.next_id)
-        labels = self.labels[places]
-        return replace(self, labels=labels, store=few, index=None, graph=None, living=None)
+    def compacted(self, k: int) -> Items:
+        """The same items as after a fit: without gaps, contiguous, and without an index.
+
+        Of their neighbors, the first k stay, if they are known.
+        """
+        places, store, known = self.places, self.store, self.known_neighbors(min(k, len(self) - 1))
+        if known is not None:
+            number = np.full(self.n_places, -1, np.int32)
+            number[places] = np.arange(len(places))
+            graph = number[known.indices], known.distances.copy(), len(places)
+            known = NeighborGraph.unchecked(*graph)
+        if store is not None:
+            vectors = store.vectors if self.alive is None else store.take(places)
+            store = VectorStore(vectors, store.ids[places], next_id=store.next_id)
+        items = Items(self.labels[places], self.metric, self.search, store, asked=self.asked)
+        items.graph, items.columns, items.lock = known, self.columns, self.lock
+        items.totals = self.totals
+        return items
 
     def columns_of(self, names: Array) -> dict[int | str, int]:
         """The column of each label by its name."""
@@ -176,37 +171,26 @@ class Items:
 
         Valid until the next change.
         """
-        living = self.living
-        if living is not None and living.neighbors is not None:
-            return living.neighbors.head() if living.neighbors.version == living.version else None
+        if self.lists is not None:
+            return self.lists.head() if self.lists.version == self.version else None
         return None if self.graph is None else self.graph.head(k)
 
     def neighbors_to_change(self, k: int) -> KeptNeighbors | None:
         """The neighbors of each item in a form for changes; None if they are not known."""
-        living = self.living
-        if living is not None and living.neighbors is not None:
-            return living.neighbors if living.neighbors.version == living.version else None
+        if self.lists is not None:
+            return self.lists if self.lists.version == self.version else None
         return None if self.graph is None else KeptNeighbors.of(self.graph, k)
 
     def prepare_changes(self, k: int) -> None:
         """Do what the first change would do."""
-        if self.living is None:
-            self.living = LivingParts(neighbors=self.neighbors_to_change(min(k, len(self) - 1)))
+        if self.lists is None:
+            self.lists = self.neighbors_to_change(min(k, len(self) - 1))
 
     @property
     def neighbors_of_a_query(self) -> int:
         """How many neighbors a query has among the current items, as after a fit on them."""
         n = len(self)
         return n if self.asked is None else min(self.asked, n - 1)
-
-    def renumbered_neighbors(self, k: int) -> NeighborGraph | None:
-        """`known_neighbors`, numbered without the places of forgotten items."""
-        known = self.known_neighbors(min(k, len(self) - 1))
-        if known is None:
-            return None
-        number = np.full(self.n_places, -1, np.int32)
-        number[self.places] = np.arange(len(self))
-        return NeighborGraph.unchecked(number[known.indices], known.distances.copy(), len(self))
 
     def ids(self, rows: Array) -> Array:
         """The ids of some items."""

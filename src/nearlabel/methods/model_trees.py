@@ -70,8 +70,7 @@ def model_tree(model: FittedModel) -> Tree:
         raise custom_class(model)
     index = model.items_.index
     lists = None if index is None else index.stored()
-    living = model.items_.living
-    if (living is not None and living.rows is not None) or model.items_.alive is not None:
+    if model.items_.grown is not None or model.items_.alive is not None:
         model = compacted(model)  # without forgotten rows, and with contiguous rows
     items, recall = model.items_, model.search_recall_
     return {
