@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,7 @@ ROWS_A_SEARCH = 8
 _NEIGHBORS_AT_ONCE = 2**22
 _FEW_NEIGHBORS = 2**8  # of queries that are answered at once
 _SCORES_AT_ONCE = 2**22  # of methods that score every label of every row
+_Part = TypeVar("_Part")
 # Takes the place, the scores, the neighbors and the vectors of a run of queries.
 ScoredRun = Callable[[slice, LabelScores, NeighborGraph, Matrix], None]
 
@@ -366,13 +367,8 @@ class AnsweringModel(FittedModel):
         if self.needs.dense_scores:
             n = X.shape[0] if graph is None else len(graph)
             check_dense_size("label_scores' result", (n, self.items_.labels.shape[1]), 8, "rank")
-        parts: dict[int, LabelScores] = {}
-
-        def keep(place: slice, scores: LabelScores, *_: object) -> None:
-            parts[place.start] = scores
-
-        each_run(self, keep, X, graph, progress=progress)
-        scores = LabelScores.joined([parts[start] for start in sorted(parts)])
+        parts = _of_each_run(self, lambda scores, _: scores, X, graph, progress)
+        scores = LabelScores.joined(parts)
         scores.label_names = self.label_names_
         return scores
 
@@ -405,14 +401,8 @@ class AnsweringModel(FittedModel):
         if not (self._form.is_sparse or self._form.tags or self._is_one_column):
             shape = (X.shape[0] if graph is None else len(graph), self.items_.labels.shape[1])
             check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
-        parts: dict[int, Csr] = {}
-
-        def decide(place: slice, scores: LabelScores, near: NeighborGraph, _: Matrix) -> None:
-            parts[place.start] = self._decide(scores, near)
-
-        each_run(self, decide, X, graph, progress=progress)
-        decided = sparse.vstack([parts[start] for start in sorted(parts)], format="csr")
-        return self._in_form_of_y(decided)
+        parts = _of_each_run(self, self._decide, X, graph, progress)
+        return self._in_form_of_y(sparse.vstack(parts, format="csr"))
 
 
 def each_run(
@@ -450,6 +440,23 @@ def each_run(
             work(place, model._scores(part, vectors), part, vectors)
 
         run_slices(score, [run for run, _ in parts], n_jobs, answered)
+
+
+def _of_each_run(
+    model: FittedModel,
+    read: Callable[[LabelScores, NeighborGraph], _Part],
+    X: Matrix,
+    graph: NeighborGraph | None,
+    progress: Progress | None,
+) -> list[_Part]:
+    """What `read` says of the scores and neighbors of each run of queries, in their order."""
+    parts: dict[int, _Part] = {}
+
+    def note(place: slice, scores: LabelScores, near: NeighborGraph, _: Matrix) -> None:
+        parts[place.start] = read(scores, near)
+
+    each_run(model, note, X, graph, progress=progress)
+    return [parts[start] for start in sorted(parts)]
 
 
 def neighbor_blocks(

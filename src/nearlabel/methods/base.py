@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Hashable
-from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Self
@@ -37,6 +36,7 @@ from nearlabel.methods.fitted_model import (
     History,
     Training,
     keeps_neighbors,
+    next_state,
     uses_vectors,
 )
 from nearlabel.methods.items import Items
@@ -207,7 +207,7 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
         settings, n_jobs = self._checked_settings(), check_n_jobs(self.n_jobs)
         if self._journal is not None:
             self._journal.refuse_closed()
-        model, Y = copy(self), labels.matrix
+        model, Y = next_state(self), labels.matrix
         n = Y.shape[0]
         X = source.vectors(model, n)
         k = usable_neighbors(self, n)
@@ -242,10 +242,7 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
         model.items_.graph = graph if is_kept else None
         if learning is not None:
             learning(1, 1)
-        if self._journal is not None:
-            model._journal = self._journal
-            model._fold_journal()
-        self.__dict__ = model.__dict__
+        self.__dict__ = model._fold_journal().__dict__
         return self
 
     def _with_known(self, X: Matrix, known: dict[Hashable, Any]) -> NeighborClassifier:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from functools import cached_property, wraps
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, wraps
 from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
@@ -103,10 +103,6 @@ class History:
     forgotten: int = 0
     relabelled: int = 0
 
-    def tree(self) -> dict[str, int]:
-        """The counts as plain values."""
-        return asdict(self)
-
 
 class FittedModel(LabelForms, ABC):
     """A method with the training items that it has learned from."""
@@ -142,7 +138,7 @@ class FittedModel(LabelForms, ABC):
         has the labels and X the vectors, or None, of all training rows. By default none where a
         method learns nothing.
         """
-        return None if self._learns() else NO_ROWS
+        return NO_ROWS if type(self)._learn is FittedModel._learn else None
 
     def _learn(self, seen: Training) -> None:
         """Learn from the neighbors of training rows: set what `stored` declares, no more."""
@@ -246,11 +242,6 @@ class FittedModel(LabelForms, ABC):
         """How many training rows carry each label, shape (q,)."""
         return self.items_.totals
 
-    @classmethod
-    def _learns(cls) -> bool:
-        """Whether the method learns anything from neighbors."""
-        return cls._learn is not FittedModel._learn
-
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range, as `fit` does, without any data."""
         self._checked_settings()
@@ -276,13 +267,8 @@ class FittedModel(LabelForms, ABC):
 
         `on` says that what only `refresh` learns stays.
         """
-        for name in computed_names(type(self)) & vars(self).keys():
-            del self.__dict__[name]
         before = set(vars(self))
-        if on:
-            self._learn_on(seen)
-        else:
-            self._learn(seen)
+        (self._learn_on if on else self._learn)(seen)
         declared = {field.attribute for field in self.stored}
         wrong = (vars(self).keys() - before - declared) | (declared - vars(self).keys())
         if wrong:
@@ -357,13 +343,14 @@ def of_one_state(
 def next_state(model: _Model) -> _Model:
     """A copy of a model to be changed, without cached values."""
     state = object.__new__(type(model))
-    computed = computed_names(type(model))
+    cached = _cached_names(type(model))
     known = vars(model).copy()  # atomic: a reader may cache something meanwhile
-    state.__dict__ = {name: value for name, value in known.items() if name not in computed}
+    state.__dict__ = {name: value for name, value in known.items() if name not in cached}
     return state
 
 
-def computed_names(kind: type[object]) -> frozenset[str]:
+@lru_cache(maxsize=64)
+def _cached_names(kind: type[object]) -> frozenset[str]:
     """Attributes of a class that are computed on first access."""
     return frozenset(
         name

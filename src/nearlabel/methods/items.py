@@ -20,6 +20,7 @@ from nearlabel.graph import NeighborGraph
 from nearlabel.labels.counts import label_totals
 from nearlabel.search import (
     Index,
+    InvertedLists,
     KeptNeighbors,
     LivingIndex,
     Metric,

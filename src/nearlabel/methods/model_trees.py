@@ -18,7 +18,7 @@ from nearlabel.common.versions import package_versions
 from nearlabel.graph import NeighborGraph, stored_recall
 from nearlabel.methods.changes import compacted
 from nearlabel.methods.fields import stored_array, stored_names, stored_tags
-from nearlabel.methods.fitted_model import FittedModel, History, Needs, uses_vectors
+from nearlabel.methods.fitted_model import FittedModel, History, uses_vectors
 from nearlabel.methods.items import Items
 from nearlabel.methods.label_forms import LabelForm, LabelForms
 from nearlabel.methods.registry import METHODS, method
@@ -73,6 +73,7 @@ def model_tree(model: FittedModel) -> Tree:
     if model.items_.grown is not None or model.items_.alive is not None:
         model = compacted(model)  # without forgotten rows, and with contiguous rows
     items, recall = model.items_, model.search_recall_
+    known = items.known_neighbors(min(model.n_neighbors_, len(items) - 1))
     return {
         "class": type(model).__name__,
         "versions": package_versions(),
@@ -84,14 +85,23 @@ def model_tree(model: FittedModel) -> Tree:
         "search": _plain("search", items.search),
         **form_tree(model),
         "labels": csr_tree(items.labels, only_ones=True),
-        "vectors": _stored_vectors(items, lists),
-        "lists": None if lists is None else lists[0],
-        "ids": _ids_tree(items.store),
-        "next_id": None if items.store is None else items.store.next_id,
-        "kept": _neighbor_tree(items, model.n_neighbors_),
+        **_store_tree(items, lists),
+        "kept": None if known is None else {"places": known.indices, "distances": known.distances},
         **({} if recall is None else {"search_recall": asdict(recall)}),
         "learned": learned_tree(model),
     }
+
+
+def _store_tree(items: Items, lists: tuple[Tree, Matrix] | None) -> Tree:
+    """The vectors, in the order of the inverted lists if there are any, and the ids."""
+    store = items.store
+    if store is None:
+        return dict.fromkeys(("vectors", "lists", "ids", "next_id"))
+    ids: object = None  # just the rows' numbers
+    if not np.array_equal(store.ids, np.arange(len(store))):
+        ids = store.ids if store.ids.dtype.kind in "iu" else store.ids.tolist()
+    tree, vectors = lists or (None, items.vectors)
+    return {"vectors": vector_tree(vectors), "lists": tree, "ids": ids, "next_id": store.next_id}
 
 
 def model_from(kind: type[_Model], tree: Tree, version: int) -> _Model:
@@ -115,13 +125,11 @@ def model_from(kind: type[_Model], tree: Tree, version: int) -> _Model:
     metric, search = check_metric(_object(tree["metric"])), _object(tree["search"])
     check_search(search)
     model.items_ = items = Items(labels, metric, search, None)
-    items.asked = _asked(tree.get("asked", model.n_neighbors), model.needs)
-    model.history_ = History(
-        **{
-            name: check_integer(count, name, low=0)
-            for name, count in tree.get("history", {}).items()
-        }
-    )
+    items.asked = tree.get("asked", model.n_neighbors)
+    if items.asked is not None or not model.needs.all_rows:
+        check_integer(items.asked, "asked", low=1)
+    history = tree.get("history", {})
+    model.history_ = History(**{key: check_integer(history[key], key, low=0) for key in history})
     if tree["vectors"] is not None:
         vectors = vectors_of(tree["vectors"], n)
         if tree.get("lists") is not None:  # the rows are in the order of the lists
@@ -130,7 +138,10 @@ def model_from(kind: type[_Model], tree: Tree, version: int) -> _Model:
         next_id = tree.get("next_id")
         if next_id is not None:
             check_integer(next_id, "next_id", low=0, high=2**62)
-        items.store = VectorStore(vectors, _ids(tree["ids"]), next_id=next_id)
+        ids = tree["ids"]
+        if isinstance(ids, np.ndarray):
+            stored_array(ids, "ids", "iu", 1)
+        items.store = VectorStore(vectors, ids, next_id=next_id)
         if tree.get("kept") is not None:
             items.graph = _neighbors_from(tree["kept"], min(model.n_neighbors_, n - 1), n)
         if is_precomputed(metric) and vectors.shape[0] != vectors.shape[1]:
@@ -173,13 +184,6 @@ def read_features(model: Any, tree: Mapping[str, Any], d: int) -> None:
     names = stored_names(tree["feature_names"], d)
     if names is not None:
         model.feature_names_in_ = names.astype(object)
-
-
-def _asked(stored: object, needs: Needs) -> int | None:
-    """The requested number of neighbors; None for all rows."""
-    if stored is None and needs.all_rows:
-        return None
-    return check_integer(stored, "asked", low=1)
 
 
 def custom_class(model: object) -> TypeError:
@@ -238,13 +242,6 @@ def _object(value: Any) -> Any:
     return search
 
 
-def _stored_vectors(items: Items, lists: tuple[Tree, Matrix] | None) -> Tree | None:
-    """The vectors as saved: in the order of the inverted lists, if there are any."""
-    if items.store is None:
-        return None
-    return vector_tree(items.vectors if lists is None else lists[1])
-
-
 def vector_tree(vectors: Matrix) -> Tree:
     """Vectors as a tree."""
     return csr_tree(vectors) if sparse.issparse(vectors) else {"dense": vectors}
@@ -267,38 +264,18 @@ def vectors_of(tree: Tree, n: int) -> Matrix:
     return vectors
 
 
-def _neighbor_tree(items: Items, k: int) -> Tree | None:
-    """The known neighbors of all items, which changes start from."""
-    known = items.known_neighbors(min(k, len(items) - 1))
-    return None if known is None else {"places": known.indices, "distances": known.distances}
-
-
 def _neighbors_from(tree: Tree, k: int, n: int) -> NeighborGraph:
     """The neighbors of a tree; those of a mapped file are checked when a change needs them.
 
     Files of version 1.0 have spare neighbors behind the first k.
     """
-    places, distances = tree["places"], tree["distances"]
-    if not all(isinstance(part, np.ndarray) for part in (places, distances)) or not (
-        places.ndim == 2 and places.shape == distances.shape and len(places) == n
-    ):
-        raise ValueError(f"its kept neighbors must have {n} rows")
-    if places.shape[1] < k:
-        raise ValueError(f"its kept neighbors must have at least {k} columns")
+    places = stored_array(tree["places"], "kept neighbors", "i", 2)
+    distances = stored_array(tree["distances"], "kept distances", "f", 2)
+    if places.shape != distances.shape or len(places) != n or places.shape[1] < k:
+        raise ValueError(f"its kept neighbors must have {n} rows and at least {k} columns")
     if places.dtype != np.int32 or distances.dtype not in (np.float32, np.float64):
         raise TypeError("its kept neighbors have unexpected types")
     return NeighborGraph.unchecked(places, distances, n)
-
-
-def _ids_tree(store: VectorStore | None) -> Array | list[str] | None:
-    """Ids of rows, unless they are just the rows' numbers."""
-    if store is None or np.array_equal(store.ids, np.arange(len(store))):
-        return None
-    return store.ids if store.ids.dtype.kind in "iu" else store.ids.tolist()
-
-
-def _ids(ids: object) -> object:
-    return stored_array(ids, "ids", "iu", 1) if isinstance(ids, np.ndarray) else ids
 
 
 def _class_tree(classes: LabelClasses | Array) -> list[object] | None:

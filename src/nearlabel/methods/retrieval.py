@@ -50,66 +50,36 @@ def label_groups(
 
     A query that is a training row is `left_out`.
     """
-    items = model.items_
-    by_label, groups = items.by_label, []
-    wider = _Wider(model, near, x, left_out)
+    items, groups = model.items_, []
+    by_label = items.by_label
+    may_widen = not (is_precomputed(items.metric) or is_plugged(items.search))
     for label, score in zip(labels.tolist(), scores.tolist(), strict=True):
         carriers = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
         if left_out is not None:
             carriers = carriers[carriers != left_out]
-        nearest, distances = _nearest_of(carriers, items, wider, x, per_label)
-        groups.append(
-            LabelGroup(label, model._name_of(label), score, items.ids(nearest), distances)
-        )
+        nearest, distances = _carriers_among(near, carriers)
+        if len(nearest) < min(per_label, len(carriers)):
+            are_many = len(carriers) * x[0].size > _FEW_CELLS
+            if are_many and may_widen:
+                near, may_widen = _wider(model, near, x, left_out), False
+                nearest, distances = _carriers_among(near, carriers)
+            if len(nearest) < per_label:
+                nearest, distances = _compared(carriers, items, x, per_label, are_many=are_many)
+        ids, distances = items.ids(nearest[:per_label]), distances[:per_label]
+        groups.append(LabelGroup(label, model._name_of(label), score, ids, distances))
     return groups
 
 
-class _Wider:
-    """The neighbors of one query: those already found, and more if these are too few."""
-
-    def __init__(
-        self, model: FittedModel, near: NeighborGraph, x: Matrix, left_out: int | None
-    ) -> None:
-        self.near = near
-        self._items, self._x, self._left_out = model.items_, x, left_out
-        self._planned_for = model.n_neighbors_
-        may_grow = not (is_precomputed(self._items.metric) or is_plugged(self._items.search))
-        self._more = _MANY_NEAR if may_grow else 0
-
-    def grow(self) -> bool:
-        """Search more neighbors, once; with as many probes as for few."""
-        own = self._left_out is not None
-        k, self._more = min(self._more, len(self._items) - own), 0
-        if k <= self.near.k:
-            return False
-        near = self._items.neighbors(self._x, k + own, planned_for=self._planned_for)
-        self.near = near.without(np.array([self._left_out])) if own else near
-        return True
-
-
-def _nearest_of(
-    carriers: Array, items: Items, wider: _Wider, x: Matrix, m: int
-) -> tuple[Array, Floats]:
-    """The m nearest of `carriers`: from the neighbors if enough of these are carriers.
-
-    Otherwise few carriers are compared directly; for many, more neighbors are searched first, and
-    if these do not suffice, the carriers are compared as well.
-    """
-    nearest, distances = _carriers_among(wider.near, carriers)
-    if len(nearest) < m and len(carriers) * x[0].size > _FEW_CELLS:
-        if wider.grow():
-            nearest, distances = _carriers_among(wider.near, carriers)
-        if len(nearest) < m and not is_precomputed(items.metric):
-            rows, _ = items.rows_of(carriers)
-            near = build_index(rows, items.metric, "exact").graph(min(m, len(carriers)), x)
-            return carriers[near.indices[0]], near.distances[0]
-    if len(nearest) < min(m, len(carriers)):
-        only = np.zeros(len(carriers), np.intp)
-        distances = items.distances(x, only, carriers)
-        known = np.isfinite(distances)  # a sparse precomputed graph does not have all
-        nearest, distances = carriers[known], distances[known]
-    order = np.lexsort((nearest, distances))[:m]
-    return nearest[order], distances[order]
+def _wider(
+    model: FittedModel, near: NeighborGraph, x: Matrix, left_out: int | None
+) -> NeighborGraph:
+    """More neighbors of one query, found with as many probes as few; the same if there are none."""
+    items, own = model.items_, left_out is not None
+    k = min(_MANY_NEAR, len(items) - own)
+    if k <= near.k:
+        return near
+    wider = items.neighbors(x, k + own, planned_for=model.n_neighbors_)
+    return wider.without(np.array([left_out])) if own else wider
 
 
 def _carriers_among(near: NeighborGraph, carriers: Array) -> tuple[Array, Floats]:
@@ -118,3 +88,18 @@ def _carriers_among(near: NeighborGraph, carriers: Array) -> tuple[Array, Floats
     at = np.minimum(np.searchsorted(carriers, places), len(carriers) - 1)
     among = carriers[at] == places if len(carriers) else np.zeros(len(places), bool)
     return places[among], near.distances[0][among]
+
+
+def _compared(
+    carriers: Array, items: Items, x: Matrix, m: int, *, are_many: bool
+) -> tuple[Array, Floats]:
+    """The m nearest of `carriers`, each of which is compared with the query."""
+    if are_many and not is_precomputed(items.metric):
+        rows, _ = items.rows_of(carriers)
+        near = build_index(rows, items.metric, "exact").graph(min(m, len(carriers)), x)
+        return carriers[near.indices[0]], near.distances[0]
+    distances = items.distances(x, np.zeros(len(carriers), np.intp), carriers)
+    known = np.isfinite(distances)  # a sparse precomputed graph does not have all
+    nearest, distances = carriers[known], distances[known]
+    order = np.lexsort((nearest, distances))
+    return nearest[order], distances[order]
