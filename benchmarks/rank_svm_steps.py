@@ -116,7 +116,7 @@ def fitted_biases(pairs: RankingPairs, alpha: Floats, scores: Floats) -> Floats:
 
 def by_steps(setup: TableSetup, name: str, steps: tuple[int, ...]) -> dict[int, list[list[float]]]:
     """The metrics of each split after some steps."""
-    data, parts, _ = prepared(nl.datasets.load(name), experiment(setup, name, "Rank-SVM").data)
+    data, parts, _ = prepared(nl.datasets.load(name), experiment(setup, name, "Rank-SVM"))
     found: dict[int, list[list[float]]] = {step: [] for step in steps}
     for part in parts:
         X, new = data.X[part.train], data.X[part.test]
@@ -168,7 +168,7 @@ def rows_of(paper: str, table: str, steps: tuple[int, ...]) -> list[dict[str, An
 def solved(setup: TableSetup, name: str, change: dict[str, Any]) -> list[list[float]]:
     """The metrics of `RankSVM` in each split, with different parameters or scaling."""
     made, other = experiment(setup, name, "Rank-SVM"), dict(change)
-    ready = prepared(nl.datasets.load(name), made.data)
+    ready = prepared(nl.datasets.load(name), made)
     scale = other.pop("scale", ready.scale)
     [parameters] = made.parameters
     model = nl.RankSVM(**{**parameters, **other})

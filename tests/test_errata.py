@@ -178,7 +178,7 @@ def test_settings_that_fit(load, dataset):
     data = load(dataset)
     for fit in (one for one in fits() if one.dataset == dataset):
         made = experiment(setup_of("wang-2018", "3"), dataset, fit.algorithm)
-        ready = prepared(data, made.data)
+        ready = prepared(data, made)
         model = method(made.estimator)(**made.parameters[0], **fit.parameters)
         [[result]] = evaluate_splits(
             ready.data, [model], ready.parts, scale=ready.scale, convention=made.convention

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nearlabel.common.files import write_tree
-from nearlabel.experiments.result_store import ResultStore
+from nearlabel.experiments.result_store import ResultStore, digest_of
 
 RUN = {"runs": [{"parameters": {"n_neighbors": 3}, "metrics": {"one_error": [0.25, None]}}]}
 
@@ -96,3 +96,9 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     for name, parent in (("runs", tmp_path), ("more", tmp_path / "runs")):
         with pytest.raises(ValueError, match=r"results.*runs is a file"):
             ResultStore(name, parent)
+
+
+def test_a_digest_changes_with_the_settings_and_not_with_their_order():
+    digests = {digest_of([{"scale": scale}, data]) for scale in ("none", "minmax") for data in "ab"}
+    assert len(digests) == 4
+    assert digest_of([{"a": 1, "b": 2}, "x"]) == digest_of([{"b": 2, "a": 1}, "x"])

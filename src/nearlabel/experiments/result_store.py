@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from nearlabel.common.arrays import Tree
@@ -46,3 +48,18 @@ class ResultStore:
 
     def _file(self, key: str) -> Path:
         return self.path / f"{key}.run"
+
+
+def digest_of(settings: object) -> str:
+    """A text that changes with settings, as JSON can hold them."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def digest_of_files(paths: Iterable[Path]) -> str:
+    """A text that changes with files, their names and their order."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{path.name} {content}\n".encode())
+    return digest.hexdigest()

@@ -6,12 +6,7 @@ import pytest
 from lookalikes import write_lookalikes
 
 from nearlabel.experiments.papers import measured_experiments
-from nearlabel.experiments.papers.measured_experiments import (
-    code_key,
-    data_key,
-    paper_results,
-    result_key,
-)
+from nearlabel.experiments.papers.measured_experiments import code_key, data_key, paper_results
 
 
 def test_other_code_has_another_folder(tmp_path, monkeypatch):
@@ -44,7 +39,7 @@ def test_the_code_is_all_that_computes(tmp_path, monkeypatch):
     assert keys[0] == keys[2] == keys[3] != keys[1]
 
 
-def test_a_key_changes_with_data_and_setting(tmp_path, monkeypatch):
+def test_a_key_changes_with_data(tmp_path, monkeypatch):
     monkeypatch.setenv("NEARLABEL_DATA", str(tmp_path))
     assert data_key("yeast") is None
     write_lookalikes(tmp_path, "emotions", "yeast")
@@ -57,9 +52,6 @@ def test_a_key_changes_with_data_and_setting(tmp_path, monkeypatch):
     (tmp_path / "scene.xml").write_text("labels")
     assert data_key("scene") != scene
     assert data_key("yeast") == before
-    keys = {result_key({"scale": scale}, data) for scale in ("none", "minmax") for data in "ab"}
-    assert len(keys) == 4
-    assert result_key({"a": 1, "b": 2}, "x") == result_key({"b": 2, "a": 1}, "x")
 
 
 SPARSE = ("Bibtex.labels.txt", "bibtex.features.txt", "bibtex.split.txt", "bibtex_trSplit.txt")

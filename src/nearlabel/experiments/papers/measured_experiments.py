@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -22,9 +20,9 @@ from nearlabel.datasets import Dataset, load
 from nearlabel.datasets.source_files import find
 from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
 from nearlabel.experiments.papers.prepared_data import prepared
-from nearlabel.experiments.papers.table_experiments import Experiment, Settings
+from nearlabel.experiments.papers.table_experiments import Experiment
 from nearlabel.experiments.papers.verdicts import Reason
-from nearlabel.experiments.result_store import ResultStore
+from nearlabel.experiments.result_store import ResultStore, digest_of, digest_of_files
 
 _PACKAGE = Path(nearlabel.__file__).parent
 
@@ -52,7 +50,7 @@ def measured_experiments(
         if isinstance(data, Reason):
             results[experiment] = data
             continue
-        key = result_key(experiment.all_settings(), data)
+        key = digest_of([asdict(experiment), data])
         stored = None if again else store.get(key)
         if stored is not None:
             results[experiment] = stored
@@ -78,7 +76,7 @@ def measured_experiments(
                     latest[experiment.dataset] = vectors.load(
                         store.path.parent, again=again, n_jobs=n_jobs, progress=reading
                     )
-            ready = prepared(latest[experiment.dataset], experiment.data)
+            ready = prepared(latest[experiment.dataset], experiment)
         except (ValueError, OSError, ImportError, MemoryError) as error:
             results[experiment] = Reason(one_line(str(error)))
             continue
@@ -101,16 +99,16 @@ def paper_results(folder: str | os.PathLike[str] | None = None) -> ResultStore:
 @cache
 def code_key() -> str:
     """A text that changes with the code that computes, and with the packages that it uses."""
-    digest = hashlib.sha256(json.dumps(package_versions(), sort_keys=True).encode())
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        name = path.relative_to(_PACKAGE).as_posix()
-        if not name.startswith(("cli/", "experiments/reporting/")):  # what only shows results
-            digest.update(f"{name}\n".encode())
-            digest.update(path.read_bytes())
+    shows = ("cli/", "experiments/reporting/")  # what only shows results
+    files = [
+        path
+        for path in sorted(_PACKAGE.rglob("*.py"))
+        if not path.relative_to(_PACKAGE).as_posix().startswith(shows)
+    ]
     core = engine.core()
     if core is not None:
-        digest.update(Path(core.__file__).read_bytes())
-    return digest.hexdigest()
+        files.append(Path(core.__file__))
+    return digest_of([package_versions(), digest_of_files(files)])
 
 
 def _key_or_reason(name: str) -> str | Reason:
@@ -130,19 +128,9 @@ def data_key(name: str) -> str | None:
         source = find(name, None)
     except FileNotFoundError:
         return None
-    digest = hashlib.sha256()
     paths = set(source.paths)
     if source.format != "npz":  # others may read files beside them: names, splits
         begins = re.compile(rf"{re.escape(name)}[._-]", re.IGNORECASE)
         others = source.paths[0].parent.iterdir()
         paths.update(path for path in others if begins.match(path.name) and path.is_file())
-    for path in sorted(paths):
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{path.name} {content}\n".encode())
-    return digest.hexdigest()
-
-
-def result_key(settings: Settings, data: str) -> str:
-    """A text that changes with the settings of a result and with its data."""
-    return hashlib.sha256(json.dumps([settings, data], sort_keys=True).encode()).hexdigest()
+    return digest_of_files(sorted(paths))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,7 +13,7 @@ from nearlabel.common.progress import Progress
 from nearlabel.common.versions import package_versions
 from nearlabel.datasets import Dataset, load_pictures
 from nearlabel.experiments.papers.printed_tables import published_toml
-from nearlabel.experiments.result_store import ResultStore
+from nearlabel.experiments.result_store import ResultStore, digest_of, digest_of_files
 from nearlabel.features.networks.catalog import network
 
 
@@ -39,20 +37,17 @@ class EmbeddedPictures:
             scenes = load_pictures(self.pictures)
         except FileNotFoundError:
             return None
-        settings = [
-            self.transformer,
-            dict(self.parameters),
-            self._network(),
-            _code(),
-            package_versions(("pillow", "numpy", "onnxruntime")),
-        ]
-        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-        labels = json.dumps([scenes.label_names.tolist(), scenes.Y.toarray().tolist()])
-        digest.update(labels.encode())
-        for path in scenes.pictures:
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
-            digest.update(f"{path.name} {content}\n".encode())
-        return digest.hexdigest()
+        return digest_of(
+            [
+                self.transformer,
+                dict(self.parameters),
+                self._network(),
+                _code(),
+                package_versions(("pillow", "numpy", "onnxruntime")),
+                [scenes.label_names.tolist(), scenes.Y.toarray().tolist()],
+                digest_of_files(map(Path, scenes.pictures)),
+            ]
+        )
 
     def load(
         self,
@@ -103,7 +98,4 @@ def _reported(paths: Array | Sequence[Path], progress: Progress | None) -> Itera
 
 @cache
 def _code() -> str:
-    digest, package = hashlib.sha256(), Path(str(features.__file__)).parent
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()
+    return digest_of_files(sorted(Path(str(features.__file__)).parent.rglob("*.py")))

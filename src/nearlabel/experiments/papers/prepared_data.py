@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,20 +13,8 @@ from nearlabel.datasets import Dataset
 from nearlabel.experiments.protocols import Part, splits
 from nearlabel.features.scales import scaler
 
-
-@dataclass(frozen=True)
-class DataSetup:
-    """What is done to a data set before anything is learned from it; see ``experiments.toml``.
-
-    `split` is None where nothing is split; `labels` are names of labels that must be there.
-    """
-
-    scale: str
-    split: str | None = None
-    seed: int = 0
-    rows: Literal["all", "several labels"] = "all"
-    nominal: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
+if TYPE_CHECKING:
+    from nearlabel.experiments.papers.table_experiments import Experiment
 
 
 class PreparedData(NamedTuple):
@@ -37,7 +25,7 @@ class PreparedData(NamedTuple):
     scale: str
 
 
-def prepared(data: Dataset, setup: DataSetup) -> PreparedData:
+def prepared(data: Dataset, setup: Experiment) -> PreparedData:
     """Make data ready, or say by a ValueError what they lack."""
     for kind, needed, names in (
         ("label", setup.labels, data.label_names),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal, cast
 
@@ -19,7 +19,7 @@ from nearlabel.common.progress import Stages
 from nearlabel.datasets import Dataset
 from nearlabel.experiments.evaluation import SplitResult, evaluate_splits
 from nearlabel.experiments.folds import Model
-from nearlabel.experiments.papers.prepared_data import DataSetup, PreparedData
+from nearlabel.experiments.papers.prepared_data import PreparedData
 from nearlabel.experiments.papers.printed_tables import (
     PrintedCell,
     all_cells,
@@ -160,15 +160,15 @@ class Measurement:
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """A method on a data set: what is measured and stored at once.
+    """A method on a data set: what is measured and stored at once; see ``experiments.toml``.
 
-    Each of `parameters` is a set to be measured. With the grid, from which `select` chooses by
-    leave-one-out on the training rows, it has all parameters of the estimator, so that the defaults
-    of its class do not matter.
+    The fields are all that decides its numbers beside the data and the code. Each of `parameters`
+    is a set to be measured. With the grid, from which `select` chooses by leave-one-out on the
+    training rows, it has all parameters of the estimator, so that the defaults of its class do not
+    matter. `split` is None where nothing is split; `labels` are names of labels that must be there.
     """
 
     dataset: str
-    data: DataSetup
     estimator: str
     parameters: tuple[Settings, ...]
     convention: str | None = None
@@ -176,12 +176,12 @@ class Experiment:
     success_at: tuple[int, ...] = ()
     grid: Mapping[str, list[object]] = field(default_factory=dict)
     select: str | None = None
-
-    def all_settings(self) -> Settings:
-        """All that decides its numbers beside the data and the code, as JSON can hold it."""
-        settings = asdict(self)
-        data = settings.pop("data")
-        return {**settings, **data}
+    scale: str = "none"
+    split: str | None = None
+    seed: int = 0
+    rows: Literal["all", "several labels"] = "all"
+    nominal: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     def measurements(
         self, ready: PreparedData, *, n_jobs: int | None = None, progress: Progress | None = None
@@ -252,13 +252,6 @@ def experiment(setup: TableSetup, dataset: str, algorithm: str) -> Experiment:
     groups = cast(list[list[str]], fixed.get("groups", []))
     return Experiment(
         dataset,
-        DataSetup(
-            scale=setup.scale_of(dataset, algorithm),
-            split=None if groups else setup.splits.get(dataset, setup.split),
-            rows=setup.rows,
-            nominal=tuple(setup.nominal.get(dataset, ())),
-            labels=tuple(name for group in groups for name in group),
-        ),
         method.estimator,
         tuple(sets),
         convention=setup.convention,
@@ -266,6 +259,11 @@ def experiment(setup: TableSetup, dataset: str, algorithm: str) -> Experiment:
         success_at=tuple(setup.success_at),
         grid=method.grid,
         select=setup.select if method.grid else None,
+        scale=setup.scale_of(dataset, algorithm),
+        split=None if groups else setup.splits.get(dataset, setup.split),
+        rows=setup.rows,
+        nominal=tuple(setup.nominal.get(dataset, ())),
+        labels=tuple(name for group in groups for name in group),
     )
 
 

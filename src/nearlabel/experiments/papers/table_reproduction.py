@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -61,7 +61,7 @@ class ComparedCell:
             "printed": cell.printed,
             "ours_std": self.ours_std,
             "parameters": {**(self.parameters or cell.parameters), **where},
-            "setting": None if self.experiment is None else self.experiment.all_settings(),
+            "setting": None if self.experiment is None else asdict(self.experiment),
             "name_in_paper": cell.name_in_paper,
             "doubt": cell.doubt,
         }
