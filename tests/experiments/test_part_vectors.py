@@ -10,7 +10,7 @@ from sklearn.preprocessing import MinMaxScaler
 import nearlabel as nl
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments import evaluate_splits, splits
-from nearlabel.experiments.folds import PreparedPart
+from nearlabel.experiments.folds import part_vectors
 from nearlabel.features.scales import scaler
 from nearlabel.metrics import scorer
 
@@ -75,8 +75,8 @@ def test_metrics_with_different_best_scales_have_separate_vectors(made):
         return {best[metric]: 1.0}
 
     with mock.patch.object(Preparing, "scale_scores", scores):
-        prepared = PreparedPart(part, made.X, made.Y, Preparing("auto"))
-        found = {metric: prepared.vectors(metric) for metric in best}
+        vectors_for = part_vectors(part, made.X, made.Y, Preparing("auto"))
+        found = {metric: vectors_for(metric) for metric in best}
     for metric, scale in best.items():
         vectors = found[metric]
         assert vectors.scale == scale

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
@@ -84,45 +84,42 @@ class PartVectors(NamedTuple):
     scale: str = "none"
 
 
-class PreparedPart:
-    """The vectors of a part, prepared by what its training rows say: once for all that want them.
+def part_vectors(
+    part: Part, X: Matrix, Y: Csr | None, preparing: Preparing
+) -> Callable[[Metric], PartVectors]:
+    """The vectors of a part for each metric, by which the best scale may differ.
 
-    The labels Y are needed where the scale is to be chosen or a distance to be learned.
+    They are prepared by what the training rows say, once for all that want the same. The labels Y
+    are needed where the scale is to be chosen or a distance to be learned.
     """
+    labels = None if Y is None else Y[part.train]
 
-    def __init__(self, part: Part, X: Matrix, Y: Csr | None, preparing: Preparing) -> None:
-        self.part, self._X, self._preparing = part, X, preparing
-        self._labels = None if Y is None else Y[part.train]
-        self._rows: dict[bool, PartVectors] = {}
-        self._chosen: dict[str | None, Preparing] = {}
-        self._vectors: dict[tuple[bool, Preparing], PartVectors] = {}
-
-    def vectors(self, metric: Metric) -> PartVectors:
-        """The vectors for a metric, by which the best scale may differ."""
-        given = is_precomputed(metric)
-        if given not in self._rows:
-            self._rows[given] = self._rows_as_they_are(given)
-        rows = self._rows[given]
-        name = metric if isinstance(metric, str) else None  # others have no scale chosen for them
-        if name not in self._chosen:
-            self._chosen[name] = self._preparing.chosen(rows.train, self._labels, metric)
-        preparing = self._chosen[name]
-        if (given, preparing) not in self._vectors:
-            transformer, train, test = preparing.transformer(rows.train), rows.train, rows.test
-            if transformer is not None:
-                train = transformer.fit_transform(rows.train, self._labels)
-                test = train if self.part.left_out else transformer.transform(rows.test)
-            self._vectors[given, preparing] = PartVectors(train, test, preparing.scale)
-        return self._vectors[given, preparing]
-
-    def _rows_as_they_are(self, given: bool) -> PartVectors:
+    @cache
+    def plain(given: bool) -> PartVectors:
         """Training and test rows; of `given` distances those to training rows."""
-        train = self._X[self.part.train]
-        train = train[:, self.part.train] if given else train
-        if self.part.left_out:
-            return PartVectors(train, train)
-        test = self._X[self.part.test]
-        return PartVectors(train, test[:, self.part.train] if given else test)
+        rows = [X[part.train]] if part.left_out else [X[part.train], X[part.test]]
+        rows = [block[:, part.train] for block in rows] if given else rows
+        return PartVectors(rows[0], rows[-1])
+
+    @cache
+    def prepared(given: bool, preparing: Preparing) -> PartVectors:
+        train, test, _ = plain(given)
+        transformer = preparing.transformer(train)
+        if transformer is not None:
+            train = transformer.fit_transform(train, labels)
+            test = train if part.left_out else transformer.transform(test)
+        return PartVectors(train, test, preparing.scale)
+
+    chosen: dict[str | None, Preparing] = {}
+
+    def vectors(metric: Metric) -> PartVectors:
+        given = is_precomputed(metric)
+        name = metric if isinstance(metric, str) else None  # others have no scale chosen for them
+        if name not in chosen:
+            chosen[name] = preparing.chosen(plain(given).train, labels, metric)
+        return prepared(given, chosen[name])
+
+    return vectors
 
 
 @dataclass(frozen=True)
@@ -271,27 +268,30 @@ class PartsOfModels:
             and not self._preparing.is_needed(X)
         )
         self._progress, self._done, self._total = progress, 0, answered
+        searched = sum(len(part.train) + len(part.test) * (not part.left_out) for part in parts)
         for search in self._greatest_k:
             if search is not None:
-                self._total += n if self._shares(search) else sum(map(_rows_to_search, parts))
+                self._total += n if self._shares(search) else searched
 
     def __iter__(self) -> Iterator[tuple[Part, Folds]]:
-        graphs = {
-            search: self._graph_of_all(search, k)
+        n = self._X.shape[0]
+        hidden = n - min(len(part.train) for part in self._parts)
+        graphs = {  # enough neighbors that about k are left when rows of a part are hidden
+            search: search.graph(self._X, neighbors_with_margin(k, n, hidden), None, self.report)
             for search, k in self._greatest_k.items()
             if search is not None and self._shares(search)
         }
         for part in self._parts:
-            prepared = PreparedPart(part, self._X, self._Y, self._preparing)
-            yield (
-                part,
-                {
-                    search: self._fold_of_all(prepared, search, k, graphs[search])
-                    if search in graphs
-                    else self._own_fold(prepared, search, k)
-                    for search, k in self._greatest_k.items()
-                },
-            )
+            vectors = part_vectors(part, self._X, self._Y, self._preparing)
+            folds: dict[NeighborSearch | None, Fold] = {}
+            for search, k in self._greatest_k.items():
+                # Without neighbors the scale is chosen as for plain distances.
+                own = vectors("euclidean" if search is None else search.metric)
+                if search is not None and search in graphs:
+                    folds[search] = self._fold_of_all(part, own, search, k, graphs[search])
+                else:
+                    folds[search] = self._own_fold(part, own, search, k)
+            yield part, folds
 
     def report(self, rows: int, of: int) -> None:
         """Some rows of a step are done; all of them end it."""
@@ -302,18 +302,12 @@ class PartsOfModels:
     def _shares(self, search: NeighborSearch) -> bool:
         return self._share and not is_precomputed(search.metric)
 
-    def _graph_of_all(self, search: NeighborSearch, k: int) -> NeighborGraph:
-        """Enough neighbors of all rows that about k are left when rows of a part are hidden."""
-        n = self._X.shape[0]
-        hidden = n - min(len(part.train) for part in self._parts)
-        return search.graph(self._X, neighbors_with_margin(k, n, hidden), None, self.report)
-
     def _fold_of_all(
-        self, prepared: PreparedPart, search: NeighborSearch, k: int, whole: NeighborGraph
+        self, part: Part, vectors: PartVectors, search: NeighborSearch, k: int, whole: NeighborGraph
     ) -> Fold:
-        part, n_jobs = prepared.part, check_n_jobs(search.n_jobs)
         keep = np.zeros(self._X.shape[0], bool)
         keep[part.train] = True
+        n_jobs = check_n_jobs(search.n_jobs)
 
         def build(rows: Matrix) -> Index:
             return build_index(rows, search.metric, search.search)
@@ -321,23 +315,23 @@ class PartsOfModels:
         # Rows that are in neither train nor test are hidden as well.
         graph, others = restrict(whole, self._X, keep, k, build, n_jobs=n_jobs)
         queries = others.take(np.searchsorted(np.flatnonzero(~keep), part.test))
-        train, test, _ = prepared.vectors(search.metric)
-        return Fold(part, graph, queries, train, test, whole)
+        return Fold(part, graph, queries, vectors.train, vectors.test, whole)
 
-    def _own_fold(self, prepared: PreparedPart, search: NeighborSearch | None, k: int) -> Fold:
+    def _own_fold(
+        self, part: Part, vectors: PartVectors, search: NeighborSearch | None, k: int
+    ) -> Fold:
         """A part with a search of its own, or none for models that know no neighbors."""
-        part = prepared.part
-        # Without neighbors the scale is chosen as for plain distances.
-        train, test, scale = prepared.vectors("euclidean" if search is None else search.metric)
-        n = train.shape[0]
+        train, test, scale = vectors
+        n, whole = train.shape[0], None
         if search is None:
-            graphs = no_neighbors(n, n), no_neighbors(test.shape[0], n)
-            return Fold(part, *graphs, train, test, scale=scale)
-        graph = search.graph(train, min(k, n - 1), None, self.report)
-        if part.left_out:
-            return Fold(part, graph, graph, train, train, graph, scale=scale)
-        queries = search.graph(train, min(k, n), test, self.report)
-        return Fold(part, graph, queries, train, test, scale=scale)
+            graph, queries = no_neighbors(n, n), no_neighbors(test.shape[0], n)
+        else:
+            graph = queries = search.graph(train, min(k, n - 1), None, self.report)
+            if part.left_out:
+                whole = graph
+            else:
+                queries = search.graph(train, min(k, n), test, self.report)
+        return Fold(part, graph, queries, train, test, whole, scale=scale)
 
 
 def answers_of(models: Sequence[Model], folds: Folds, Y: Csr) -> Iterator[tuple[int, FoldAnswers]]:
@@ -346,10 +340,6 @@ def answers_of(models: Sequence[Model], folds: Folds, Y: Csr) -> Iterator[tuple[
         places = [place for place, own in enumerate(models) if NeighborSearch.of(own) == search]
         for place, answers in fold.all_answers([models[place] for place in places], Y):
             yield places[place], answers
-
-
-def _rows_to_search(part: Part) -> int:
-    return len(part.train) + (0 if part.left_out else len(part.test))
 
 
 def _check_parts(parts: Sequence[Part], n: int) -> None:

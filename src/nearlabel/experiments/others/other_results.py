@@ -14,7 +14,7 @@ from nearlabel.common.validation import check_dense_size, label_matrix
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.evaluation import SplitResult
-from nearlabel.experiments.folds import FoldAnswers, PreparedPart
+from nearlabel.experiments.folds import FoldAnswers, part_vectors
 from nearlabel.experiments.others.other_runs import (
     CORE_HOUR,
     LearnerTask,
@@ -81,7 +81,7 @@ def evaluate_others(
     steps = 100  # of progress per run
     stages = Stages(progress, steps * len(parts) * len(names))
     for part in parts:
-        X, queries, _ = PreparedPart(part, data.X, Y, preparing).vectors("euclidean")
+        X, queries, _ = part_vectors(part, data.X, Y, preparing)("euclidean")
         for name in names:
             task = LearnerTask(name, X, Y[part.train], queries, scorer, seed, limit)
             tell = stages.next(steps)
