@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from label_trees import LABEL_TREES, version_of
 from measuring import all_versions
 
 import nearlabel as nl
@@ -31,7 +32,7 @@ from nearlabel.common.files import replacing
 from nearlabel.datasets import Dataset
 from nearlabel.experiments import Part, SplitResult, evaluate_splits, splits
 from nearlabel.experiments.candidates import tried_parameters, usual_candidates
-from nearlabel.experiments.others.other_methods import OTHERS
+from nearlabel.experiments.others import other_methods
 from nearlabel.experiments.others.other_results import BEST, evaluate_others
 from nearlabel.experiments.others.other_runs import OVER, stop_after
 from nearlabel.methods.registry import METHODS
@@ -53,6 +54,7 @@ FURTHER = (
     *("yahoo_entertainment", "yahoo_recreation", "yahoo_reference", "yahoo_science"),
     *("yahoo_social", "yahoo_society"),
 )
+OTHERS = other_methods.OTHERS | LABEL_TREES
 LEARNERS = [BEST, *METHODS, *OTHERS]
 RESULT = Path(__file__).parent / "results" / "quality.json"
 MEASURED = ("average_precision", "ranking_loss", "micro_f1", "one_error", "hamming_loss")
@@ -65,11 +67,11 @@ def measured_row(name: str, learner: str) -> dict[str, Any] | None:
     """The results of a learner on a set; None if it is not installed."""
     if learner in METHODS:
         return _row(name, learner, _own_result(name, learner))
-    if learner in OTHERS and OTHERS[learner].version is None:
+    if learner in LABEL_TREES and version_of(learner) is None:
         return None
     data, part = _split(name)
     scoring = nl.metrics.scorer(TUNED_BY)
-    [result] = evaluate_others(data, [learner], [part], scoring)[learner]
+    [result] = evaluate_others(data, [learner], [part], scoring, known=OTHERS)[learner]
     return _row(name, learner, _kept_form(result))
 
 

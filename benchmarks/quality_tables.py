@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from quality import FURTHER, LEARNERS, SETS
+from quality import FURTHER, LEARNERS, OTHERS, SETS
 
 from nearlabel.baselines.algorithm_registry import title
-from nearlabel.experiments.others.other_methods import OTHERS
 from nearlabel.experiments.others.other_results import BEST
 from nearlabel.experiments.significance import Friedman, Nemenyi, friedman, nemenyi, wilcoxon
 from nearlabel.methods.registry import METHODS

@@ -15,12 +15,11 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from label_trees import LabelTree, RankedTree, version_of
 from measuring import report
 
 import nearlabel as nl
 from nearlabel.common.arrays import canonical_csr
-from nearlabel.experiments.others.other_estimators import LabelTree, RankedTree
-from nearlabel.experiments.others.other_methods import OTHERS
 
 QUESTION = (
     "Label trees of napkinXC and PECOS, ML-kNN and the blend on the synthetic collection of "
@@ -40,7 +39,7 @@ def row_of(name: str, n: int, q: int) -> dict[str, Any]:
     fitted = time.process_time() - start
     if name in TREES:
         version, scores = (
-            OTHERS[name].version,
+            version_of(name),
             canonical_csr(model.best_labels(made.queries.X, TOP)),
         )
     else:
@@ -57,7 +56,7 @@ def row_of(name: str, n: int, q: int) -> dict[str, Any]:
 def main() -> None:
     warnings.simplefilter("ignore")
     n, q = (int(one) for one in sys.argv[1:3]) if len(sys.argv) > 2 else (ROWS, LABELS)
-    trees = [name for name in TREES if OTHERS[name].version is not None]
+    trees = [name for name in TREES if version_of(name) is not None]
     if not trees:
         sys.exit("skipped: neither napkinXC nor PECOS is installed here")
     there = [*OURS, *trees]

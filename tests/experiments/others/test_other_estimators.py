@@ -64,7 +64,7 @@ def test_constant_labels_are_the_least_and_the_most_likely(data):
 
 
 @pytest.mark.filterwarnings("ignore")  # of constant labels, and of networks that learn briefly
-@pytest.mark.parametrize("name", [name for name, one in OTHERS.items() if one.version])
+@pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_every_learner_learns(data, name, form, monkeypatch):
     from nearlabel.metrics.scorers import estimator_scores

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import nearlabel as nl
 from nearlabel.experiments import splits
 from nearlabel.experiments.others import other_runs
-from nearlabel.experiments.others.other_methods import OtherMethod
+from nearlabel.experiments.others.other_methods import OTHERS
 from nearlabel.experiments.others.other_results import BEST, evaluate_others
 from nearlabel.experiments.others.other_runs import LearnerTask, run_key, run_other
 
@@ -21,6 +21,10 @@ from nearlabel.experiments.others.other_runs import LearnerTask, run_key, run_ot
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 SCORER = nl.metrics.scorer("average_precision")
+
+
+def task_of(name, X, Y, queries, **more):
+    return LearnerTask(name, OTHERS[name], X, Y, queries, SCORER, **more)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +48,7 @@ def here(monkeypatch):
 def test_a_separate_process_returns_the_predictions_of_the_chosen_candidate(data, tmp_path):
     told = []
     X, Y, queries = data.X[:60], data.Y[:60], data.X[60:]
-    task = LearnerTask("BinaryRelevance", X, Y, queries, SCORER)
+    task = task_of("BinaryRelevance", X, Y, queries)
     run = run_other(
         task,
         folder=tmp_path,
@@ -67,9 +71,7 @@ def test_a_separate_process_returns_the_predictions_of_the_chosen_candidate(data
 
 
 def test_slow_runs_are_stopped_and_remembered(data, tmp_path):
-    run = run_other(
-        LearnerTask("MLP", data.X[:60], data.Y[:60], data.X, SCORER, limit=1e-3), folder=tmp_path
-    )
+    run = run_other(task_of("MLP", data.X[:60], data.Y[:60], data.X, limit=1e-3), folder=tmp_path)
     assert run.scores is None
     assert "of a core" in run.refusal
     assert len(list((tmp_path / "others").iterdir())) == 1
@@ -99,23 +101,18 @@ def test_an_interrupted_comparison_continues(data, here, tmp_path):
     assert found[BEST][0].metrics["average_precision"] == pytest.approx(value)
 
 
-def test_a_learner_that_is_not_installed(data, here, tmp_path, monkeypatch):
-    work = data.X[:60], data.Y[:60], data.X[60:], SCORER
-    run = run_other(LearnerTask("KNeighbors", *work), folder=tmp_path)
-    monkeypatch.setattr(OtherMethod, "version", None)
-    kept = run_other(LearnerTask("KNeighbors", *work), folder=tmp_path)  # it was run elsewhere
+def test_another_version_of_a_learner_runs_again(data, here, tmp_path, monkeypatch):
+    work = data.X[:60], data.Y[:60], data.X[60:]
+    run = run_other(task_of("KNeighbors", *work), folder=tmp_path)
+    kept = run_other(task_of("KNeighbors", *work), folder=tmp_path)
     assert (kept.scores == run.scores).all()
-    refused = run_other(LearnerTask("BinaryRelevance", *work), folder=tmp_path)
-    assert refused.refusal == "scikit-learn is not installed"
-    monkeypatch.setattr("nearlabel.experiments.others.other_methods.OtherMethod.version", "another")
-    run_other(LearnerTask("KNeighbors", *work), folder=tmp_path)
+    monkeypatch.setattr(other_runs, "version", lambda package: "another")
+    run_other(task_of("KNeighbors", *work), folder=tmp_path)
     assert here == ["KNeighbors", "KNeighbors"]
 
 
 def test_an_error_is_a_refusal_that_is_not_kept(data, tmp_path):
-    run = run_other(
-        LearnerTask("KNeighbors", data.X[:60], data.Y[:59], data.X, SCORER), folder=tmp_path
-    )
+    run = run_other(task_of("KNeighbors", data.X[:60], data.Y[:59], data.X), folder=tmp_path)
     assert "inconsistent" in run.refusal or "index" in run.refusal
     assert not list(tmp_path.iterdir())
 
@@ -147,5 +144,5 @@ def test_more_labels_than_int8_can_count(here, tmp_path):
     random = np.random.default_rng(0)
     X = random.normal(size=(120, 3))
     Y = sparse.csr_array((X @ random.normal(size=(3, 140)) > 1).astype(np.int8))
-    run = run_other(LearnerTask("BinaryRelevance", X[:90], Y[:90], X[90:], SCORER), folder=tmp_path)
+    run = run_other(task_of("BinaryRelevance", X[:90], Y[:90], X[90:]), folder=tmp_path)
     assert nl.metrics.average_precision(Y[90:], run.scores) > 0.8

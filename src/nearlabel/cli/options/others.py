@@ -25,10 +25,10 @@ class Others:
     best
         Include the blend of 'fit --best', with everything chosen on the training items.
     others
-        Include other learners: binary relevance, a classifier chain and label powerset with
-        logistic regression, SVM, random forest, extra trees, MLP and kNN of scikit-learn, and
-        napkinXC and PECOS if they are installed. All learners, including ours, are tuned on the
-        training items. Their results are stored and not computed again.
+        Include learners of scikit-learn: binary relevance, a classifier chain and label powerset
+        with logistic regression, SVM, random forest, extra trees, MLP and kNN. All learners,
+        including ours, are tuned on the training items. Their results are stored and not computed
+        again.
     minutes
         Minutes of one core that each of --others may take, including tuning; by default 60. A
         learner that needs more is left out.

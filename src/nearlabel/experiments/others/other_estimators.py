@@ -1,32 +1,17 @@
-"""Estimators for multi-label learners that other libraries lack or provide in another form.
+"""Estimators for multi-label learners that scikit-learn lacks or provides in another form.
 
 Most have `predict_proba`, shape (n, q); all have `predict`.
 """
 
 from __future__ import annotations
 
-import tempfile
-from abc import abstractmethod
 from typing import Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 
-from nearlabel.common.arrays import Array, Csr, Floats, Matrix
-
-
-class _ByProbability(ClassifierMixin, BaseEstimator):
-    """A learner that predicts labels with a probability, or a score like it, of at least 1/2."""
-
-    @abstractmethod
-    def predict_proba(self, X: Matrix) -> Floats:
-        """Scores of all labels: probabilities, or values on the same scale."""
-
-    def predict(self, X: Matrix) -> Array:
-        """Labels with a score of at least 1/2."""
-        return (self.predict_proba(X) >= 0.5).astype(np.int8)
+from nearlabel.common.arrays import Array, Floats, Matrix
 
 
 class LabelPowerset(ClassifierMixin, BaseEstimator):
@@ -111,7 +96,7 @@ class MachinePerLabel(ClassifierMixin, BaseEstimator):
         return (self.decision_function(X) > 0).astype(np.int8)
 
 
-class LabelForest(_ByProbability):
+class LabelForest(ClassifierMixin, BaseEstimator):
     """A forest of regression trees for 0/1 labels; its means are the label probabilities.
 
     For two classes, the variance that a regression tree reduces is half the Gini impurity of a
@@ -130,77 +115,6 @@ class LabelForest(_ByProbability):
         """Mean frequencies of the labels in the leaves."""
         return np.asarray(self.forest_.predict(X)).reshape(X.shape[0], -1)
 
-
-class _LabelSearch(_ByProbability):
-    """A tree of labels, searched for the best labels of a row."""
-
-    labels_: int
-
-    @abstractmethod
-    def best_labels(self, X: Matrix, top: int) -> Csr:
-        """The scores of the `top` best labels of each row."""
-
-    def predict_proba(self, X: Matrix) -> Floats:
-        """Scores of all labels: probabilities, or values on the same scale."""
-        return np.asarray(self.best_labels(X, self.labels_).toarray(), np.float64)
-
-
-class LabelTree(_LabelSearch):
-    """Probabilistic label trees of napkinXC."""
-
-    def __init__(self, cost: float = 10.0, random_state: int = 0) -> None:
-        self.cost = cost
-        self.random_state = random_state
-
-    def fit(self, X: Matrix, Y: Matrix) -> Self:
-        """Fit the tree; its temporary folder is deleted with this estimator."""
-        from napkinxc.models import PLT
-
-        self.folder_ = tempfile.TemporaryDirectory(prefix="nearlabel-napkinxc-")
-        how = {"liblinear_c": self.cost, "seed": self.random_state, "threads": 1}
-        self.tree_ = PLT(self.folder_.name, **how)
-        self.labels_ = Y.shape[1]
-        self.tree_.fit(_csr(X), _csr(Y))
-        return self
-
-    def best_labels(self, X: Matrix, top: int) -> Csr:
-        """The scores of the `top` best labels of each row."""
-        best = self.tree_.predict_proba(_csr(X), top_k=top)
-        ends = np.cumsum([0, *map(len, best)])
-        pairs = [pair for row in best for pair in row]
-        label = np.array([label for label, _ in pairs], np.int64)
-        chance = np.array([chance for _, chance in pairs], np.float64)
-        return sparse.csr_array((chance, label, ends), shape=(X.shape[0], self.labels_))
-
-
-class RankedTree(_LabelSearch):
-    """XR-Linear of PECOS."""
-
-    def __init__(self, cost: float = 1.0, random_state: int = 0) -> None:
-        self.cost = cost
-        self.random_state = random_state
-
-    def fit(self, X: Matrix, Y: Matrix) -> Self:
-        """Build a tree of labels, and fit a classifier at each of its nodes."""
-        from pecos.xmc import Indexer, LabelEmbeddingFactory
-        from pecos.xmc.xlinear.model import XLinearModel
-
-        vectors, labels = _csr(X), _csr(Y)
-        self.labels_ = labels.shape[1]
-        label_vectors = LabelEmbeddingFactory.create(labels, vectors, method="pifa")
-        tree = Indexer.gen(label_vectors, seed=self.random_state, threads=1)
-        how = {"C": tree, "Cp": self.cost, "Cn": self.cost, "threads": 1}
-        self.model_ = XLinearModel.train(vectors, labels.tocsc(), **how)
-        return self
-
-    def best_labels(self, X: Matrix, top: int) -> Csr:
-        """The scores of the `top` best labels of each row."""
-        how = {"only_topk": top, "beam_size": top, "threads": 1}
-        return sparse.csr_array(self.model_.predict(_csr(X), **how))
-
-
-def _csr(X: Matrix) -> sparse.csr_matrix:
-    """Convert to the matrix type that these libraries accept."""
-    matrix = sparse.csr_matrix(X).astype(np.float32)
-    matrix.sort_indices()
-    return matrix
+    def predict(self, X: Matrix) -> Array:
+        """Labels with a frequency of at least 1/2."""
+        return (self.predict_proba(X) >= 0.5).astype(np.int8)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -23,9 +22,7 @@ from nearlabel.experiments.others.other_estimators import (
     ConstantToo,
     LabelForest,
     LabelPowerset,
-    LabelTree,
     MachinePerLabel,
-    RankedTree,
 )
 from nearlabel.features.scales import scaler
 
@@ -40,27 +37,15 @@ class LearnerCandidate(NamedTuple):
     estimator: BaseEstimator
 
 
-@dataclass(frozen=True)
-class OtherMethod:
-    """A learner of another library: its name in tables, and the package that has to be installed.
-
-    `candidates` returns the candidates to try for (X, Y, seed).
-    """
+class OtherMethod(NamedTuple):
+    """A learner of another library: its name in tables, and the candidates for (X, Y, seed)."""
 
     title: str
-    package: str
     candidates: Callable[[Matrix, Csr, int], list[LearnerCandidate]]
-
-    @property
-    def version(self) -> str | None:
-        """The installed version of its package; None if it is not installed."""
-        try:
-            return version(self.package)
-        except PackageNotFoundError:
-            return None
+    package: str = "scikit-learn"
 
 
-def _in_scales(
+def in_scales(
     X: Matrix, make: Callable[..., BaseEstimator], **grid: Sequence[object]
 ) -> list[LearnerCandidate]:
     """Candidates for all parameters of a grid, with each scaling of the features that suits X."""
@@ -84,7 +69,7 @@ def _logistic(X: Matrix, cost: float, seed: int) -> BaseEstimator:
 
 
 def _one_per_label(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
-    return _in_scales(X, lambda C: OneVsRestClassifier(_logistic(X, C, seed)), C=_COSTS)
+    return in_scales(X, lambda C: OneVsRestClassifier(_logistic(X, C, seed)), C=_COSTS)
 
 
 def _chains(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
@@ -92,18 +77,18 @@ def _chains(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
         base = ConstantToo(_logistic(X, C, seed))
         return ClassifierChain(base, order="random", random_state=seed)
 
-    return _in_scales(X, make, C=_COSTS)
+    return in_scales(X, make, C=_COSTS)
 
 
 def _powersets(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
-    return _in_scales(X, lambda C: LabelPowerset(LogisticRegression(C=C, max_iter=200)), C=_COSTS)
+    return in_scales(X, lambda C: LabelPowerset(LogisticRegression(C=C, max_iter=200)), C=_COSTS)
 
 
 def _vector_machines(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
     """Linear SVMs for sparse features, and SVMs with an RBF kernel for dense ones."""
     if sparse.issparse(X):
-        return _in_scales(X, lambda C: MachinePerLabel(LinearSVC(C=C, random_state=seed)), C=_COSTS)
-    return _in_scales(X, lambda C: MachinePerLabel(SVC(C=C, cache_size=500)), C=(1, 10))
+        return in_scales(X, lambda C: MachinePerLabel(LinearSVC(C=C, random_state=seed)), C=_COSTS)
+    return in_scales(X, lambda C: MachinePerLabel(SVC(C=C, cache_size=500)), C=(1, 10))
 
 
 def _forests(kind: str, X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
@@ -127,36 +112,22 @@ def _networks(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
         how = {"hidden_layer_sizes": (256,), "random_state": seed, "n_iter_no_change": epochs}
         return MLPClassifier(alpha=alpha, max_iter=epochs, **how)
 
-    return _in_scales(X, make, alpha=(1e-4, 1.0), epochs=(20, 100))
+    return in_scales(X, make, alpha=(1e-4, 1.0), epochs=(20, 100))
 
 
 def _neighbors(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
     most = max(1, X.shape[0] // 2)
     counts = sorted({min(k, most) for k in (5, 10, 20, 40)})
-    return _in_scales(X, lambda k: KNeighborsClassifier(k, weights="distance"), k=counts)
-
-
-def _label_trees(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
-    return _in_scales(X, lambda C: LabelTree(C, seed), C=(1.0, 10.0))
-
-
-def _ranked_trees(X: Matrix, Y: Csr, seed: int) -> list[LearnerCandidate]:
-    return _in_scales(X, lambda C: RankedTree(C, seed), C=(1.0, 10.0))
+    return in_scales(X, lambda k: KNeighborsClassifier(k, weights="distance"), k=counts)
 
 
 OTHERS = {
-    "BinaryRelevance": OtherMethod("BR, logistic regression", "scikit-learn", _one_per_label),
-    "ClassifierChain": OtherMethod("classifier chain", "scikit-learn", _chains),
-    "LabelPowerset": OtherMethod("label powerset", "scikit-learn", _powersets),
-    "SVM": OtherMethod("SVM", "scikit-learn", _vector_machines),
-    "RandomForest": OtherMethod(
-        "random forest", "scikit-learn", lambda *data: _forests("RandomForestRegressor", *data)
-    ),
-    "ExtraTrees": OtherMethod(
-        "extra trees", "scikit-learn", lambda *data: _forests("ExtraTreesRegressor", *data)
-    ),
-    "MLP": OtherMethod("MLP", "scikit-learn", _networks),
-    "KNeighbors": OtherMethod("kNN, scikit-learn", "scikit-learn", _neighbors),
-    "napkinXC": OtherMethod("napkinXC", "napkinxc", _label_trees),
-    "PECOS": OtherMethod("PECOS", "libpecos", _ranked_trees),
+    "BinaryRelevance": OtherMethod("BR, logistic regression", _one_per_label),
+    "ClassifierChain": OtherMethod("classifier chain", _chains),
+    "LabelPowerset": OtherMethod("label powerset", _powersets),
+    "SVM": OtherMethod("SVM", _vector_machines),
+    "RandomForest": OtherMethod("random forest", partial(_forests, "RandomForestRegressor")),
+    "ExtraTrees": OtherMethod("extra trees", partial(_forests, "ExtraTreesRegressor")),
+    "MLP": OtherMethod("MLP", _networks),
+    "KNeighbors": OtherMethod("kNN, scikit-learn", _neighbors),
 }

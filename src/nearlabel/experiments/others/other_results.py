@@ -6,21 +6,18 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from nearlabel.blend.auto_neighbors import AutoNeighbors
+from nearlabel.common.arrays import Csr, Matrix
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.validation import check_dense_size, label_matrix
 from nearlabel.datasets import Dataset
 from nearlabel.datasets.preparing import Preparing
 from nearlabel.experiments.evaluation import SplitResult
 from nearlabel.experiments.folds import FoldAnswers, part_vectors
-from nearlabel.experiments.others.other_runs import (
-    CORE_HOUR,
-    LearnerTask,
-    OtherRun,
-    run_other,
-)
+from nearlabel.experiments.others.other_methods import OTHERS, OtherMethod
+from nearlabel.experiments.others.other_runs import CORE_HOUR, LearnerTask, OtherRun, run_other
 from nearlabel.experiments.protocols import Part
 from nearlabel.metrics import METRICS, Scorer
 from nearlabel.metrics.scorers import evaluate_and_per_row, measure
@@ -34,6 +31,7 @@ def evaluate_others(
     parts: Sequence[Part],
     scorer: Scorer,
     *,
+    known: Mapping[str, OtherMethod] = OTHERS,
     impute: str = "none",
     convention: str = "paper",
     at: int = 5,
@@ -44,32 +42,12 @@ def evaluate_others(
     folder: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, list[SplitResult]]:
-    """Evaluate other learners, and `AutoNeighbors`, on each part.
+    """Evaluate other learners, named in `known`, and "AutoNeighbors" on parts with test rows.
 
-    Parameters and scaling of the features are chosen on the training rows of each part. The runs
-    of other learners are kept, so that an interrupted comparison can be continued.
-
-    Parameters
-    ----------
-    data : Dataset
-    names : sequence of str
-        Names of `OTHERS`, or "AutoNeighbors".
-    parts : sequence of Part, from `splits`
-        Leave-one-out is not supported.
-    scorer : Scorer
-        The metric by which other learners choose their parameters.
-    impute, convention, at
-        As in `evaluate_splits`.
-    seed, limit
-        Of other learners: see `LearnerTask`.
-    again, folder
-        As in `run_other`.
-    progress : callable, optional
-        Called with (steps done, total number of steps).
-
-    Returns
-    -------
-    dict of str to list of SplitResult
+    Parameters and scaling of the features are chosen on the training rows of each part, those of
+    other learners by the scorer, within a `limit` of core-seconds. Their runs are kept, so that an
+    interrupted comparison can be continued: see `run_other`. The other arguments are those of
+    `evaluate_splits`.
     """
     if any(part.left_out for part in parts):
         raise ValueError(
@@ -82,15 +60,16 @@ def evaluate_others(
     stages = Stages(progress, steps * len(parts) * len(names))
     for part in parts:
         X, queries, _ = part_vectors(part, data.X, Y, preparing)("euclidean")
+        work = X, Y[part.train], queries, scorer, seed
         for name in names:
-            task = LearnerTask(name, X, Y[part.train], queries, scorer, seed, limit)
             tell = stages.next(steps)
             try:
                 if name == BEST:
-                    run = _best(task, n_jobs, tell)
+                    run = _best(*work, n_jobs, tell)
                 else:
                     what = f"{name}, which scores every label of every row,"
                     check_dense_size(what, Y.shape, 24, BEST)  # bytes of inputs and outputs
+                    task = LearnerTask(name, known[name], *work, limit)
                     run = run_other(task, again=again, folder=folder, progress=tell)
             except MemoryError as error:
                 run = OtherRun.refused(0.0, str(error))
@@ -111,19 +90,27 @@ def evaluate_others(
     return results
 
 
-def _best(task: LearnerTask, n_jobs: int | None, progress: Progress | None) -> OtherRun:
+def _best(
+    X: Matrix,
+    Y: Csr,
+    queries: Matrix,
+    scorer: Scorer,
+    seed: int,
+    n_jobs: int | None,
+    progress: Progress | None,
+) -> OtherRun:
     """Predictions of `AutoNeighbors`, and its leave-one-out score on the training rows."""
     start = time.process_time()
-    model = AutoNeighbors(random_state=task.seed, n_jobs=n_jobs)
+    model = AutoNeighbors(random_state=seed, n_jobs=n_jobs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about few rows: nothing can be done here
-        model.fit(task.X, task.Y, progress=progress)
-    scores, decided = model.label_scores(task.queries), model.predict(task.queries)
+        model.fit(X, Y, progress=progress)
+    scores, decided = model.label_scores(queries), model.predict(queries)
     seconds = time.process_time() - start
     space = model.blend_.label_space_
     chosen = {"scale": model.scale_} | ({} if space is None else {"ridge": space.kernel_})
     held_out = None
-    if METRICS[task.scorer.metric].reads == "scores":
+    if METRICS[scorer.metric].reads == "scores":
         answers = FoldAnswers(model.left_out_scores(), lambda _: None)
-        held_out = measure(task.Y, answers, {"score": task.scorer})["score"]
+        held_out = measure(Y, answers, {"score": scorer})["score"]
     return OtherRun(scores, decided, seconds, chosen, held_out)

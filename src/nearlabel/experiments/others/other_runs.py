@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -21,7 +22,7 @@ from nearlabel.common.arrays import Array, Csr, Matrix
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_real
-from nearlabel.experiments.others.other_methods import OTHERS, LearnerCandidate
+from nearlabel.experiments.others.other_methods import LearnerCandidate, OtherMethod
 from nearlabel.experiments.result_store import ResultStore
 from nearlabel.labels.scores import LabelScores
 from nearlabel.metrics import Scorer
@@ -34,12 +35,13 @@ _FOLDS, _MOST_ROWS = 3, 6_000  # by which parameters are chosen
 
 @dataclass(frozen=True)
 class LearnerTask:
-    """What one of `OTHERS` has to do within a limit of core-seconds.
+    """What another learner has to do within a limit of core-seconds.
 
     It learns from X and Y, and predicts `queries`; the scorer chooses among its candidates.
     """
 
     name: str
+    method: OtherMethod
     X: Matrix
     Y: Csr
     queries: Matrix
@@ -49,7 +51,7 @@ class LearnerTask:
 
     def candidates(self) -> list[LearnerCandidate]:
         """The candidates to choose from."""
-        return OTHERS[self.name].candidates(self.X, self.Y, self.seed)
+        return self.method.candidates(self.X, self.Y, self.seed)
 
 
 @dataclass(frozen=True)
@@ -83,17 +85,16 @@ def run_other(
     folder: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> OtherRun:
-    """Predictions of one of `OTHERS`, with parameters chosen on the training rows only.
+    """Predictions of another learner, with parameters chosen on the training rows only.
 
     The learner runs in a separate process, which ends after the limit of core-seconds. Runs are
-    kept in `folder`, by default in the user's cache, and used again for the same learner and data.
-    With `again` they are repeated. So are runs of a different version of the learner's package,
-    unless the package is not installed: then the kept run is returned.
+    kept in `folder`, by default in the user's cache, and used again for the same learner, version
+    of its package and data, unless `again`.
     """
     check_real(task.limit, "limit", low=0)
     models = [repr(candidate.estimator.get_params()) for candidate in task.candidates()]
     settings = [task.name, models, asdict(task.scorer), task.seed, _FOLDS, _MOST_ROWS]
-    store, version = ResultStore("others", folder), OTHERS[task.name].version
+    store, installed = ResultStore("others", folder), version(task.method.package)
     key = run_key(settings, (task.X, task.Y, task.queries))
 
     def is_final(run: OtherRun) -> bool:  # else another attempt may succeed
@@ -101,11 +102,9 @@ def run_other(
 
     stored = None if again else store.get(key)
     run = None if stored is None else OtherRun(**stored)
-    if run is not None and version in (None, run.version) and is_final(run):
+    if run is not None and run.version == installed and is_final(run):
         return run
-    if version is None:
-        return OtherRun.refused(0.0, f"{OTHERS[task.name].package} is not installed")
-    run = replace(_in_process(task, progress), version=version)
+    run = replace(_in_process(task, progress), version=installed)
     if is_final(run):
         store.add(key, vars(run))
     return run
