@@ -102,22 +102,15 @@ def blocks_of_rows(
 class Column:
     """A column of a file while it is read: its cells as numbers, or as codes of nominal values.
 
-    Attributes
-    ----------
-    name : str
-    codes : dict of str to int, or None
-        The nominal values and their codes 0, 1, 2 …
-    is_text : bool
-        Free text cannot be a feature; its cells count as zeros.
-    values : array of float
-        The numbers or codes of the cells so far.
+    Free text cannot be a feature; its cells count as zeros.
     """
 
     def __init__(
         self, file: Source, name: str, codes: dict[str, int] | None = None, is_text: bool = False
     ) -> None:
-        self._file, self.name, self.codes, self.is_text = file, name, codes, is_text
-        self.values = array("d")
+        self._file, self.name, self.is_text = file, name, is_text
+        self.codes = codes  # 0, 1, 2 … of the nominal values
+        self.values = array("d")  # the numbers or codes of the cells so far
 
     def add(self, cells: Cells, lines: Sequence[int]) -> None:
         """Add cells, which are on these lines of the file."""

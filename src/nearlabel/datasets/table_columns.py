@@ -19,25 +19,11 @@ FEATURE_MARK = "feature:"  # before a feature whose name would mean something el
 
 
 class ColumnRoles:
-    """The roles of the columns of a table.
-
-    Attributes
-    ----------
-    labels, categories : frozenset of str
-        The columns that are labels, and those that an option declares as categories.
-    features : frozenset of str
-        Those that a model knows.
-    tags, id, split : int or None
-        The positions of the columns with these roles.
-    texts : list of int
-        The positions of free text.
-    cells : list of int
-        The positions of the other features, and of labels.
-    """
+    """The roles of the columns of a table: the names of labels and categories, and positions."""
 
     def __init__(self, file: Source, columns: list[str], options: ReadOptions) -> None:
         self._file, self._columns, self._options = file, columns, options
-        self.features = frozenset(options.features or ())
+        self.features = frozenset(options.features or ())  # those that a model knows
         self._places = {name: place for place, name in reversed([*enumerate(columns)])}
         features, plain = options.features, {name.removeprefix(FEATURE_MARK) for name in columns}
         known = None if features is None else source_columns(features, plain)
@@ -65,7 +51,7 @@ class ColumnRoles:
             if self._places[name] == self.tags or name in self.labels | self._ignored:
                 raise file.error(f"text={shown(name)}: the column is not a feature")
         self.categories = frozenset(self._features_named("categories", options.categories))
-        self.cells = self._find_cells(known)
+        self.cells = self._find_cells(known)  # the positions of the other features, and of labels
 
     @property
     def fields(self) -> tuple[int | None, int | None, int | None]:

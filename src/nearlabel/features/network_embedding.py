@@ -20,27 +20,13 @@ from nearlabel.features.networks.stored_networks import MODEL, TOKENIZER, Networ
 
 
 class UsedNetwork(NamedTuple):
-    """The network that computes vectors.
+    """The network that computes vectors."""
 
-    Attributes
-    ----------
-    name : str
-        Its name, or the path of its file; for a function, the function's name.
-    sha256 : str or None
-        Checksum of its ONNX file; None for a function.
-    width : int
-        The length of a vector.
-    input : PictureInput or None
-        How pictures become its input.
-    tokenizer_sha256 : str or None
-        Checksum of the tokenizer file of a network for texts.
-    """
-
-    name: str
-    sha256: str | None
-    width: int
-    input: PictureInput | None = None
-    tokenizer_sha256: str | None = None
+    name: str  # or the path of its file; for a function, the function's name
+    sha256: str | None  # of its ONNX file; None for a function
+    width: int  # of a vector
+    input: PictureInput | None = None  # how pictures become its input
+    tokenizer_sha256: str | None = None  # of the tokenizer file of a network for texts
 
     def settings(self) -> dict[str, object]:
         """What model files and settings of collections store."""

@@ -15,17 +15,7 @@ _open: dict[tuple[int, str, int], Session] = {}
 
 
 class Session:
-    """An ONNX file ready to run, on the CPU only.
-
-    Parameters
-    ----------
-    model : bytes
-        The content of the file.
-    name : str
-        The name in error messages.
-    n_jobs : int
-        Threads per computation.
-    """
+    """The content of an ONNX file ready to run, on the CPU only, and its name in messages."""
 
     def __init__(self, model: bytes, name: str, n_jobs: int = 1) -> None:
         # Else its import would make an id of this machine, and report to its maker.
