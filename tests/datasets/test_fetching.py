@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import re
 import socket
 import threading
@@ -148,10 +147,6 @@ def content_of(folder):
     return sorted(str(path.relative_to(downloads)) for path in paths)
 
 
-def records_of(folder):
-    return json.loads((folder / "downloads" / "checksums.json").read_text())
-
-
 def check_toy(path, folder):
     assert path == folder / "toy.npz"
     data = nl.datasets.load("toy")
@@ -162,7 +157,7 @@ def check_toy(path, folder):
     )
     assert data.label_names.tolist() == LABELS
     assert data.train.tolist() == [True] * 4 + [False] * 2
-    assert content_of(folder) == ["checksums.json", *(f"toy/{file}" for file in sorted(TOY))]
+    assert content_of(folder) == [f"toy/{file}" for file in sorted(TOY)]
     for file, content in TOY.items():
         assert (folder / "downloads" / "toy" / file).read_bytes() == content
 
@@ -189,14 +184,6 @@ def test_a_set_is_fetched_once(server, folder):
     check_toy(path, folder)
     assert server.names() == list(TOY)
     assert came == [(len(content), len(content)) for content in TOY.values()]
-    assert records_of(folder) == {
-        f"toy/{file}": {
-            "address": f"{server.address}/toy/{file}",
-            "sha256": hashlib.sha256(content).hexdigest(),
-            "size": len(content),
-        }
-        for file, content in TOY.items()
-    }
     server.asked.clear()
     assert fetch("toy", mirror=server.address) == path
     path.unlink()
@@ -377,30 +364,6 @@ def test_garbage_is_recognized_and_removed(server, folder, file, content, match)
 # Check sums
 
 
-def test_a_file_that_changed_is_refused(server, folder):
-    fetch("toy", mirror=server.address).unlink()
-    before = (folder / "downloads" / "checksums.json").read_bytes()
-    for path in (folder / "downloads" / "toy").iterdir():
-        path.unlink()
-    changed = TEST.replace(b"9,10", b"9,11")
-    server.plans["/toy/toy-test.arff"] = [answering(200, changed)]
-    old, new = (hashlib.sha256(content).hexdigest() for content in (TEST, changed))
-    match = rf"toy-test.arff: .*sha256.*{new}.*{old} .*'toy/toy-test.arff'.*checksums.json"
-    left = "checksums.json", "toy/toy-train.arff"
-    check_refusal(server, folder, match, *left, error=ChecksumError)
-    assert (folder / "downloads" / "checksums.json").read_bytes() == before
-
-    (folder / "toy.npz").unlink()
-    (folder / "downloads" / "toy" / "toy-test.arff").unlink()
-    server.files["/toy/toy-test.arff"] = changed
-    records = records_of(folder)
-    del records["toy/toy-test.arff"]
-    (folder / "downloads" / "checksums.json").write_text(json.dumps(records))
-    fetch("toy", mirror=server.address)
-    assert nl.datasets.load("toy").X[5].tolist() == [9, 11]
-    assert records_of(folder)["toy/toy-test.arff"]["sha256"] == new
-
-
 def test_a_known_checksum_is_verified_the_first_time(server, folder):
     known = {file: hashlib.sha256(content).hexdigest() for file, content in TOY.items()}
     wrong = known | {"toy.xml": "0" * 64}
@@ -416,29 +379,6 @@ def test_checksums_that_would_check_nothing(server, folder, sha256):
     with pytest.raises(ValueError, match=f"sha256.*toy-train.arff.*{digest}.*'{file}'"):
         fetch("toy", mirror=server.address, sha256=sha256)
     assert not server.asked
-
-
-def test_a_download_that_was_damaged_since_is_fetched_anew(server, folder):
-    fetch("toy", mirror=server.address).unlink()
-    (folder / "downloads" / "toy" / "toy.xml").write_bytes(HTML)
-    server.asked.clear()
-    check_toy(fetch("toy", mirror=server.address), folder)
-    assert server.names() == ["toy.xml"]
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[1]", b"3", b'{"a": 3}', b'{"a": {"sha256": "3"}}', b"\xff"]
-)
-def test_a_damaged_record_is_refused_and_stays(server, folder, content):
-    path = folder / "downloads" / "checksums.json"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
-    with pytest.raises(ChecksumError, match=r"checksums.json .*damaged"):
-        fetch("toy", mirror=server.address)
-    assert path.read_bytes() == content
-    assert not server.asked
-    path.unlink()
-    check_toy(fetch("toy", mirror=server.address), folder)
 
 
 # Names and addresses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import time
 from http.client import HTTPException, HTTPMessage, HTTPResponse
@@ -13,7 +12,6 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from nearlabel.common.arrays import Tree
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import one_line
 from nearlabel.datasets.text_lines import Progress
@@ -28,7 +26,7 @@ class FetchError(OSError):
 
 
 class ChecksumError(ValueError):
-    """A download does not match the first one, or the record of checksums is damaged."""
+    """A download does not have the checksum that was given for it."""
 
 
 def is_secure(address: str) -> bool:
@@ -98,20 +96,6 @@ def _receive(response: HTTPResponse, file: BinaryIO, progress: Progress | None) 
             progress(size, total)
     if total not in (None, size):
         raise ConnectionError(f"received only {size:,} of {total:,} bytes")
-
-
-def checksums_at(path: Path) -> dict[str, Tree]:
-    """The record of earlier downloads, by their names; empty if there is none."""
-    try:
-        records = dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}
-        if not all(re.fullmatch("[0-9a-f]{64}", row["sha256"]) for row in records.values()):
-            raise ValueError("a sha256 must have 64 digits")
-    except (ValueError, KeyError, TypeError) as error:
-        raise ChecksumError(
-            f"{path} is damaged ({type(error).__name__}: {error}); repair it, or remove it to "
-            "record the checksums again"
-        ) from None
-    return records
 
 
 def sha256_of(path: Path) -> str:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from nearlabel.common.files import replacing
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError
 from nearlabel.datasets.dataset import Dataset
-from nearlabel.datasets.downloads import (
-    ChecksumError,
-    FetchError,
-    checksums_at,
-    download,
-    is_secure,
-    sha256_of,
-)
+from nearlabel.datasets.downloads import ChecksumError, FetchError, download, is_secure, sha256_of
 from nearlabel.datasets.loading import load, save
 from nearlabel.datasets.public_sets import ELSEWHERE, HOMES
 from nearlabel.datasets.source_files import data_folders
@@ -36,8 +27,7 @@ def fetch(
     """Download a public data set to the data folder, where `load` finds it by name.
 
     A set that is already there is not downloaded again. The original files stay in the subfolder
-    ``downloads``, beside ``checksums.json``. Their servers publish no checksums, so the first
-    download is trusted and later ones must match it, unless `sha256` gives the checksums.
+    ``downloads``. Their servers publish no checksums: https is trusted, and `sha256` if given.
 
     Parameters
     ----------
@@ -63,7 +53,7 @@ def fetch(
     FetchError
         If a server did not deliver the set; complete files are kept for the next call.
     ChecksumError
-        If a file differs from the first download or from `sha256`.
+        If a file differs from `sha256`.
 
     Examples
     --------
@@ -75,7 +65,7 @@ def fetch(
         message = f"name must be one of {', '.join(map(repr, HOMES))}; got {name!r}"
         raise ArgumentError(message + did_you_mean(str(name), HOMES), "name")
     folder = data_folders()[0] if folder is None else Path(folder)
-    path, downloads = folder / f"{name}.npz", folder / "downloads"
+    path, downloads = folder / f"{name}.npz", folder / "downloads" / name
     if path.is_file():
         return path
     if name in ELSEWHERE:
@@ -90,28 +80,14 @@ def fetch(
                 f"sha256 must map one or more of {', '.join(files)} to 64 hexadecimal digits; "
                 f"got {digest!r} for {file!r}"
             )
-    record = downloads / "checksums.json"
-    checksums = checksums_at(record)
     for file, address in files.items():
-        key, target = f"{name}/{file}", downloads / name / file
-        expected = given[file].lower() if file in given else checksums.get(key, {}).get("sha256")
-        if target.is_file() and expected not in (None, sha256_of(target)):
-            target.unlink()  # it was damaged in the meantime
+        target = downloads / file
         if not target.is_file():
             download(address, target, progress)
-        digest, size = sha256_of(target), target.stat().st_size
-        if expected not in (None, digest):
+        if file in given and (digest := sha256_of(target)) != given[file].lower():
             target.unlink()
-            hint = f"remove the entry {key!r} from {record} to accept another one than the first"
-            raise ChecksumError(
-                f"{address}: the sha256 of {key} is {digest}; expected {expected}"
-                + ("" if file in given else f" ({hint})")
-            )
-        checksums[key] = {"address": address, "sha256": digest, "size": size}
-    data = _read(name, downloads / name, files)
-    with replacing(record) as written:
-        written.write(json.dumps(checksums, indent=1, sort_keys=True).encode())
-    save(data, path)
+            raise ChecksumError(f"{address}: its sha256 is {digest}; expected {given[file]}")
+    save(_read(name, downloads, files), path)
     return path
 
 
