@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import io
 import os
-import struct
 import subprocess
 import sys
 from contextlib import suppress
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _SECONDS = 60  # per photo
-_QUESTION = struct.Struct(">8sQ")  # the format, and how many bytes follow
-_ANSWER = struct.Struct(">8sIIQ")  # mode or b"error", width, height, and how many bytes follow
 
 
 def decoded_photo(content: bytes, found: str) -> Image:
@@ -45,7 +42,11 @@ def decoded_photo(content: bytes, found: str) -> Image:
 
 
 class _Process:
-    """A process that runs this file."""
+    """A process that runs this file.
+
+    It is asked with a line "format size" and so many bytes, and answers with a line "mode width
+    height size" and so many bytes; the mode "error" is followed by a message.
+    """
 
     def __init__(self) -> None:
         path = os.pathsep.join(place for place in sys.path if place)
@@ -68,23 +69,23 @@ class _Process:
         timer.daemon = True
         timer.start()
         try:
-            to.write(_QUESTION.pack(found.encode(), len(content)))
+            to.write(f"{found} {len(content)}\n".encode())
             to.write(content)
             to.flush()
-            mode, width, height, size = _ANSWER.unpack(back.read(_ANSWER.size))
+            mode, *numbers = back.readline().decode().split()
+            width, height, size = map(int, numbers)
             answer = back.read(size)
             if len(answer) < size:
                 raise EOFError
-        except (OSError, EOFError, struct.error):
+        except (OSError, EOFError, ValueError):  # an empty line is its end
             late = not timer.is_alive()
             why = f"takes more than {_SECONDS} seconds" if late else "crashes its decoder"
             raise RuntimeError(why) from None
         finally:
             timer.cancel()
-        kind = mode.rstrip(b"\0").decode()
-        if kind == "error":
+        if mode == "error":
             raise ValueError(answer.decode())
-        return Image.frombytes(kind, (width, height), answer)
+        return Image.frombytes(mode, (width, height), answer)
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
@@ -119,16 +120,15 @@ def _decoded(file: BinaryIO, found: str) -> Image:
 
 def _serve(questions: IO[bytes], answers: IO[bytes]) -> None:
     """Decode photos until the input ends."""
-    while len(asked := questions.read(_QUESTION.size)) == _QUESTION.size:
-        kind, size = _QUESTION.unpack(asked)
-        content = questions.read(size)
+    while asked := questions.readline().decode().split():
+        content = questions.read(int(asked[1]))
         try:
-            image = _decoded(io.BytesIO(content), kind.rstrip(b"\0").decode())
-            mode, (width, height), answer = image.mode.encode(), image.size, image.tobytes()
+            image = _decoded(io.BytesIO(content), asked[0])
+            mode, (width, height), answer = image.mode, image.size, image.tobytes()
         except Exception as error:  # of any kind: files can be damaged in any way
-            mode, width, height = b"error", 0, 0
+            mode, width, height = "error", 0, 0
             answer = (str(error) or type(error).__name__).encode(errors="replace")
-        answers.write(_ANSWER.pack(mode, width, height, len(answer)))
+        answers.write(f"{mode} {width} {height} {len(answer)}\n".encode())
         answers.write(answer)
         answers.flush()
 
