@@ -347,10 +347,10 @@ def test_ids_of_several_kinds_are_refused(ids):
 @pytest.mark.parametrize("form", [list, np.array, lambda names: np.array(names, ">U9")])
 def test_ids_that_no_file_can_keep_are_refused_when_they_are_given(form):
     names = [*map(str, range(58)), "\U0001f3b5", "a \ud83c b"]
-    with pytest.raises(ValueError, match=r"ids .*unpaired surrogate.*'a \\ud83c b'"):
+    with pytest.raises(ValueError, match=r"ids: .*a \\ud83c b.*unpaired surrogate"):
         nl.MLkNN(5).fit(X, Y, ids=form(names))
     model = nl.MLkNN(5).fit(X[:59], Y[:59], ids=form(names[:59]))
-    with pytest.raises(ValueError, match=r"ids .*\\ud83c"):
+    with pytest.raises(ValueError, match=r"ids: .*\\ud83c"):
         model.partial_fit(X[59:], Y[59:], ids=form(names[59:]))
     assert model.forget("\U0001f3b5").ids_.tolist() == names[:58]
 

@@ -13,7 +13,6 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.common.growing import Grown
 from nearlabel.search.approximate import inverted_lists
-from nearlabel.search.living.kept_neighbors import KeptNeighbors
 
 pytestmark = pytest.mark.filterwarnings("ignore:the training rows were changed:UserWarning")
 Q = 90  # labels; the last one is that of the secret row alone
@@ -173,9 +172,6 @@ def test_room_for_more_rows_is_empty():
     """Spare capacity may be in freed memory, which could contain a forgotten row."""
     grown = Grown(np.full((50, 3), 7.5)).added(np.full((1, 3), 7.5))
     assert not grown.array.base[51:].any()
-    lists = KeptNeighbors(4, *np.ones((2, 50, 4), np.int32), np.full(50, 4))
-    lists._make_room(51)
-    assert not lists._places[50:, :4].any()
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Matrix, canonical_csr
+from nearlabel.common.arrays import Array, Matrix, canonical_csr, text_array
 from nearlabel.common.growing import Grown, GrownCsr
 from nearlabel.common.messages import some
 from nearlabel.common.threads import ForkSafeLock
@@ -76,9 +76,7 @@ class VectorStore:
         """All rows, including removed ones, shape (n, d); joined on first use."""
         if self._joined is None:
             assert self._tail is not None
-            parts = [self._base, self._tail.array]
-            is_sparse = sparse.issparse(self._base)
-            self._joined = sparse.vstack(parts, "csr") if is_sparse else np.concatenate(parts)
+            self._joined = _stacked(self._base, self._tail.array)
         return self._joined
 
     def added(self, vectors: Any, ids: object = None) -> VectorStore:
@@ -138,15 +136,8 @@ class VectorStore:
         is_new = places >= n
         if not is_new.any():
             return _plain(self._base[places])
-        if is_new.all():
-            return tail[places - n]
-        old, new = self._base[places[~is_new]], tail[places[is_new] - n]
-        if sparse.issparse(old):
-            order = np.argsort(is_new, kind="stable")
-            return sparse.vstack([old, new], "csr")[np.argsort(order)]
-        rows = np.empty((len(places), old.shape[1]), np.result_type(old, new))
-        rows[~is_new], rows[is_new] = old, new
-        return rows
+        rows = _stacked(self._base[places[~is_new]], tail[places[is_new] - n])
+        return rows[np.argsort(np.argsort(is_new, kind="stable"))]
 
     def rows_of(self, ids: object) -> Array:
         """Places of the rows with `ids`, in their order."""
@@ -200,6 +191,12 @@ class VectorStore:
         return new
 
 
+def _stacked(first: Matrix, later: Matrix) -> Matrix:
+    """All rows of both."""
+    parts = [first, later]
+    return sparse.vstack(parts, "csr") if sparse.issparse(later) else np.concatenate(parts)
+
+
 def _plain(rows: Matrix) -> Matrix:
     """Rows taken from a memory map as an array."""
     return rows if sparse.issparse(rows) else np.asarray(rows)
@@ -235,37 +232,20 @@ def _checked_ids(ids: Any, n: int) -> Array:
     """Unique ids of n rows."""
     if (np.ndim(ids) == 0 and not isinstance(ids, Iterable)) or isinstance(ids, str):
         raise TypeError(f"ids must be a list of one id per row; got {ids!r}")
-    new = np.asarray(ids if isinstance(ids, np.ndarray) else _listed_ids(ids))
-    if new.dtype == object:  # as pandas stores strings
-        new = np.asarray(_listed_ids(new))
-    if not new.size:
-        new = new.astype(np.int64)  # an empty list has type float
+    new = ids if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu" else _listed_ids(ids)
     check_same_length(ids=len(new), vectors=n)
-    if new.dtype.kind not in "iuU":
-        raise TypeError(f"ids must be integers or strings; got {new.dtype}")
-    if new.dtype.kind in "iu":
+    if new.dtype.kind != "U":
         beyond = new[(new >= _MOST_ID) | (new < -_MOST_ID)]
         if len(beyond):
             raise ValueError(f"ids must be less than 2**62; got {beyond[0]}")
         new = new.astype(np.int64)  # unsigned and signed integers would promote to floats
-    else:
-        _refuse_half_characters(new)
     values, counts = np.unique(new, return_counts=True)
     if len(values) < len(new):
         raise ValueError(f"ids must be unique; {values[counts > 1][0].item()!r} occurs twice")
     return new
 
 
-def _refuse_half_characters(names: Array) -> None:
-    """Refuse ids with an unpaired surrogate, which cannot be stored in a file."""
-    codes = np.ascontiguousarray(names, names.dtype.newbyteorder("=")).view(np.uint32)
-    half = np.flatnonzero((codes >= 0xD800) & (codes <= 0xDFFF))
-    if len(half):
-        name = names[half[0] // (len(codes) // len(names))].item()
-        raise ValueError(f"ids must not contain an unpaired surrogate; got {name!r}")
-
-
-def _listed_ids(ids: Any) -> list[int | str]:
+def _listed_ids(ids: Any) -> Array:
     """Ids from a list, strings or integers; NumPy would convert mixed lists and gaps to strings."""
     listed = ids.tolist() if hasattr(ids, "tolist") else [*ids]
     are_texts = [isinstance(name, str) for name in listed]
@@ -274,9 +254,12 @@ def _listed_ids(ids: Any) -> list[int | str]:
         if is_text != are_texts[0] or not (is_text or is_number):
             message = f"ids must be integers or strings, all of one kind; got {name!r}"
             raise TypeError(f"{message} at position {place}")
-        if is_text and name.endswith("\0"):
-            raise ValueError(f"ids must not end in a NUL character; got {name!r}")
-    return listed
+    if not any(are_texts):
+        return np.array(listed, object)  # may be too large for a machine
+    try:
+        return text_array(listed)
+    except ValueError as error:
+        raise ValueError(f"ids: {error}") from None
 
 
 def _after(ids: Array) -> int:
