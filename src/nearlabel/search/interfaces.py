@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, Self, runtime_checkable
+from typing import NamedTuple, Protocol, Self, TypedDict, runtime_checkable
 
 import numpy as np
 
@@ -45,6 +45,14 @@ class Arrivals(NamedTuple):
 
     neighbors: NeighborGraph
     reached: Reached
+
+
+class SearchOptions(TypedDict, total=False):
+    """Arguments of a search that are passed on; see `Index.graph`."""
+
+    planned_for: int | None
+    n_jobs: int
+    progress: Progress | None
 
 
 class Index(ABC):

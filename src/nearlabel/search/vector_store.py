@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class VectorStore:
         self.ids: Array = np.arange(n) if ids is None else _checked_ids(ids, n)
         self.alive: Array | None = None
         self.next_id = max(next_id or 0, _after(self.ids))
-        self._base, self._joined = vectors, vectors
+        self._base = self.vectors = vectors
         self._tail: Grown | GrownCsr | None = None  # later rows
         self._grown_ids: Grown | None = None
         self._ascends = ids is None or _ascend(self.ids)
@@ -65,19 +66,19 @@ class VectorStore:
         return store
 
     def __getstate__(self) -> dict[str, object]:  # without what is made on demand, and spare room
-        joined = self._joined if self._tail is None else None
-        return {**vars(self), "_joined": joined, "_grown_ids": None, "_places": None}
+        state = {**vars(self), "_grown_ids": None, "_places": None}
+        if self._tail is not None:
+            state.pop("vectors", None)
+        return state
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    @property
+    @cached_property
     def vectors(self) -> Matrix:
         """All rows, including removed ones, shape (n, d); joined on first use."""
-        if self._joined is None:
-            assert self._tail is not None
-            self._joined = _stacked(self._base, self._tail.array)
-        return self._joined
+        assert self._tail is not None
+        return _stacked(self._base, self._tail.array)
 
     def added(self, vectors: Any, ids: object = None) -> VectorStore:
         """A store with some more rows, with the given or the next ids.
@@ -91,8 +92,8 @@ class VectorStore:
         if not n:
             return self
         base, tail = self._base, self._tail
-        if tail is not None and self._joined is not None:  # no need to store them twice
-            base, tail = self._joined, None
+        if tail is not None and "vectors" in vars(self):  # no need to store them twice
+            base, tail = self.vectors, None
         if sparse.issparse(base):
             rows, grown = canonical_csr(vectors), tail or GrownCsr(base[:0])
         else:
@@ -103,16 +104,17 @@ class VectorStore:
         ascends = self._ascends and _ascend(new) and (not len(self) or new[0] > self.ids[-1])
         if self._places is not None:
             self._places.add(len(self), new)
-        return self._changed(
+        longer = self._changed(
             ids=names.array,
             alive=alive,
             next_id=max(self.next_id, _after(new)),
             _base=base,
-            _joined=None,
             _tail=grown.added(rows),
             _grown_ids=names,
             _ascends=ascends,
         )
+        vars(longer).pop("vectors", None)
+        return longer
 
     def removed(self, places: Array) -> VectorStore:
         """A store in which the rows at these places are removed."""
@@ -122,9 +124,8 @@ class VectorStore:
 
     def take(self, places: Array | slice) -> Matrix:
         """The rows at some places, in their order; not copied for a range, if possible."""
-        if self._joined is not None:
-            return _plain(self._joined[places])
-        assert self._tail is not None
+        if self._tail is None or "vectors" in vars(self):
+            return _plain(self.vectors[places])
         n, tail = self._base.shape[0], self._tail.array
         if isinstance(places, slice):
             start, stop, _ = places.indices(len(self))

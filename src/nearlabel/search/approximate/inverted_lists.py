@@ -33,7 +33,7 @@ from nearlabel.search.approximate.stored_lists import (
     plan_trees,
     plans_from,
 )
-from nearlabel.search.exact.distances import Metric
+from nearlabel.search.exact.distances import Metric, check_metric, warn_if_slow
 from nearlabel.search.exact.equal_rows import without_copies
 from nearlabel.search.exact.index import ExactSearch, exact_index, matching
 from nearlabel.search.exact.reordered_rows import ReorderedRows, ordered_rows
@@ -302,8 +302,10 @@ class AutoSearch:
 
     def build(self, vectors: Matrix, metric: Metric = "euclidean") -> Index:
         """Prepare base rows for searches."""
-        search = InvertedLists() if takes_lists(vectors.shape) else ExactSearch()
-        return search.build(vectors, metric)
+        if takes_lists(vectors.shape):
+            return InvertedLists().build(vectors, metric)
+        warn_if_slow(check_metric(metric))
+        return exact_index(vectors, metric)
 
 
 def reads(vectors: Matrix, metric: Metric) -> bool:

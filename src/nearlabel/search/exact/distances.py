@@ -347,9 +347,9 @@ SLOW = ("chebyshev", "hamming", "jaccard")
 
 def check_metric(metric: object) -> Metric:
     """`metric` if it is a function or a known name; otherwise an error lists the names."""
-    if callable(metric):
-        return metric
     known = (*SPACES, "precomputed")
+    if callable(metric) or (isinstance(metric, str) and metric in known):
+        return metric
     return str(check_choice(metric, "metric", known, also="a function of two rows, or "))
 
 

@@ -65,10 +65,10 @@ class KeptNeighbors:
 
     def __init__(self, k: int, places: Array, distances: Array, lengths: Array) -> None:
         self.k, self.width = k, k + max(3, k // 8)
-        more = (0, 0), (0, max(0, self.width - places.shape[1]))
+        padding = (0, 0), (0, max(0, self.width - places.shape[1]))
         places, distances = places[:, : self.width], distances[:, : self.width]
-        self._places = Grown(np.pad(places.astype(np.int32), more, constant_values=-1))
-        self._distances = Grown(np.pad(distances, more, constant_values=np.inf))
+        self._places = Grown(np.pad(places.astype(np.int32), padding, constant_values=-1))
+        self._distances = Grown(np.pad(distances, padding, constant_values=np.inf))
         self._lengths = Grown(np.array(lengths, np.int32))
         self._limits: Array | None = None  # of all rows, computed on first use
         self.version = 0  # last: a copy made during a change finds another number

@@ -14,7 +14,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
+from typing import Unpack
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from nearlabel.graph import (
 from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.index import exact_index
-from nearlabel.search.interfaces import Arrivals, Index, Reached
+from nearlabel.search.interfaces import Arrivals, Index, Reached, SearchOptions
 from nearlabel.search.restricted import first_visible, neighbors_with_margin
 from nearlabel.search.vector_store import VectorStore
 
@@ -76,37 +77,27 @@ class Segment:
         limits: Array | None,
         alive: Array | None,
         dead: int,
-        *,
-        planned_for: int,
-        n_jobs: int,
-        progress: Progress | None,
+        **how: Unpack[SearchOptions],
     ) -> tuple[NeighborGraph, Reached | None]:
         """The k nearest remaining rows, by place, and the places that are reached.
 
         `dead` of the rows are not `alive`. `limits` has one entry per place, like `alive`.
         """
         asked = k if not dead else max(k + 1, neighbors_with_margin(k, len(self), dead))
-        ask = partial(self.index.graph, planned_for=planned_for, n_jobs=n_jobs)
         reached = None
         if limits is None:
-            graph = ask(asked, queries, progress=progress)
+            graph = self.index.graph(asked, queries, **how)
         else:
-            graph, pairs = self.index.nearest_and_reached(
-                queries,
-                asked,
-                limits[self.at],
-                planned_for=planned_for,
-                n_jobs=n_jobs,
-                progress=progress,
-            )
+            graph, pairs = self.index.nearest_and_reached(queries, asked, limits[self.at], **how)
             reached = pairs._replace(row=self._places_of(pairs.row, np.dtype(np.int64)))
+        how["progress"] = None
         kind = np.dtype(index_type(self.stop))
         places, distances = self._places_of(graph.indices, kind), graph.distances
         if dead and alive is not None:
             places, distances, short = first_visible(places, distances, alive[places], k)
             while len(short):  # too many of their nearest rows were removed
                 asked = min(2 * asked, len(self))
-                further = ask(asked, queries[short])
+                further = self.index.graph(asked, queries[short], **how)
                 again = self._places_of(further.indices, kind)
                 places[short], distances[short], still = first_visible(
                     again, further.distances, alive[again], k
@@ -266,9 +257,11 @@ class LivingIndex(Index):
         For queries, lists are probed as for `planned_for` neighbors.
         """
         if queries is not None:
-            return self._search(queries, k, planned_for or k, None, n_jobs, progress)[0]
-        if len(self.segments) == 1 and not self.dead_counts[0] and self.segments[0].places is None:
-            return self.segments[0].index.graph(k, n_jobs=n_jobs, progress=progress)
+            how = SearchOptions(planned_for=planned_for or k, n_jobs=n_jobs, progress=progress)
+            return self._search(queries, k, None, **how)[0]
+        first = self.segments[0]
+        if len(self.segments) == 1 and not self.dead_counts[0] and first.places is None:
+            return first.index.graph(k, n_jobs=n_jobs, progress=progress)
         return self.left_out(self._alive_places(), k, n_jobs=n_jobs, progress=progress)
 
     def left_out(
@@ -282,7 +275,8 @@ class LivingIndex(Index):
         for start in range(0, n, _ROWS_AT_ONCE):
             block = rows[start : start + _ROWS_AT_ONCE]
             queries = self.store.take(block)
-            part, _ = self._search(queries, k + 1, self._planned(k), None, n_jobs, None)
+            how = SearchOptions(planned_for=self._planned(k), n_jobs=n_jobs)
+            part, _ = self._search(queries, k + 1, None, **how)
             part = part.without(block)
             form = np.result_type(part.distances, graph.distances)
             graph.distances = graph.distances.astype(form, copy=False)
@@ -316,8 +310,8 @@ class LivingIndex(Index):
         new = np.arange(first, self.n_places)
         limits = np.concatenate([limits, np.full(len(new), -np.inf)])
         queries = self.store.take(slice(first, self.n_places))
-        how = self._planned(k), limits, n_jobs, progress
-        graph, reached = self._search(queries, k + 1, *how)
+        how = SearchOptions(planned_for=self._planned(k), n_jobs=n_jobs, progress=progress)
+        graph, reached = self._search(queries, k + 1, limits, **how)
         return Arrivals(graph.without(new), reached._replace(new=reached.new + first))
 
     def measured(self, k: int, least: float, *, n_jobs: int = 1) -> LivingIndex:
@@ -362,36 +356,20 @@ class LivingIndex(Index):
         return k if self.planned_for is None else min(k, self.planned_for)
 
     def _search(
-        self,
-        queries: Matrix,
-        k: int,
-        planned_for: int,
-        limits: Array | None,
-        n_jobs: int,
-        progress: Progress | None,
+        self, queries: Matrix, k: int, limits: Array | None, **how: Unpack[SearchOptions]
     ) -> tuple[NeighborGraph, Reached]:
         """The neighbors of queries and, given limits of the rows, the rows that are reached."""
         graphs, reached = [], []
-        alive = self.store.alive
         for segment, dead in zip(self.segments, self.dead_counts, strict=True):
             wanted = min(k, len(segment) - dead)
             if not wanted:
                 continue
-            graph, pairs = segment.search(
-                queries,
-                wanted,
-                limits,
-                alive,
-                dead,
-                planned_for=planned_for,
-                n_jobs=n_jobs,
-                progress=progress,
-            )
-            progress = None  # the first segment is most of the work
+            graph, pairs = segment.search(queries, wanted, limits, self.store.alive, dead, **how)
+            how["progress"] = None  # the first segment is most of the work
             graphs.append(graph)
             if pairs is not None:
                 reached.append(pairs)
-        graph = merged(graphs, k, self.n_places, n_jobs=n_jobs)
+        graph = merged(graphs, k, self.n_places, n_jobs=how.get("n_jobs", 1))
         pairs = Reached.joined(reached)
         kind = graph.distances.dtype
         if limits is not None and pairs.distance.dtype != kind:
