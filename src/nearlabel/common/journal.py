@@ -103,8 +103,14 @@ class Journal(RenewedByFork):
 
     def append(self, *changes: Mapping[str, object]) -> None:
         """Write changes, each a tree. On return all of them are on disk; after an error, none."""
-        if not changes:
-            return
+        with self.appended(lambda: True, *changes):
+            pass
+
+    @contextmanager
+    def appended(
+        self, is_made: Callable[[], bool], *changes: Mapping[str, object]
+    ) -> Iterator[None]:
+        """Write changes before they are made; if an interrupt prevents that, remove them."""
         self.refuse_closed()
         start = self._end
         if start < 0:
@@ -117,24 +123,12 @@ class Journal(RenewedByFork):
             self._end = -1
             self._write(record)
             self._end = start + len(record)
+            yield
         except BaseException as error:
-            self._cut(start)
+            if self._end < 0 or not is_made():
+                self._cut(start)
             if isinstance(error, OSError) and error.filename is None:
                 error.filename = str(self.path)
-            raise
-
-    @contextmanager
-    def appended(
-        self, is_made: Callable[[], bool], *changes: Mapping[str, object]
-    ) -> Iterator[None]:
-        """Write changes before they are applied; if an interrupt prevents that, remove them."""
-        start = self._end
-        try:
-            self.append(*changes)
-            yield
-        except BaseException:
-            if self._end != start and start >= 0 and not is_made():
-                self._cut(start)
             raise
 
     @contextmanager
