@@ -21,7 +21,6 @@ from nearlabel.blend.rows import row_blocks
 from nearlabel.common.arrays import Csr, Floats, Matrix, canonical_csr
 from nearlabel.methods.mlknn import MLkNN
 from nearlabel.metrics import average_precision
-from nearlabel.search import neighbor_graph
 
 
 def label_scales(mean: Floats, spread: float) -> Floats:
@@ -115,9 +114,8 @@ def left_out_quality(rows: Matrix, Y: Csr, n_jobs: int | None) -> float:
     With a single label, where there is nothing to rank, the negative squared error.
     """
     n, q = Y.shape
-    k = min(30, n - 1)
-    graph = neighbor_graph(rows, k, search="exact", n_jobs=n_jobs)
-    scores = MLkNN(k).fit_graph(graph, Y)._left_out_scores(graph, None, np.arange(n))
+    model = MLkNN(min(30, n - 1), search="exact", n_jobs=n_jobs).fit(rows, Y)
+    scores = model.left_out_scores()
     if q == 1:
         return -float(np.mean((scores.toarray() - Y.toarray()) ** 2))
     value = average_precision(Y, scores)
