@@ -18,11 +18,10 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Csr
-from nearlabel.labels.counts import blocks_of_votes
+from nearlabel.labels.counts import blocks_of_votes, group_totals
 from nearlabel.labels.histograms import (
     LabelHistograms,
     add_to_histograms,
-    group_totals,
     label_histograms,
 )
 

@@ -23,7 +23,8 @@ import numpy as np
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Csr, csr_of_known, kernel_array, kernel_rows, row_numbers
-from nearlabel.labels.histograms import LabelHistograms, group_totals
+from nearlabel.labels.counts import group_totals
+from nearlabel.labels.histograms import LabelHistograms
 
 _CELLS_AT_ONCE = 2**19  # of the tally of some queries: most of it stays in the cache
 _ENTRIES_A_CALL = 2**28  # of training rows that some queries visit at worst: a second

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -17,11 +18,13 @@ from nearlabel.labels.counts import neighbor_counts
 from nearlabel.labels.histograms import LabelHistograms, add_to_histograms
 
 
+@dataclass(frozen=True)
 class BlockCounts(ABC):
     """Counts of n training rows with k neighbors; `totals` (q,) of them carry each label."""
 
-    def __init__(self, totals: Array, n: int, k: int) -> None:
-        self.totals, self.n, self.k = totals, n, k
+    totals: Array
+    n: int
+    k: int
 
     @abstractmethod
     def counted(self, graph: NeighborGraph, rows: Array, Y: Csr) -> Matrix:
@@ -32,9 +35,9 @@ class BlockCounts(ABC):
     def joined(parts: Sequence[Matrix]) -> Matrix:
         """What was counted on several runs of rows, in their order, as if on one."""
 
-    @abstractmethod
     def learned(self, counted: Matrix) -> LabelHistograms | Csr:
         """What was counted on all rows, as a method learns it."""
+        return counted
 
 
 class BlockHistograms(BlockCounts):
@@ -66,6 +69,3 @@ class BlockNeighborCounts(BlockCounts):
     @staticmethod
     def joined(parts: Sequence[Matrix]) -> Matrix:
         return sparse.vstack(parts, format="csr")
-
-    def learned(self, counted: Matrix) -> Csr:
-        return counted

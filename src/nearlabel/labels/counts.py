@@ -35,6 +35,14 @@ def label_totals(Y: Csr) -> Array:
     return totals
 
 
+def group_totals(Y: Csr, group: Array | None, groups: int = 1) -> tuple[Array, Array]:
+    """The rows of each group, and how many of them carry each label, shape (groups, q)."""
+    if group is None:
+        return np.array([Y.shape[0]]), label_totals(Y)[None]
+    totals = [label_totals(Y[group == g]) for g in range(groups)]
+    return np.bincount(group, minlength=groups), np.stack(totals)
+
+
 def neighbor_counts(graph: NeighborGraph, Y: Csr) -> Csr:
     """How many neighbors of each row carry each label, C in the papers: int32, shape (n, q).
 

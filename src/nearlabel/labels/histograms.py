@@ -18,7 +18,7 @@ from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.threads import run_blocks
 from nearlabel.common.validation import check_dense_size, check_same_length
 from nearlabel.graph import NeighborGraph
-from nearlabel.labels.counts import blocks_of_votes, counts_and_own, label_totals, rows_a_call
+from nearlabel.labels.counts import blocks_of_votes, counts_and_own, group_totals, rows_a_call
 
 # Rows, those that carry the label, and those of either kind with a given count: n, n_l, c[j],
 # c'[j].
@@ -155,14 +155,6 @@ class LabelHistograms(CountedRows):
             cells = slice(self.start[labels.start], self.start[labels.stop])
             label = np.repeat(np.arange(labels.start, labels.stop), sizes[labels])
             yield cells, label, np.arange(cells.start, cells.stop) - self.start[label]
-
-
-def group_totals(Y: Csr, group: Array | None, groups: int = 1) -> tuple[Array, Array]:
-    """The rows of each group, and how many of them carry each label, shape (groups, q)."""
-    if group is None:
-        return np.array([Y.shape[0]]), label_totals(Y)[None]
-    totals = [label_totals(Y[group == g]) for g in range(groups)]
-    return np.bincount(group, minlength=groups), np.stack(totals)
 
 
 def cell_values(table: Floats, start: Array, label: Array, count: Array) -> Floats:

@@ -61,31 +61,6 @@ class DefaultScores:
         """Labels of each group, best first, ties by lower column; shape (n_groups, q)."""
         return np.argsort(-self.values, axis=1, kind="stable")
 
-    def best_untouched(self, touched: Csr, group: Array, r: int) -> tuple[Array, Array, Floats]:
-        """The r best labels by default of each row, excluding those it touches, as triples."""
-        n, q = touched.shape
-        # A row that touches t labels finds its r best others within the first r + t of the order.
-        depth = np.minimum(q, r + np.diff(touched.indptr))
-        end = np.cumsum(depth)
-        begin = end - depth
-        free = np.ones(end[-1], bool)
-        row = row_numbers(touched)
-        place = self._place[group[row], touched.indices]
-        near = place < depth[row]
-        free[begin[row[near]] + place[near]] = False
-        row = np.repeat(np.arange(n), depth)
-        order = np.cumsum(free)  # of the free places, starting at 1 in each row
-        order -= (order - free)[begin][row]
-        taken = np.flatnonzero(free & (order <= r))
-        row, place = row[taken], taken - begin[row[taken]]
-        label = self.order[group[row], place]
-        return row, label, self.values[group[row], label]
-
-    @cached_property
-    def _place(self) -> Array:
-        """The position of each label in `order`, shape (n_groups, q)."""
-        return np.argsort(self.order, axis=1)
-
 
 @lru_cache(maxsize=8)
 def zero_defaults(q: int) -> DefaultScores:
@@ -306,12 +281,18 @@ class LabelScores:
                 core.top_labels(*given, labels[rows], scores[rows])
 
     def _top(self, r: int) -> tuple[Array, Floats]:
-        """The twin of `top_labels`: the best of the touched labels and of the others."""
-        by_score = row_numbers(self._touched), self._touched.indices, self._touched.data
-        by_default = self._defaults.best_untouched(self._touched, self._group, r)
-        row, label, score = map(np.concatenate, zip(by_score, by_default, strict=True))
+        """The twin of `top_labels`: the best of the touched labels and of the best defaults."""
+        touched, (n, q) = self._touched, self.shape
+        # A row that touches t labels finds its r best others within the first r + t of the order.
+        depth = np.minimum(q, r + np.diff(touched.indptr))
+        row, end = np.repeat(np.arange(n), depth), np.cumsum(depth)
+        label = self._defaults.order[self._group[row], np.arange(len(row)) - (end - depth)[row]]
+        free = ~entries_at(touched, row, label)[0]
+        row = np.concatenate([row_numbers(touched), row[free]])
+        label = np.concatenate([touched.indices, label[free]])
+        score = self.at(row, label)
         order = np.lexsort((label, -score, row))
-        first = np.searchsorted(row[order], np.arange(len(self)))
+        first = np.searchsorted(row[order], np.arange(n))
         chosen = order[first[:, None] + np.arange(r)]
         return label[chosen], score[chosen]
 

@@ -242,7 +242,9 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
         model.items_.graph = graph if is_kept else None
         if learning is not None:
             learning(1, 1)
-        self.__dict__ = model._fold_journal().__dict__
+        if self._journal is not None:
+            model._fold_journal()
+        self.__dict__ = model.__dict__
         return self
 
     def _with_known(self, X: Matrix, known: dict[Hashable, Any]) -> NeighborClassifier:

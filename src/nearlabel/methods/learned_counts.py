@@ -13,7 +13,8 @@ from nearlabel.common.arrays import Array, Tree, canonical_csr
 from nearlabel.common.files import csr_from, csr_tree
 from nearlabel.common.validation import check_n_jobs
 from nearlabel.labels.count_changes import CountChanges
-from nearlabel.labels.histograms import CountedRows, LabelHistograms, group_totals
+from nearlabel.labels.counts import group_totals
+from nearlabel.labels.histograms import CountedRows, LabelHistograms
 from nearlabel.labels.living_histograms import LivingHistograms
 from nearlabel.methods.fields import Field, stored_array
 from nearlabel.methods.items import Items
