@@ -90,7 +90,7 @@ class AnsweringModel(FittedModel):
         items = self.items_
         if items.store is None:
             raise ValueError("this model was fitted from a graph without X and cannot search")
-        n, q = len(items), items.labels.shape[1]
+        n, q = len(items), items.n_labels
         chosen = np.arange(n) if rows is None else np.asarray(rows)
         is_known = chosen.dtype.kind in "iu" and np.all((chosen >= 0) & (chosen < n))
         if chosen.ndim != 1 or not (is_known or not len(chosen)):
@@ -188,7 +188,7 @@ class AnsweringModel(FittedModel):
             probability on the other side becomes one next to 1/2, in the same order.
         """
         X = self._check_queries(X)
-        shape = (X.shape[0], self.items_.labels.shape[1])
+        shape = (X.shape[0], self.items_.n_labels)
         check_dense_size("predict_proba's result", shape, 8, "label_scores or rank")
         result = np.empty(shape)
 
@@ -366,7 +366,7 @@ class AnsweringModel(FittedModel):
         """Scores of all queries at once."""
         if self.needs.dense_scores:
             n = X.shape[0] if graph is None else len(graph)
-            check_dense_size("label_scores' result", (n, self.items_.labels.shape[1]), 8, "rank")
+            check_dense_size("label_scores' result", (n, self.items_.n_labels), 8, "rank")
         parts = _of_each_run(self, lambda scores, _: scores, X, graph, progress)
         scores = LabelScores.joined(parts)
         scores.label_names = self.label_names_
@@ -381,7 +381,7 @@ class AnsweringModel(FittedModel):
         sizes: Array | None = None,
     ) -> RankedLabels:
         """The best labels of each query; `sizes`, if given, gets how many are predicted."""
-        r = min(check_integer(top, "top", low=1), self.items_.labels.shape[1])
+        r = min(check_integer(top, "top", low=1), self.items_.n_labels)
         n = X.shape[0] if graph is None else len(graph)
         check_dense_size(f"the {r:,} best labels", (n, r), 12, "rank(top) of fewer")
         labels, best = np.empty((n, r), np.int32), np.empty((n, r))
@@ -399,7 +399,7 @@ class AnsweringModel(FittedModel):
     ) -> Any:
         """The label sets of queries, in the form of the y given to fit."""
         if not (self._form.is_sparse or self._form.tags or self._is_one_column):
-            shape = (X.shape[0] if graph is None else len(graph), self.items_.labels.shape[1])
+            shape = (X.shape[0] if graph is None else len(graph), self.items_.n_labels)
             check_dense_size("predict's result", shape, 8, "fit with a sparse y, or rank")
         parts = _of_each_run(self, self._decide, X, graph, progress)
         return self._in_form_of_y(sparse.vstack(parts, format="csr"))
@@ -466,10 +466,10 @@ def neighbor_blocks(
 
     One run unless there are many queries or neighbors.
     """
-    n, k = X.shape[0], model.n_neighbors_
+    n, step = X.shape[0], max(1, _NEIGHBORS_AT_ONCE // model.n_neighbors_)
     stages = Stages(progress, n)
-    for start in range(0, n, max(1, _NEIGHBORS_AT_ONCE // k)):
-        rows = min(max(1, _NEIGHBORS_AT_ONCE // k), n - start)
+    for start in range(0, n, step):
+        rows = min(step, n - start)
         answering = rows // (1 + ROWS_A_SEARCH) if model.needs.graph else rows
         near = _neighbors(model, X[start : start + rows], stages.next(rows - answering))
         yield start, near, stages.next(answering)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearlabel.common import notebook_tables as html
-from nearlabel.common.arrays import Array, Csr, Floats, Matrix, canonical_csr, entries_at, runs
+from nearlabel.common.arrays import Array, Floats, Matrix, canonical_csr, entries_at, runs
 from nearlabel.common.validation import check_integer, check_n_jobs
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.scores import LabelScores
@@ -204,16 +204,17 @@ def explained(
         k, n_jobs = model.n_neighbors_, check_n_jobs(model.n_jobs)
         further = items.left_out_neighbors(rows, k + 1, n_jobs=n_jobs)
         graph = further.head(min(k, further.k))
-    scores, n = _scores_of(model, graph, X, rows), len(graph)
+    scores = _scores_of(model, graph, X, rows)
     chosen = choose(scores)
-    row, label = np.repeat(np.arange(n), chosen.shape[1]), chosen.ravel()
-    chosen_scores = scores.at(row, label).reshape(chosen.shape)
+    chosen_scores = scores.at(*_pairs(chosen)).reshape(chosen.shape)
     decided = canonical_csr(model._decide(scores, graph))
-    predicted = entries_at(decided, row, label)[0].reshape(chosen.shape)
-    carried = _carried(items.labels[graph.indices.ravel()], graph.k, chosen)
+    predicted = entries_at(decided, *_pairs(chosen))[0].reshape(chosen.shape)
+    votes, of_each = items.labels[graph.indices.ravel()], np.repeat(chosen, graph.k, axis=0)
+    shape = len(graph), graph.k, chosen.shape[1]
+    carried = entries_at(votes, *_pairs(of_each))[0].reshape(shape)
     score_without = _scores_without(model, further, carried, X, chosen, rows)
     explanations = []
-    for place in range(n):
+    for place in range(len(graph)):
         near, x = graph.rows(place, place + 1), X[place : place + 1]
         ids, distances = items.ids(graph.indices[place]), graph.distances[place]
         explained = []
@@ -243,14 +244,9 @@ def _scores_of(
     return model._scores(graph, X) if rows is None else model._left_out_scores(graph, X, rows)
 
 
-def _carried(votes: Csr, k: int, chosen: Array) -> Array:
-    """Whether each of k neighbors of n queries has each chosen label, shape (n, k, c).
-
-    `votes` has the labels of the neighbors, shape (n k, q).
-    """
-    n, c = chosen.shape
-    neighbor, label = np.repeat(np.arange(n * k), c), np.repeat(chosen, k, axis=0).ravel()
-    return entries_at(votes, neighbor, label)[0].reshape(n, k, c)
+def _pairs(columns: Array) -> tuple[Array, Array]:
+    """The row and the column of each entry of an array that has some columns for each row."""
+    return np.repeat(np.arange(len(columns)), columns.shape[1]), columns.ravel()
 
 
 def _scores_without(
@@ -277,8 +273,7 @@ def _scores_without(
         else:
             scores = model._left_out_scores(further, X[copies], left_out)
         labels = chosen[copies]
-        row = np.repeat(np.arange(len(copies)), labels.shape[1])
-        result[copies, place[run]] = scores.at(row, labels.ravel()).reshape(labels.shape)
+        result[copies, place[run]] = scores.at(*_pairs(labels)).reshape(labels.shape)
     return result
 
 

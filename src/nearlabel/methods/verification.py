@@ -117,10 +117,11 @@ def _tree_differences(mine: object, theirs: object, name: str) -> Iterator[str]:
     elif isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
         if not _are_equal(mine, theirs):
             yield f"{name} differ"
-    elif isinstance(mine, float) and isinstance(theirs, float):
-        if not _are_equal(np.array(mine), np.array(theirs)):
-            yield f"{name} is {mine}, but should be {theirs}"
-    elif mine != theirs:
+    elif mine != theirs and not (
+        isinstance(mine, float)
+        and isinstance(theirs, float)
+        and _are_equal(np.array(mine), np.array(theirs))
+    ):
         yield f"{name} is {mine!r}, but should be {theirs!r}"
 
 
