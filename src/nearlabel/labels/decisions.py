@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, Floats, entries_at, row_numbers
-from nearlabel.labels.scores import LabelScores, label_sets
+from nearlabel.labels.scores import LabelScores, label_sets, untouched_rows
 
 
 def best_labels(scores: LabelScores, how_many: Array, preferred: Array) -> Csr:
@@ -123,8 +123,7 @@ def scored_rows(scores: LabelScores, Y: Csr) -> tuple[Array, Floats, Array, Arra
     cells = n_groups * q
     touched_at = group[row] * q + label
     own_at = group[row_numbers(Y)] * q + Y.indices
-    others = np.repeat(np.bincount(group, minlength=n_groups), q)
-    others -= np.bincount(touched_at, minlength=cells)
+    others = untouched_rows(scores).ravel()
     carriers = np.bincount(own_at, minlength=cells)
     carriers -= np.bincount(touched_at[carried == 1], minlength=cells)
     filled = np.flatnonzero(others)

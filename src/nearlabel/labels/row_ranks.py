@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Csr, Floats, row_numbers
-from nearlabel.labels.scores import LabelScores
+from nearlabel.common.arrays import Array, Csr, entries_at, row_numbers
+from nearlabel.labels.ranks import standing
+from nearlabel.labels.scores import LabelScores, untouched_rows
 
 
 def rows_above(scores: LabelScores, carriers: Csr) -> tuple[Array, Array]:
@@ -47,31 +48,12 @@ def _among_dense(scores: LabelScores, carriers: Csr) -> Array:
 
 def _among_mixed(scores: LabelScores, carriers: Csr) -> Array:
     """The counts by sorting the touched labels, and from the number of rows with each default."""
-    touched, (defaults, group) = scores.touched(), scores.untouched()
-    label = row_numbers(carriers)
-    mine = scores.at(carriers.indices, label)
-    counts = _among_touched(touched, label, mine)
-    for values, rows in zip(defaults, _untouched_rows(touched, group, len(defaults)), strict=True):
+    by_label, (defaults, _) = scores.touched().T.tocsr(), scores.untouched()
+    row, label = carriers.indices, row_numbers(carriers)
+    mine, is_touched = scores.at(row, label), entries_at(by_label, label, row)[0]
+    larger, *equal = standing(by_label, by_label.data, label, mine, row)
+    counts = np.array([larger, larger + sum(equal) + is_touched])
+    for values, rows in zip(defaults, untouched_rows(scores), strict=True):
         counts[0] += np.where(values[label] > mine, rows[label], 0)
         counts[1] += np.where(values[label] >= mine, rows[label], 0)
     return counts
-
-
-def _among_touched(touched: Csr, label: Array, mine: Floats) -> Array:
-    """Numbers of touched entries of labels above given scores, and not below them; shape (2, p)."""
-    # Ranks instead of scores, so that label and score fit into one integer key.
-    distinct, code = np.unique(np.concatenate([touched.data, mine]), return_inverse=True)
-    v = len(distinct)
-    keys = np.sort(touched.indices.astype(np.int64) * v + code[: touched.nnz])
-    end = np.searchsorted(keys, (label + 1) * v)
-    wanted = label * v + code[touched.nnz :]
-    first, last = np.searchsorted(keys, wanted, "left"), np.searchsorted(keys, wanted, "right")
-    return np.array([end - last, end - first])
-
-
-def _untouched_rows(touched: Csr, group: Array, n_groups: int) -> Array:
-    """The number of rows of each group that do not touch each label, shape (n_groups, q)."""
-    q = touched.shape[1]
-    at = group[row_numbers(touched)] * q + touched.indices
-    rows = np.bincount(at, minlength=n_groups * q).reshape(n_groups, q)
-    return np.asarray(np.bincount(group, minlength=n_groups)[:, None] - rows)

@@ -430,6 +430,14 @@ def label_sets(row: Array, label: Array, shape: tuple[int, int]) -> Csr:
     return sets
 
 
+def untouched_rows(scores: LabelScores) -> Array:
+    """The number of rows of each group that do not touch each label, shape (n_groups, q)."""
+    touched, (defaults, group) = scores.touched(), scores.untouched()
+    at = group[row_numbers(touched)] * touched.shape[1] + touched.indices
+    rows = np.bincount(at, minlength=defaults.size).reshape(defaults.shape)
+    return np.asarray(np.bincount(group, minlength=len(defaults))[:, None] - rows)
+
+
 ScoresLike = LabelScores | MatrixLike
 
 

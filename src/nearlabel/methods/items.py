@@ -305,10 +305,6 @@ class Items:
             self.index = self._living(index) if has_gaps else index
         return self.index
 
-    def prepare_search(self, k: int, n_jobs: int) -> None:
-        """Prepare the first search for k neighbors."""
-        self.search_index().probes(k, n_jobs=n_jobs)
-
     @property
     def least_recall(self) -> float:
         """The requested recall of an approximate search."""

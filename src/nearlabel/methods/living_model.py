@@ -197,7 +197,8 @@ class LivingModel(FittedModel):
         with self._changing():
             after = compacted(self)
             if after.items_.store is not None and self.needs.graph:
-                after.items_.prepare_search(after.n_neighbors_, check_n_jobs(self.n_jobs))
+                n_jobs = check_n_jobs(self.n_jobs)
+                after.items_.search_index().probes(after.n_neighbors_, n_jobs=n_jobs)
             self._become(after)
             return self._fold_journal()
 
