@@ -49,7 +49,8 @@ def digest_of(model):
 
 def opened(model):
     stored = read_stored(model)
-    return closing(Journal.create_or_open(model, stored.digest, stored.tree.get("replaces")))
+    journal, _ = Journal.create_or_open(model, stored.digest, stored.tree.get("replaces"))
+    return closing(journal)
 
 
 def read(model):
@@ -377,7 +378,7 @@ import resource, sys
 from nearlabel.common.files import read_stored
 from nearlabel.common.journal import Journal
 model, room = sys.argv[1], int(sys.argv[2])
-journal = Journal.create_or_open(model, read_stored(model).digest)
+journal, _ = Journal.create_or_open(model, read_stored(model).digest)
 resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 for number in range(99):
     try:
@@ -416,9 +417,9 @@ def say(word, number):
 
 def edit(path):
     stored = read_stored(path)
-    journal = Journal.create_or_open(path, stored.digest, stored.tree.get("replaces"))
+    journal, changes = Journal.create_or_open(path, stored.digest, stored.tree.get("replaces"))
     known = stored.tree["known"]
-    for change in journal.records():
+    for change in changes:
         known = change["number"]
     say("ready", known)
     while True:

@@ -122,7 +122,8 @@ def test_models_that_cannot_change_have_no_journal(tmp_path, made):
     with pytest.raises(TypeError, match="journal=True.*NeighborGraph"):
         nl.load(path, journal=True)
     assert not journal_path(path).exists()
-    with closing(Journal.create_or_open(path, models.stored_digest(path))) as journal:
+    journal, _ = Journal.create_or_open(path, models.stored_digest(path))
+    with closing(journal):
         journal.append({"number": 0})
     with pytest.raises(FileError, match=r"graph\.journal .*NeighborGraph cannot be changed"):
         nl.load(path)

@@ -62,25 +62,27 @@ class Journal(RenewedByFork):
     @classmethod
     def create_or_open(
         cls, model_path: str | os.PathLike[str], digest: str, replaces: str | None = None
-    ) -> Self:
+    ) -> tuple[Self, list[Tree]]:
         """Open the journal of the model file with this digest; create it if there is none.
 
-        The journal of the file that this one `replaces` is contained in it, and is emptied. One of
-        any other file raises a `FileError`, one that another writer has open a `BlockingIOError`.
+        Returns the changes in it, too. The journal of the file that this one `replaces` is
+        contained in it, and is emptied. One of any other file raises a `FileError`, one that
+        another writer has open a `BlockingIOError`.
         """
         journal = cls(journal_path(model_path))
         try:
             if stored_digest(model_path) != digest:
                 raise FileError("was rewritten while it was being read", model_path)
             if _is_of(journal.digest, journal.path, digest, replaces):
-                journal.records()
+                changes = journal.records()
             else:
+                changes = []
                 journal.restart(digest)
                 shutil.copymode(model_path, journal.path)  # both have the same readers
         except BaseException:
             journal.close()
             raise
-        return journal
+        return journal, changes
 
     @property
     def digest(self) -> str | None:
@@ -152,7 +154,7 @@ class Journal(RenewedByFork):
             warnings.warn(
                 f"{self.path}: the last change was not written completely and is dropped; it was "
                 "never confirmed to its caller",
-                stacklevel=3,
+                stacklevel=5,  # where the model is loaded
             )
             self._cut(self._end)
         return changes

@@ -152,9 +152,9 @@ def _take_up_changes(
         return
     if not hasattr(learner, "_replay"):
         raise TypeError(f"journal=True: {_does_not_change(learner)}")
-    opened = Journal.create_or_open(*of_file)
+    opened, changes = Journal.create_or_open(*of_file)
     try:
-        _replay(learner, opened.records(), path)
+        _replay(learner, changes, path)
     except BaseException:
         opened.close()
         raise
