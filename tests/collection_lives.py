@@ -23,6 +23,7 @@ from nearlabel.collection.exchange.importing import import_files
 from nearlabel.collection.exchange.tag_tables import TaggedFile
 from nearlabel.collection.indexing import plan_index, run_index
 from nearlabel.collection.item_features import item_features
+from nearlabel.collection.stored_vectors import named_vectors
 
 LONG_AGO = 10**18
 TAGS = ["sea", "sky", "dog", "Places", "Places|Rome", "7"]
@@ -161,22 +162,21 @@ def content_of(folder: Path) -> dict[str, Any]:
 def orphans(folder: Path) -> list[str]:
     """Files without a reference, and rows that refer to nothing."""
     with closing(sqlite3.connect(f"file:{folder}/collection.sqlite?mode=ro", uri=True)) as database:
-        state = "SELECT vectors_file, vectors_end, index_change FROM state"
-        number, end, index = database.execute(state).fetchone()
+        (index,) = database.execute("SELECT index_change FROM state").fetchone()
         contents = {row[0].hex() for row in database.execute("SELECT content FROM items")}
         found = [f"row {row}" for row in database.execute("PRAGMA foreign_key_check")]
         found += [w for (w,) in database.execute("PRAGMA integrity_check") if w != "ok"]
         unused = "SELECT name FROM tags WHERE id NOT IN (SELECT tag FROM decisions) AND id NOT IN "
         unused += "(SELECT tag FROM differences WHERE what = 3 AND before IS NOT NULL)"
         found += [f"tag {name}" for (name,) in database.execute(unused)]
+        stored = {vector for (vector,) in database.execute("SELECT id FROM vectors")}
+        found += [f"vector {vector}" for vector in stored ^ named_vectors(database).keys()]
     known = {"collection.sqlite", "collection.sqlite-wal", "collection.sqlite-shm", "lock"}
-    known |= {"thumbnails", f"vectors-{number:06d}.bin", f"index-{index}.model"}
+    known |= {"thumbnails", f"index-{index}.model"}
     found += [path.name for path in folder.iterdir() if path.name not in known]
     for path in folder.glob("thumbnails/*/*"):
         if path.suffix != ".jpg" or (path.stem not in contents):
             found.append(str(path.relative_to(folder)))
-    if number and (size := (folder / f"vectors-{number:06d}.bin").stat().st_size) != end:
-        found.append(f"{size - end} bytes of vectors")
     return found
 
 

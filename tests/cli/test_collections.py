@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,6 +54,11 @@ def scenes(painted, tmp_path, monkeypatch):
 def asked(ask):
     """The JSON output of a command."""
     return lambda *words: json.loads(ask(*words, "--json"))
+
+
+def execute(folder, statement):
+    with closing(sqlite3.connect(folder / "collection.sqlite")) as database, database:
+        database.execute(statement)
 
 
 def test_index(ask, asked, painted, tmp_path, monkeypatch):
@@ -395,26 +402,34 @@ def test_a_run_is_undone_as_a_whole(ask, asked, scenes, monkeypatch):
     assert asked("collection", "c")["items"] == TAGGED
 
 
-def test_tags_of_a_collection_with_damaged_vectors(answer, ask, scenes, tmp_path):
+def test_tags_of_a_collection_with_damaged_vectors(ask, fail, scenes, tmp_path):
     ask("export", "c", "-o", "before.csv")
-    os.truncate(tmp_path / "c" / "vectors-000001.bin", 1000)
-    code, _, notes = answer("export", "c", "-o", "after.csv")
-    assert code == 0
-    assert "vectors-000001.bin is damaged or missing: only tags can be read and exported" in notes
+    execute(tmp_path / "c", "UPDATE vectors SET checksum = 0 WHERE item > 1")
+    ask("export", "c", "-o", "after.csv")
     assert Path("after.csv").read_text() == Path("before.csv").read_text()
-    code, _, notes = answer("index", scenes / "scenes", "-c", "c")
+    assert "a vector is missing or altered" in fail("tag", "c", 2)
+
+
+def test_a_collection_of_version_1(answer, ask, tmp_path, monkeypatch):
+    """Reading commands update it, too, and report what is lost once."""
+    made = Path(__file__).parents[1] / "files" / "collection-1.0.0"
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        shutil.copytree(made, tmp_path / name)
+    assert "Orte|Rome" in ask("export", "a", "-o", "a.jsonl") + Path("a.jsonl").read_text()
+    assert ask("verify", "a")
+    os.truncate(tmp_path / "b" / "vectors-000001.bin", 1000)
+    code, _, notes = answer("collection", "b")
     assert code == 0
-    assert "are zeros until the files of their items are indexed again" in notes
-    ask("verify", "c")
+    assert "have no vector any more" in notes
+    code, _, notes = answer("export", "b", "-o", "b.csv")
+    assert (code, notes) == (0, "")
 
 
 def test_verification(ask, asked, answer, scenes):
     assert asked("verify", "c")["agrees"] is True
     assert "verified: " in ask("relabel", "c", "--item", 1, "--add", "boats", "--verify")
-    vectors = Path("c/vectors-000001.bin")
-    content = bytearray(vectors.read_bytes())
-    content[-300] ^= 1
-    vectors.write_bytes(content)
+    execute(Path("c"), "UPDATE vectors SET checksum = checksum + 1 WHERE item = 3")
     code, printed, _ = answer("verify", "c")
     assert (code, printed.startswith("not verified: ")) == (1, True)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -330,9 +332,15 @@ def test_an_empty_folder_within_may_be_a_disk_that_is_not_mounted(store, photos)
     assert paths(store, 1) == ["disk/10.png"]
 
 
+def execute(folder, *statements):
+    with closing(sqlite3.connect(folder / "collection.sqlite", isolation_level=None)) as database:
+        for statement in statements:
+            database.execute(statement)
+
+
 @pytest.mark.parametrize("kind", ["pictures", "texts"])
-@pytest.mark.parametrize("is_missing", [False, True])
-def test_damaged_vectors_are_recomputed(tmp_path, photos, kind, is_missing):
+def test_missing_vectors_are_computed_again(tmp_path, photos, kind):
+    """As of a collection of version 1 with a damaged file, which has been converted."""
     for seed in range(3):
         photos.put(f"{seed}.txt", f"the words of {seed} and sea {'sun ' * seed}".encode())
     features = chosen_features(kind, {"pictures": "moments", "texts": "words"}[kind])
@@ -340,24 +348,15 @@ def test_damaged_vectors_are_recomputed(tmp_path, photos, kind, is_missing):
         index(store, photos.path)
         store.tag([1, 2], "sea")
         right, ids = store.vectors(store.ids()), store.ids()
-    path = tmp_path / "c" / "vectors-000001.bin"
-    if is_missing:
-        path.unlink()
-    else:
-        os.truncate(path, path.stat().st_size - 10)
-    with Collection(tmp_path / "c", readonly=True) as store:
-        assert "tags can be read and exported" in store.notes[0]
-        assert store.items(tag="sea")
-        assert store.counts()["yes"] == 2
-        with pytest.raises(CollectionError, match=path.name):
-            store.vectors([1])
+    delete = "DELETE FROM vectors WHERE item != 2"
+    execute(tmp_path / "c", delete, "UPDATE files SET mtime_ns = 0 WHERE item != 2")
     with Collection(tmp_path / "c") as store:
+        assert store.items(tag="sea")
         store.tag(3, "sun")
-        with pytest.raises(CollectionError, match=path.name):
-            store.forget(1)
-        store.salvage_vectors()
-        assert store.without_vectors(ids) == ({*ids} if is_missing else {ids[-1]})
-        assert store.verify()
+        with pytest.raises(CollectionError, match="of item 1; index its file again"):
+            store.suggest(3)
+        assert store.without_vectors(ids) == {*ids} - {2}
+        assert not store.verify()
         index(store, photos.path)
         assert not store.without_vectors(ids)
         assert abs(store.vectors(ids) - right).max() == 0
@@ -371,9 +370,11 @@ def test_damaged_vectors_are_recomputed(tmp_path, photos, kind, is_missing):
 def test_a_single_damaged_vector_is_recomputed_when_its_file_is_read(store, photos):
     index(store, photos.path)
     right = store.vectors([3])
-    with (store.path / "vectors-000001.bin").open("r+b") as file:
-        file.seek(64 + 2 * (16 + 4 * right.shape[1]) + 20)
-        file.write(b"????")
+    execute(
+        store.path,
+        "UPDATE vectors SET data = CAST(x'ffff' || substr(data, 3) AS BLOB) WHERE item = 3",
+    )
+    assert store.without_vectors(store.ids()) == {3}
     assert not store.verify()
     photos.put("2.png", 2)
     assert index(store, photos.path)[0] == (0, 0, 1, 5, 0)
@@ -382,12 +383,13 @@ def test_a_single_damaged_vector_is_recomputed_when_its_file_is_read(store, phot
     assert store.verify()
 
 
-def test_damaged_vectors_given_by_the_user_remain_damaged(tmp_path):
+def test_an_item_without_a_vector_can_be_forgotten(tmp_path):
     with Collection.create(tmp_path / "c", kind="vectors") as store:
-        store.add([NewItem(content_of(b"a"), [1, 2], name="a")])
-    (tmp_path / "c" / "vectors-000001.bin").unlink()
-    with (
-        Collection(tmp_path / "c") as store,
-        pytest.raises(CollectionError, match=r"vectors-000001.bin.* missing"),
-    ):
-        store.salvage_vectors()
+        store.add([NewItem(content_of(b"%d" % n), [1, n], name=f"{n}") for n in range(4)])
+        store.tag([1, 2, 3], "sea")
+        execute(store.path, "DELETE FROM vectors WHERE item = 1")
+        with pytest.raises(CollectionError, match="of item 1; .*restore a backup"):
+            store.suggest(4)
+        store.forget(1)
+        assert store.suggest(4)
+        assert store.verify()

@@ -106,40 +106,35 @@ def test_backups_while_it_is_changed(tmp_path):
             assert copy.verify(), str(copy.verify())
 
 
-def test_a_torn_end_of_the_vectors_is_truncated(tmp_path):
+def test_leftovers_of_a_killed_process_are_removed(tmp_path):
     filled(tmp_path / "c").close()
-    vectors = tmp_path / "c" / "vectors-000001.bin"
-    whole = vectors.read_bytes()
-    vectors.write_bytes(whole + b"torn")
-    (tmp_path / "c" / "vectors-000002.bin").write_bytes(b"of a compaction that was not finished")
-    (tmp_path / "c" / "index-7.model").write_bytes(b"of nobody")
-    (tmp_path / "c" / ".index-7.model.0abc.part").write_bytes(b"of nobody")
+    for name in ("index-7.model", ".index-7.model.0abc.part", ".collection.sqlite.0abc.part"):
+        (tmp_path / "c" / name).write_bytes(b"of nobody")
+    (tmp_path / "c" / "vectors-000001.bin").write_bytes(b"of a version that was converted")
     with Collection(tmp_path / "c") as collection:
-        assert ["4 bytes" in note for note in collection.notes] == [True]
+        assert collection.notes == []
         assert collection.verify()
-    assert vectors.read_bytes() == whole
     names = sorted(path.name for path in (tmp_path / "c").iterdir())
-    assert names == ["collection.sqlite", "lock", "vectors-000001.bin"]
+    assert names == ["collection.sqlite", "lock"]
 
 
 def test_a_killed_process_loses_only_unacknowledged_changes(tmp_path):
     filled(tmp_path / "c").close()
     code = f"""
 import os
-from nearlabel.collection import Collection, NewItem
-from nearlabel.collection.vector_file import VectorFile
+from nearlabel.collection import Collection, NewItem, file_changes
 collection = Collection({str(tmp_path / "c")!r})
 collection.tag(12, "acknowledged")
-append = VectorFile.append
+append = file_changes.append_vectors
 def dying(*arguments):
     append(*arguments)
     os._exit(9)
-VectorFile.append = dying
+file_changes.append_vectors = dying
 collection.add([NewItem(bytes(32), [1, 2, 3, 4])])
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
     with Collection(tmp_path / "c") as collection:
-        assert "an unfinished change" in collection.notes[0]
+        assert collection.notes == []
         assert collection.item(12).yes == ["acknowledged"]
         assert len(collection.items()) == 12
         assert collection.verify()
@@ -205,7 +200,7 @@ def test_forgetting_that_was_interrupted_is_finished(tmp_path, monkeypatch):
         def fail(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(type(collection._folder.vectors), "erase_unused", fail)
+        monkeypatch.setattr(type(collection._database), "rewrite", fail)
         with pytest.raises(KeyboardInterrupt):
             collection.forget(3)
         monkeypatch.undo()
@@ -260,7 +255,7 @@ changes = {{
 unlimited = resource.RLIM_INFINITY
 for room in (-1, 30, 1000, 4200, 20_000, 100_000):
     collection = Collection(folder)
-    size = (folder / "vectors-000001.bin").stat().st_size
+    size = (folder / "collection.sqlite").stat().st_size
     for name, change in changes.items():
         before = collection.items(), collection.tags()
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, unlimited))
@@ -292,7 +287,7 @@ def test_versions(tmp_path, monkeypatch):
     more = (*database.MIGRATIONS, "ALTER TABLE items ADD COLUMN rating INTEGER;")
     monkeypatch.setattr(database, "MIGRATIONS", more)
     database.schema.cache_clear()
-    with pytest.raises(CollectionError, match="version 1 of 2.*open it for writing once"):
+    with pytest.raises(CollectionError, match="version 2 of 3.*open it for writing once"):
         Collection(tmp_path / "c", readonly=True)
     with Collection(tmp_path / "c") as collection:
         assert len(collection.items()) == 12
@@ -300,7 +295,7 @@ def test_versions(tmp_path, monkeypatch):
     Collection(tmp_path / "c", readonly=True).close()
     monkeypatch.undo()
     database.schema.cache_clear()
-    with pytest.raises(CollectionError, match="version 2.*update nearlabel"):
+    with pytest.raises(CollectionError, match="version 3.*update nearlabel"):
         Collection(tmp_path / "c")
 
 

@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import sqlite3
-import struct
 from contextlib import closing
 from pathlib import Path
 from zlib import crc32
@@ -18,6 +17,7 @@ from nearlabel.collection import Collection, CollectionError, FileState, NewItem
 from nearlabel.collection.records import content_of
 
 N = 8
+VERSION_1 = Path(__file__).parents[1] / "files" / "collection-1.0.0"
 BOTH = [False, pytest.param(True, marks=pytest.mark.slow)]  # whether it is readonly
 
 
@@ -54,7 +54,7 @@ def use(folder: Path, readonly: bool = False) -> None:
             repr(item)
         collection.vectors([item.id for item in collection.items()])
         collection.tags(), collection.changes(100), collection.roots(), collection.files("/photos")
-        collection.suggest(np.ones(6))
+        collection.suggest(np.ones(collection.settings.width or 6))
         collection.verify()
         if not readonly:
             collection.tag([item.id for item in collection.items()], "new")
@@ -127,7 +127,7 @@ def test_links_to_other_folders(folder, tmp_path):
 
 
 def test_files_with_another_name_elsewhere(folder, tmp_path):
-    os.link(folder / "vectors-000001.bin", tmp_path / "outside")
+    os.link(folder / "collection.sqlite", tmp_path / "outside")
     Collection(folder, readonly=True).close()
     with pytest.raises(CollectionError, match="hard link"):
         Collection(folder)
@@ -179,10 +179,13 @@ def test_another_schema(folder, statement, readonly):
         "UPDATE settings SET value = '{\"width\": 3, \"is_sparse\": true}' WHERE name = 'form'",
         'UPDATE settings SET value = \'{"width": 2000000000, "is_sparse": true}\' '
         "WHERE name = 'form'",
-        "UPDATE state SET vectors_end = 9223372036854775807",
-        "UPDATE state SET vectors_end = 70",
-        "UPDATE state SET vectors_file = 5",
-        "UPDATE state SET vectors_file = 0",
+        "UPDATE vectors SET id = id + 9223372036854775000",
+        "UPDATE vectors SET id = -id",
+        "UPDATE vectors SET item = -9223372036854775807",
+        "UPDATE vectors SET checksum = checksum + 1",
+        "UPDATE vectors SET data = zeroblob(1000000)",
+        "UPDATE vectors SET data = x''",
+        "DELETE FROM vectors",
         "UPDATE state SET learned = 9223372036854775807",
         "UPDATE state SET learned = 0",
         "UPDATE state SET index_change = 9223372036854775807",
@@ -237,39 +240,93 @@ def mutated(content: bytes, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
-@pytest.mark.parametrize("name", ["collection.sqlite", "vectors-000001.bin", "index"])
-def test_altered_bytes(made, tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [("collection.sqlite", 2), ("index", 2), ("collection.sqlite", 1), ("vectors-000001.bin", 1)],
+)
+def test_altered_bytes(made, tmp_path, name, version):
     rng = random.Random(name)
+    made = made if version == 2 else VERSION_1
     for at in range(int(os.environ.get("NEARLABEL_MUTATIONS", 8))):
         folder = Path(shutil.copytree(made, tmp_path / str(at)))
         path = folder / name if name != "index" else next(folder.glob("index-*.model"))
         path.write_bytes(mutated(path.read_bytes(), rng))
-        message = told(folder, readonly=at % 2 == 0)
+        message = told(folder, readonly=at % 2 == 0 and version == 2)
         assert message is None or name != "index"
         shutil.rmtree(folder)
 
 
+STATEMENTS_OF_VERSION_1 = [
+    "UPDATE state SET vectors_end = 9223372036854775807",
+    "UPDATE state SET vectors_file = 5",
+    "UPDATE state SET vectors_file = 0",
+    "UPDATE items SET vector = vector + 1",
+    "UPDATE items SET vector = 9223372036854775807",
+    "UPDATE items SET vector = -64",
+    "UPDATE items SET vector = (SELECT max(vector) FROM items)",
+    "UPDATE differences SET before = 'no json' WHERE before IS NOT NULL",
+    "UPDATE differences SET before = '[1, 2, 3, 4]' WHERE before IS NOT NULL AND what = 0",
+    """UPDATE differences SET before = '["", "", "", "x"]' WHERE before IS NOT NULL AND what = 0""",
+    """UPDATE differences SET before = '["", "", "", -9]' WHERE before IS NOT NULL AND what = 0""",
+    "UPDATE settings SET value = '{\"width\": 3, \"is_sparse\": true}' WHERE name = 'form'",
+    "DELETE FROM settings WHERE name = 'form'",
+    "DELETE FROM state",
+]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS_OF_VERSION_1)
+def test_invalid_values_of_version_1(tmp_path, statement):
+    folder = Path(shutil.copytree(VERSION_1, tmp_path / "c"))
+    execute(folder, statement)
+    told(folder, readonly=False)
+
+
+def store_vector(folder: Path, item: int, values: np.ndarray) -> None:
+    """With the right checksum."""
+    content = values.astype("<f4").tobytes()
+    total = crc32(content, crc32(item.to_bytes(8, "little")))
+    with closing(sqlite3.connect(folder / "collection.sqlite")) as database, database:
+        update = "UPDATE vectors SET data = ?, checksum = ? WHERE item = ?"
+        database.execute(update, (content, total, item))
+
+
 def test_vectors_that_are_not_finite(folder):
-    """With the right checksum, too."""
-    path = folder / "vectors-000001.bin"
-    content = bytearray(path.read_bytes())
-    values = np.full(6, np.nan, "<f4").tobytes()
-    item, length, _ = struct.unpack_from("<qII", content, 64)
-    total = crc32(values, crc32(item.to_bytes(8, "little")))
-    content[64 : 64 + 16 + length] = struct.pack("<qII", item, length, total) + values
-    path.write_bytes(content)
+    store_vector(folder, 1, np.full(6, np.nan))
     with Collection(folder) as collection:
         with pytest.raises(CollectionError, match="not finite"):
             collection.vectors([1])
         assert "not finite" in str(collection.verify())
 
 
+@pytest.mark.parametrize("width", [5, 7, 0])
+def test_vectors_of_another_length(folder, width):
+    store_vector(folder, 1, np.ones(width))
+    with Collection(folder) as collection:
+        with pytest.raises(CollectionError, match="that of item 1;"):
+            collection.vectors([2, 1])
+        assert not collection.verify()
+
+
 def test_vectors_of_another_item(folder):
     execute(folder, "UPDATE items SET vector = (SELECT max(vector) FROM items) WHERE id = 1")
     with Collection(folder) as collection:
-        with pytest.raises(CollectionError, match="record of item 1 belongs to another item"):
+        with pytest.raises(CollectionError, match="that of item 1;"):
             collection.vectors([1])
         assert not collection.verify()
+
+
+@pytest.mark.parametrize("bit", range(0, 8 * 24, 7))
+def test_no_bit_of_a_vector_can_change(folder, bit):
+    with closing(sqlite3.connect(folder / "collection.sqlite")) as database, database:
+        (data,) = database.execute("SELECT data FROM vectors WHERE item = 2").fetchone()
+        content = bytearray(data)
+        content[bit // 8] ^= 1 << bit % 8
+        database.execute("UPDATE vectors SET data = ? WHERE item = 2", (bytes(content),))
+    with Collection(folder) as collection:
+        collection.vectors([1, 3])
+        with pytest.raises(CollectionError, match="that of item 2;"):
+            collection.vectors([1, 2, 3])
+        assert collection.without_vectors([1, 2, 3]) == {2}
 
 
 def test_a_missing_or_damaged_index_is_rebuilt(folder):

@@ -70,7 +70,7 @@ class Served:
         with collection.snapshot(learned=False):
             change, totals = collection.last_change(), self._totals
             if totals is None or totals.change != change:
-                counts = collection.counts(garbage=False)
+                counts = collection.counts()
                 totals = self._totals = Totals(change, counts, collection.tags())
         return totals
 

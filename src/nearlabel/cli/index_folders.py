@@ -179,7 +179,6 @@ class _Watched:
     def look(self, patience_ns: int = 0) -> IndexReport:
         """Bring the collection up to date with the folder."""
         with open_collection(self._collection) as store:
-            store.salvage_vectors()
             self._check(store)
             with steps("indexing", store.settings.kind) as progress:
                 try:

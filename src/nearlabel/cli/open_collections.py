@@ -27,12 +27,18 @@ def is_collection(path: str) -> bool:
 
 @contextmanager
 def open_collection(path: str, *, readonly: bool = False) -> Iterator[Collection]:
-    """Open a collection; repairs are reported in notes."""
+    """Open a collection, updated if it is of an earlier version; repairs are reported in notes."""
     from nearlabel.collection import Collection
+    from nearlabel.collection.folder_checks import OldVersionError
 
     if not is_collection(path):
         raise ValueError(f"{path} {_no_collection(path)}")
-    with Collection(path, readonly=readonly) as collection:
+    try:
+        opened = Collection(path, readonly=readonly)
+    except OldVersionError:
+        with open_collection(path):
+            opened = Collection(path, readonly=True)
+    with opened as collection:
         try:
             yield collection
         finally:

@@ -64,6 +64,7 @@ class ChangeLog:
 
     def __init__(self, connection: sqlite3.Connection, kind: str, group: int | None = None) -> None:
         self.connection, self.kind, self.at = connection, kind, now()
+        self._keeps_rows = kind not in ("undo", "vectors")  # which cannot be undone
         self._noted: set[tuple[int, Row]] = set()
         self.has_effect = False  # other than tags that come and go with their decisions
         self._uncounted: set[int] = set()
@@ -83,11 +84,16 @@ class ChangeLog:
             for key in differ
         )
         if what == What.ITEM:
-            vector = table.columns.index("vector")
+            vector, replaced = table.columns.index("vector"), []
             for key in differ:
                 before, after = current.get(key), rows[key]
-                if before and after and before[vector] != after[vector]:
-                    self._with_new_vectors.add(key[0])
+                if before and (after is None or before[vector] != after[vector]):
+                    replaced.append(before[vector])
+                    if after:
+                        self._with_new_vectors.add(key[0])
+            if not self._keeps_rows:  # nothing names them any more
+                delete = f"DELETE FROM vectors WHERE id IN {LISTED}"
+                self.connection.execute(delete, (json.dumps(replaced),))
         if what == What.FILE:
             item = table.columns.index("item")
             states = [row for key in differ for row in (current.get(key), rows[key])]
@@ -100,8 +106,8 @@ class ChangeLog:
         names = (*table.keys, *table.columns)
         insert = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({_marks(names)})"
         if what == What.ITEM and not are_new:
-            replaced = ", ".join(f"{name} = excluded.{name}" for name in table.columns)
-            insert += f" ON CONFLICT (id) DO UPDATE SET {replaced}"
+            updates = ", ".join(f"{name} = excluded.{name}" for name in table.columns)
+            insert += f" ON CONFLICT (id) DO UPDATE SET {updates}"
         written = ((*key, *row) for key in differ if (row := rows[key]) is not None)
         self.connection.executemany(insert, written)
 
@@ -145,12 +151,11 @@ class ChangeLog:
             self._uncounted.update(key[0] for key in keys)
 
     def _note(self, what: What, rows: Sequence[tuple[Row, Row | None]]) -> None:
-        is_kept = self.kind not in ("undo", "vectors")  # which cannot be undone
         notes = []
         for key, before in rows:
             if (what, key) not in self._noted:
                 self._noted.add((what, key))
-                packed = _packed(what, before) if is_kept and before is not None else None
+                packed = _packed(what, before) if self._keeps_rows and before is not None else None
                 tag = key[1] if len(key) > 1 else 0
                 notes.append((self.number, len(self._noted), int(what), key[0], tag, packed))
         self.connection.executemany("INSERT INTO differences VALUES (?, ?, ?, ?, ?, ?)", notes)
@@ -364,11 +369,6 @@ def _is_plain(value: object) -> bool:
     if isinstance(value, int):
         return not isinstance(value, bool) and -MOST <= value <= MOST
     return value is None or isinstance(value, str | bytes)
-
-
-def repacked(what: What, row: Row) -> str:
-    """A row as stored in the log."""
-    return _packed(what, row)
 
 
 def _marks(names: Sequence[str]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -21,7 +20,6 @@ from nearlabel.collection.choices import AUTHORS, KINDS
 from nearlabel.collection.database import create_database
 from nearlabel.collection.erasure import forget_items, remove_thumbnails
 from nearlabel.collection.folder_checks import (
-    DamagedVectorsError,
     NotInCollectionError,
     remove,
     thumbnail_path,
@@ -41,6 +39,7 @@ from nearlabel.collection.records import (
 )
 from nearlabel.collection.similar_items import SimilarItems
 from nearlabel.collection.store_checks import CollectionCheck, store_differences
+from nearlabel.collection.stored_vectors import read_vectors, without_vectors
 from nearlabel.collection.tag_effects import said_effects, said_run
 from nearlabel.collection.tag_names import tag_name, tag_names
 from nearlabel.collection.thumbnails import THUMBNAIL_SIZE, source_of, thumbnail
@@ -100,7 +99,7 @@ class Collection:
     def __init__(self, path: str | os.PathLike[str], *, readonly: bool = False) -> None:
         self.path = Path(path)
         self._folder = OpenedFolder(self.path, readonly=readonly)
-        self._database, self._vectors = self._folder.database, self._folder.vectors
+        self._database = self._folder.database
         self._similar = SimilarItems()
         self._grouping, self._last_group = threading.Lock(), 0
 
@@ -163,25 +162,17 @@ class Collection:
         """Whether the collection was opened for reading only."""
         return self._folder.readonly
 
-    def counts(self, *, garbage: bool = True) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """Count items, tags, decisions, files and changes.
-
-        Parameters
-        ----------
-        garbage : bool, default=True
-            Whether to count the bytes that `compact` would free, which takes longest.
 
         Returns
         -------
         dict of str to int
             With keys items, tagged, untagged, learned, tags, yes, no, files, missing, changes, and
-            garbage_bytes if asked for.
+            garbage_bytes, which `compact` would free.
         """
         with self._database.reading() as connection:
-            counts = item_tables.read_counts(connection, self.settings.kind)
-            if garbage:
-                counts["garbage_bytes"] = self._vectors.garbage(connection)
-            return counts
+            return item_tables.read_counts(connection, self.settings.kind)
 
     def item(self, id: int) -> Item:
         """Return one item.
@@ -358,20 +349,12 @@ class Collection:
         """
         wanted = _ids(ids, are_unique=False)
         with self._database.reading() as connection:
-            return self._vectors.read(connection, wanted)
+            return read_vectors(connection, wanted)
 
     def without_vectors(self, ids: Sequence[int]) -> set[int]:
-        """Those of some items whose vectors are damaged, or zeros after `salvage_vectors`."""
-        wanted = _ids(ids)
-        try:
-            sizes = abs(self.vectors(wanted)).sum(axis=1)
-        except DamagedVectorsError:
-            if self._vectors.damage is not None:
-                raise
-            if len(wanted) == 1:
-                return {*wanted}
-            return {damaged for item in wanted for damaged in self.without_vectors([item])}
-        return {item for item, size in zip(wanted, sizes, strict=True) if not size}
+        """Those of some items whose vectors are missing, damaged, or nothing but zeros."""
+        with self._database.reading() as connection:
+            return without_vectors(connection, _ids(ids))
 
     def changes(self, limit: int = 20) -> list[Change]:
         """The last changes, latest first."""
@@ -443,24 +426,10 @@ class Collection:
         ids: list[int] = []
 
         def work(log: ChangeLog) -> None:
-            ids.extend(file_changes.add_items(log, list(new_items), self._vectors))
+            ids.extend(file_changes.add_items(log, list(new_items), self.path))
 
-        try:
-            self._folder.change("add", group, work)
-        except OSError as error:
-            if error.errno == errno.ENOSPC:
-                with suppress(OSError, ValueError):
-                    self._vectors.cut()
-            raise
+        self._folder.change("add", group, work)
         return ids
-
-    def salvage_vectors(self) -> None:
-        """Keep the undamaged vectors of a damaged vector file.
-
-        The others become zeros until their files are indexed again. Vectors that were given rather
-        than computed cannot be restored: then this is an error.
-        """
-        self._folder.salvage_vectors()
 
     def set_vectors(
         self, vectors: Mapping[int, MatrixLike], *, group: int | None = None
@@ -480,7 +449,7 @@ class Collection:
 
         def work(log: ChangeLog) -> None:
             tag_changes.refuse_unknown(log, {*vectors}, self.path)
-            file_changes.set_vectors(log, vectors, self._vectors)
+            file_changes.set_vectors(log, vectors)
 
         return self._folder.change("vectors", group, work)
 
@@ -761,9 +730,6 @@ class Collection:
         """
         wanted = _ids(ids)
 
-        if self._vectors.damage is not None:  # it cannot be erased from
-            raise self._vectors.damage
-
         def work(log: ChangeLog) -> None:
             tag_changes.refuse_unknown(log, wanted, self.path)
             if wanted:
@@ -783,7 +749,6 @@ class Collection:
 
     def compact(self) -> None:
         """Free unused space and rebuild the index."""
-        self._vectors.compact()
         with self._database.alone() as connection:
             remove_thumbnails(self.path, connection)
         self._folder.learned.compact()
@@ -812,7 +777,7 @@ class Collection:
         with self._database.reading() as connection:
             (items,) = connection.execute("SELECT count(*) FROM items").fetchone()
             compared = ["tables", "vectors"]
-            differences = store_differences(connection, self._vectors)
+            differences = store_differences(connection)
             if not differences:
                 compared.append("model")
                 differences = self._folder.learned.differences()

@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from nearlabel.collection.folder_checks import DATABASE, CollectionError
+from nearlabel.collection.first_format import move_vectors
+from nearlabel.collection.folder_checks import (
+    DATABASE,
+    CollectionError,
+    OldVersionError,
+    remove,
+    vectors_path,
+)
 
 _APPLICATION = 0x4E4C636F  # "NLco", shown by `file`
 _PATIENCE = 30  # seconds to wait for another process that reads or copies
@@ -94,6 +102,16 @@ CREATE TABLE differences (
     PRIMARY KEY (change, place)
 ) STRICT, WITHOUT ROWID;
 """,
+    """
+CREATE TABLE vectors (
+    id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
+    item INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+ALTER TABLE state DROP COLUMN vectors_file;
+ALTER TABLE state DROP COLUMN vectors_end;
+""",
 )
 
 
@@ -109,6 +127,7 @@ class Database:
                 f"collections need SQLite {wanted} or newer; this Python has {version}"
             )
         self.folder, self.readonly = folder, readonly
+        self.n_lost_vectors = 0  # of items, in the file of an earlier version
         self._mode = "ro" if readonly else "rw"
         self._idle: list[sqlite3.Connection] = []
         self._writer: sqlite3.Connection | None = None
@@ -182,6 +201,7 @@ class Database:
         """The writing connection outside of a transaction, while no other thread writes."""
         with self._lock:
             self._refuse_closed()
+            self._refuse_vanished()
             writer = self._writer
             assert writer is not None
             with self.errors():
@@ -195,10 +215,18 @@ class Database:
     def rewrite(self) -> bool:
         """Rewrite the file without deleted rows; returns whether the write-ahead log is empty, too.
 
-        The log cannot be emptied while another process reads an older state.
+        The log cannot be emptied while another process reads an older state. A plain VACUUM would
+        have its copy in memory, or outside of the folder.
         """
+        part = self.folder / f".{DATABASE}.{secrets.token_hex(4)}.part"
         with self.alone() as writer:
-            writer.execute("VACUUM")
+            try:
+                os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                writer.execute("VACUUM INTO ?", (str(part),))
+                with closing(sqlite3.connect(part)) as copy:
+                    copy.backup(writer)
+            finally:
+                remove(part)
             busy, _, _ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return not busy
 
@@ -321,24 +349,30 @@ class Database:
             raise CollectionError(
                 "is refused: the tables of its database are not those of a collection", self.folder
             )
-        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()  # types and limits, too
-        if verdict != "ok":
-            what = verdict.splitlines()[-1]
-            raise CollectionError(
-                f"is damaged: its database failed the integrity check ({what}); restore a backup",
-                self.folder,
-            )
+        # Types and limits are checked, too. Vectors are checked when they are read: all of them
+        # would take as long as reading the file.
+        for table in {table for kind, table, *_ in schema(version) if kind == "table"} - {
+            "vectors"
+        }:
+            (verdict,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
+            if verdict != "ok":
+                what = verdict.splitlines()[-1]
+                raise CollectionError(
+                    f"is damaged: its database failed the integrity check ({what}); restore a "
+                    "backup",
+                    self.folder,
+                )
         (count,) = connection.execute("SELECT count(*) FROM state").fetchone()
         if count != 1:
             raise CollectionError("is damaged: its database has no state", self.folder)
         if version < len(MIGRATIONS):
             if self.readonly:
-                raise CollectionError(
+                raise OldVersionError(
                     f"has version {version} of {len(MIGRATIONS)}: open it for writing once "
                     "to update it",
                     self.folder,
                 )
-            migrate(connection, version)
+            self.n_lost_vectors = migrate(connection, version, self.folder)
         if not self.readonly:
             (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
             if mode != "wal":
@@ -354,21 +388,33 @@ def create_database(folder: Path, settings: Iterable[tuple[str, str]]) -> None:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-        migrate(connection, 0)
+        migrate(connection, 0, folder)
         connection.executemany("INSERT INTO settings VALUES (?, ?)", settings)
     finally:
         connection.close()
 
 
-def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Migrate a database from a version to the current one, in one transaction."""
-    steps = "".join(MIGRATIONS[version:])
-    end = f"PRAGMA user_version = {len(MIGRATIONS)};"
+def migrate(connection: sqlite3.Connection, version: int, folder: Path) -> int:
+    """Migrate a database from a version to the current one, in one transaction.
+
+    Returns
+    -------
+    int
+        How many items have lost their vectors, because the file that had them is damaged.
+    """
+    n_lost = number = 0
+    if version == 1:
+        (number,) = connection.execute("SELECT vectors_file FROM state").fetchone()
     try:
-        connection.executescript(f"BEGIN IMMEDIATE;{steps}{end}COMMIT;")
+        connection.executescript("BEGIN IMMEDIATE;" + "".join(MIGRATIONS[version:]))
+        if number:
+            n_lost = move_vectors(connection, vectors_path(folder, number))
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+    return n_lost
 
 
 def schema_of(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:

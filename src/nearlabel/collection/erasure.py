@@ -1,9 +1,9 @@
 """Permanent removal: nothing of a forgotten item remains in the folder, and nothing restores it.
 
 First one transaction removes the item from the tables and the log. Then its traces in files are
-erased: unreferenced vectors, thumbnails without an item, the index, free pages of the database and
-its write-ahead log. Meanwhile a flag is set in the database: if the process dies, whoever opens the
-collection next finishes the work.
+erased: thumbnails without an item, the index, free space in the database and its write-ahead log.
+Meanwhile a flag is set in the database: if the process dies, whoever opens the collection next
+finishes the work.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from nearlabel.collection.change_log import LISTED, ChangeLog, What, remove_unneeded_tags, unpacked
 from nearlabel.collection.folder_checks import THUMBNAILS
+from nearlabel.collection.stored_vectors import named_vectors
 
 _CONTENT = 0  # position in the row of an item
 
@@ -30,7 +31,7 @@ def forget_items(log: ChangeLog, ids: Sequence[int]) -> None:
     select = f"SELECT id FROM files WHERE item IN {LISTED}"
     files = {number for (number,) in connection.execute(select, (listed,))}
     had_rows = _changes_with_rows(connection)
-    contents = _contents(connection, listed)
+    contents, vectors = _contents(connection, listed), named_vectors(connection).keys()
     for table, column in (("decisions", "item"), ("files", "item"), ("items", "id")):
         connection.execute(f"DELETE FROM {table} WHERE {column} IN {LISTED}", (listed,))
     connection.execute(
@@ -38,6 +39,8 @@ def forget_items(log: ChangeLog, ids: Sequence[int]) -> None:
         (int(What.ITEM), int(What.DECISION), listed),
     )
     others = _forget_contents(connection, contents)
+    unnamed = json.dumps(sorted(vectors - named_vectors(connection).keys()))
+    connection.execute(f"DELETE FROM vectors WHERE id IN {LISTED}", (unnamed,))
     _forget_files(connection, files, set(ids))
     remove_unneeded_tags(connection, in_log=True)
     connection.execute(

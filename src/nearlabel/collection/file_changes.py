@@ -14,7 +14,7 @@ from pathlib import Path
 from nearlabel.collection.change_log import LISTED, MOST, ChangeLog, Row, What, next_id, stored_rows
 from nearlabel.collection.item_tables import path_bytes, select_in
 from nearlabel.collection.records import FileState, NewItem
-from nearlabel.collection.stored_vectors import StoredVectors
+from nearlabel.collection.stored_vectors import append_vectors
 from nearlabel.collection.tag_changes import refuse_unknown
 from nearlabel.common.arrays import MatrixLike
 from nearlabel.common.validation import ArgumentError, check_integer
@@ -23,7 +23,7 @@ _FILES = "SELECT id, root, path, size, mtime_ns, item, is_missing FROM files WHE
 _ITEM, _IS_MISSING = 4, 5  # positions in the row of a file
 
 
-def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVectors) -> list[int]:
+def add_items(log: ChangeLog, new_items: Sequence[NewItem], folder: Path) -> list[int]:
     """Add items, or find existing ones; returns the id of each."""
     for new in new_items:
         _check(new)
@@ -32,7 +32,7 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVecto
         select_in(log.connection, select, {new.content for new in new_items})
     )
     given = {new.item for new in new_items if new.item is not None}
-    refuse_unknown(log, given, vectors.folder)
+    refuse_unknown(log, given, folder)
     taken = set(known.values())
     files = _Files(log, [file for new in new_items for file in new.files], taken)
     ids: list[int] = [0] * len(new_items)
@@ -54,7 +54,8 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVecto
                 taken.add(item)
             ids[place] = item
             files.attach(item, new.files)
-    places = vectors.append(log.connection, list(created), [new.vector for new in created.values()])
+    vectors = [new.vector for new in created.values()]
+    places = append_vectors(log.connection, list(created), vectors)
     rows: dict[Row, Row | None] = {
         (item,): (new.content, _name(new), _text(new.text), place)
         for (item, new), place in zip(created.items(), places, strict=True)
@@ -66,9 +67,9 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], vectors: StoredVecto
     return ids
 
 
-def set_vectors(log: ChangeLog, vectors: Mapping[int, MatrixLike], stored: StoredVectors) -> None:
+def set_vectors(log: ChangeLog, vectors: Mapping[int, MatrixLike]) -> None:
     """Replace the vectors of items, computed from the same contents."""
-    places = stored.append(log.connection, list(vectors), list(vectors.values()))
+    places = append_vectors(log.connection, list(vectors), list(vectors.values()))
     rows = stored_rows(log.connection, What.ITEM, [(item,) for item in vectors])
     log.write(
         What.ITEM,

@@ -36,8 +36,12 @@ class TagTakenError(CollectionError):
     """A new tag name that is already taken."""
 
 
+class OldVersionError(CollectionError):
+    """A collection of an earlier version, which opening it for writing once would update."""
+
+
 class DamagedVectorsError(CollectionError):
-    """A vector file that is not intact; tags are stored elsewhere."""
+    """A vector that is missing or not as it was written."""
 
 
 def is_collection(path: str | os.PathLike[str]) -> bool:
@@ -55,7 +59,7 @@ def is_collection(path: str | os.PathLike[str]) -> bool:
 
 
 def vectors_path(folder: Path, number: int) -> Path:
-    """The vector file with this number."""
+    """The vector file with this number, of a collection of version 1."""
     return folder / f"vectors-{number:06d}.bin"
 
 
@@ -70,7 +74,7 @@ def thumbnail_path(folder: Path, content: bytes) -> Path:
 
 
 def vector_files(folder: Path) -> Iterator[tuple[int, Path]]:
-    """All vector files, with their numbers."""
+    """All vector files of version 1, with their numbers."""
     return _numbered(folder, re.compile(r"vectors-(\d{6,18})\.bin"))
 
 
@@ -86,7 +90,7 @@ def is_index(path: Path) -> bool:
 
 def part_files(folder: Path) -> Iterator[Path]:
     """Files that a process did not finish writing."""
-    part = re.compile(r"\.(?:index-\d+\.model|vectors-\d+\.bin|thumbnail)\.[0-9a-f]+\.part")
+    part = re.compile(r"\.(?:collection\.sqlite|index-\d+\.model|thumbnail)\.[0-9a-f]+\.part")
     return (path for path in folder.iterdir() if part.fullmatch(path.name))
 
 

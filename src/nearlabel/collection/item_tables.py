@@ -192,6 +192,7 @@ def read_counts(connection: sqlite3.Connection, kind: str) -> dict[str, int]:
         "files": count("SELECT count(*) FROM files"),
         "missing": 0 if kind == "vectors" else count(missing),
         "changes": count("SELECT count(*) FROM changes"),
+        "garbage_bytes": count("PRAGMA freelist_count") * count("PRAGMA page_size"),
     }
 
 

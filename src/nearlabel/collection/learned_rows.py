@@ -11,15 +11,15 @@ from nearlabel.collection.change_log import LISTED
 from nearlabel.collection.database import Database
 from nearlabel.collection.folder_checks import CollectionError
 from nearlabel.collection.records import MOST_TAGS, Rows
-from nearlabel.collection.stored_vectors import StoredVectors
+from nearlabel.collection.stored_vectors import read_vectors
 from nearlabel.common.arrays import Matrix
 
 
 class LearnedRows:
     """The items with decisions, and the vectors of all items."""
 
-    def __init__(self, database: Database, vectors: StoredVectors) -> None:
-        self._database, self._vectors = database, vectors
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def rows(self, ids: Sequence[int] | None = None) -> Rows:
         """The training items: some by their ids, or all; ordered by `learned`."""
@@ -52,4 +52,4 @@ class LearnedRows:
     def vectors(self, ids: Sequence[int]) -> Matrix:
         """The current vectors of items; zeros for removed items."""
         with self._database.reading() as connection:
-            return self._vectors.read(connection, ids, gone="zeros")
+            return read_vectors(connection, ids, gone="zeros")

@@ -19,16 +19,16 @@ from nearlabel.collection.erasure import remove_thumbnails
 from nearlabel.collection.folder_checks import (
     LOCK,
     CollectionError,
-    DamagedVectorsError,
     check_folder,
     opened_plainly,
     part_files,
     remove,
+    vector_files,
 )
 from nearlabel.collection.learned_answers import LearnedAnswers
 from nearlabel.collection.learned_rows import LearnedRows
 from nearlabel.collection.records import Change, Settings
-from nearlabel.collection.stored_vectors import StoredVectors
+from nearlabel.collection.stored_vectors import read_form
 from nearlabel.common.file_locks import try_lock
 from nearlabel.common.validation import check_integer
 
@@ -50,20 +50,14 @@ class OpenedFolder:
             self._unlock()
             raise
         try:
-            self.vectors = StoredVectors(self.database)
-            self.source = LearnedRows(self.database, self.vectors)
+            self.source = LearnedRows(self.database)
             self.learned = LearnedAnswers(
                 self.database, self.source, self._read_settings, self.notes
             )
             self._read_settings()
-            with self.database.reading() as connection:
-                self.vectors.check(connection)
-            if self.vectors.damage is not None:
-                self.notes.append(self._said_damage(self.vectors.damage))
-            elif not readonly:
+            if not readonly:
                 self._recover()
         except BaseException:
-            self.vectors.close()
             self.database.close()
             self._unlock()
             raise
@@ -97,8 +91,6 @@ class OpenedFolder:
 
         While another process reads an older state, the write-ahead log is left for the next time.
         """
-        self.database.wait_for_readers()
-        self.vectors.erase_unused()
         with self.database.alone() as connection:
             remove_thumbnails(self.path, connection)
         self.learned.forget()
@@ -111,14 +103,13 @@ class OpenedFolder:
         if self.database.is_closed:
             return
         try:
-            if save and not self.readonly and self.vectors.damage is None:
+            if save and not self.readonly:
                 with suppress(OSError):  # left for the next opening
                     if self._is_erasing():
                         self.finish_erasing()
                     if self.learned.is_worth_saving(closing=True):
                         self.learned.save(tidy=False)
         finally:
-            self.vectors.close()
             self.database.close()
             self._unlock()
 
@@ -133,39 +124,22 @@ class OpenedFolder:
         """Clean up after a process that died."""
         for part in part_files(self.path):
             remove(part)
-        cut = self.vectors.tidy()
-        if cut:
-            self.notes.append(
-                f"{cut} bytes at the end of the vectors belonged to an unfinished change and were "
-                "removed"
-            )
+        for _, path in vector_files(self.path):  # their vectors are in the database
+            remove(path)
+        if self.database.n_lost_vectors:
+            self.notes.append(self._said_lost(self.database.n_lost_vectors))
         self.learned.remove_others()
         if self._is_erasing():
             self.finish_erasing()
             self.notes.append("items that were being forgotten have now been erased")
 
-    def salvage_vectors(self) -> None:
-        """Keep the intact vectors of a damaged file; `index` computes the others again."""
-        damage = self.vectors.damage
-        if damage is None:
-            return
+    def _said_lost(self, n: int) -> str:
+        """What can be done about items that have lost their vectors."""
+        again = "'nearlabel index' computes them again"
         if self.settings.kind == "vectors":
-            raise damage
-        self.notes.clear()
-        lost = len(self.vectors.salvage())
-        self.learned.drop()
-        self._recover()
-        self.notes.append(
-            f"damaged vectors ({lost:,}) are zeros until the files of their items are indexed again"
-        )
-
-    def _said_damage(self, damage: DamagedVectorsError) -> str:
-        """What can be done about damaged vectors."""
-        again = "'nearlabel index' computes the vectors again"
-        if self.settings.kind == "vectors":
-            again = "restore a backup"
-        name = Path(str(damage.path)).name
-        return f"{name} is damaged or missing: only tags can be read and exported; {again}"
+            again = "restore a backup, or forget these items"
+        many = "1 item has" if n == 1 else f"{n:,} items have"
+        return f"{many} no vector any more, as the file of the vectors was damaged: {again}"
 
     def _is_erasing(self) -> bool:
         """Whether files may still contain bytes of forgotten items."""
@@ -175,7 +149,7 @@ class OpenedFolder:
 
     def _read_settings(self) -> Settings:
         with self.database.reading() as connection:
-            form = self.vectors.form(connection)
+            form = read_form(connection)
             settings = dict(connection.execute("SELECT name, value FROM settings").fetchall())
         try:
             kind, features, method = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nearlabel.collection.folder_checks import CollectionError
-from nearlabel.collection.stored_vectors import StoredVectors
+from nearlabel.collection.stored_vectors import read_vectors
 from nearlabel.collection.tag_names import tag_name
 
 _MOST_TOLD = 5
@@ -38,10 +38,10 @@ class CollectionCheck:
         return f"{compared}: {'; '.join(self.differences) or 'all in order'}"
 
 
-def store_differences(connection: sqlite3.Connection, vectors: StoredVectors) -> list[str]:
+def store_differences(connection: sqlite3.Connection) -> list[str]:
     """What is wrong in the tables and the vectors, in words."""
     differences = [*_database(connection)]
-    return differences or [*_contents(connection), *_vectors(connection, vectors)]
+    return differences or [*_contents(connection), *vector_differences(connection)]
 
 
 def _database(connection: sqlite3.Connection) -> Iterator[str]:
@@ -73,12 +73,13 @@ def _contents(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"tag number {number} has a name that is not valid"
 
 
-def _vectors(connection: sqlite3.Connection, vectors: StoredVectors) -> Iterator[str]:
+def vector_differences(connection: sqlite3.Connection) -> Iterator[str]:
+    """What is wrong in the vectors, in words; nothing after the first problem."""
     ids = [item for (item,) in connection.execute("SELECT id FROM items ORDER BY id")]
     step = 10_000
     for start in range(0, len(ids), step):
         try:
-            vectors.read(connection, ids[start : start + step])
+            read_vectors(connection, ids[start : start + step])
         except CollectionError as error:
             yield str(error)
             return
