@@ -213,7 +213,7 @@ class Learner:
     def _prepare(self) -> None:
         """Do the work that the first query and the first change would have to do."""
         assert self._model is not None
-        self._rows.search_index().probes(self._model.n_neighbors_)
+        self._rows.search_index().recall(self._model.n_neighbors_)
         self._rows.prepare_changes(self._model.n_neighbors_)
 
     # The index file.

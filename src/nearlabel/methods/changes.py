@@ -30,7 +30,6 @@ from nearlabel.methods.items import Items
 from nearlabel.methods.learned_counts import LearnedCounts, RowChange
 from nearlabel.search import HeadChanges, KeptNeighbors, VectorStore, is_precomputed
 
-_MEASURED_EVERY = 10  # recall is measured again when one row in ten has changed
 _Model = TypeVar("_Model", bound=FittedModel)
 
 
@@ -64,7 +63,7 @@ def with_rows(
     lists.add(arrivals, count, n_jobs=n_jobs)
     places, near = np.arange(first, first + m), arrivals.neighbors.indices[:, : lists.k]
     counts += count_changes(places, None, near, before.labels, after.labels, n_jobs=n_jobs)
-    return _following(model, lists, RowChange(before, after, counts), m)
+    return _following(model, lists, RowChange(before, after, counts))
 
 
 def without_rows(model: _Model, places: Array, progress: Progress | None = None) -> _Model:
@@ -93,7 +92,7 @@ def without_rows(model: _Model, places: Array, progress: Progress | None = None)
         *count_changes(*heads, labels, labels, n_jobs=n_jobs),
         *count_changes(places, own, None, labels, labels, n_jobs=n_jobs),
     ]
-    return _following(model, lists, RowChange(before, after, counts), len(places))
+    return _following(model, lists, RowChange(before, after, counts))
 
 
 def with_labels(
@@ -113,7 +112,7 @@ def with_labels(
     counts = count_changes(
         pointing, near, near, before.labels, after.labels, relabelled=places, n_jobs=n_jobs
     )
-    return _following(model, lists, RowChange(before, after, counts), 0)
+    return _following(model, lists, RowChange(before, after, counts))
 
 
 def learned_again(
@@ -250,21 +249,15 @@ def _without_neighbors(model: _Model, before: Items, progress: Progress | None) 
     return model
 
 
-def _following(model: _Model, lists: KeptNeighbors, change: RowChange, changed: int) -> _Model:
-    """A model with changed items and neighbors, after its counts are updated.
-
-    Recall is measured again once a tenth of the rows has `changed` since the last time.
-    """
+def _following(model: _Model, lists: KeptNeighbors, change: RowChange) -> _Model:
+    """A model with changed items and neighbors, after its counts are updated."""
     items = model.items_
     items.lists, items.version = lists, lists.version
-    items.unmeasured += changed
     if not model._follow(change):
         model = learned_again(model)
-    items = model.items_
-    is_due = changed and items.unmeasured * _MEASURED_EVERY >= len(items)
-    if is_due and model.search_recall_ is not None:
-        n_jobs = check_n_jobs(model.n_jobs)
-        index = items.living_index()
-        index = index.measured(model.n_neighbors_, items.least_recall, n_jobs=n_jobs)
-        items.index, items.unmeasured, model.search_recall_ = index, 0, index.recall
+    before, after = change.before.index, model.items_.index
+    if before is not None and after is not None and after is not before:
+        recall = after.recall(model.n_neighbors_)
+        if recall != before.recall(model.n_neighbors_):  # measured again
+            model.search_recall_ = recall
     return model

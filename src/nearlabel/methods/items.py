@@ -62,8 +62,6 @@ class Items:
     version : int
     grown : GrownCsr or None
         The labels in a form to which rows can be added.
-    unmeasured : int
-        Rows that have changed since the recall of an approximate search was measured.
     columns : dict
         The column of each label by name, needed for changes; made on first use.
     lock : ForkSafeLock
@@ -80,7 +78,6 @@ class Items:
     lists: KeptNeighbors | None = None
     version: int = 0
     grown: GrownCsr | None = None
-    unmeasured: int = 0
     columns: dict[int | str, int] = field(default_factory=dict)
     lock: ForkSafeLock = field(default_factory=ForkSafeLock)
 

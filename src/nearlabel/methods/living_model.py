@@ -198,7 +198,7 @@ class LivingModel(FittedModel):
             after = compacted(self)
             if after.items_.store is not None and self.needs.graph:
                 n_jobs = check_n_jobs(self.n_jobs)
-                after.items_.search_index().probes(after.n_neighbors_, n_jobs=n_jobs)
+                after.items_.search_index().recall(after.n_neighbors_, n_jobs=n_jobs)
             self._become(after)
             return self._fold_journal()
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, Self, TypedDict, runtime_checkable
+from typing import NamedTuple, Protocol, TypedDict, runtime_checkable
 
 import numpy as np
 
 from nearlabel.common.arrays import Array, Matrix, Tree, runs
 from nearlabel.common.progress import Progress
 from nearlabel.graph import NeighborGraph, Recall
-from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 from nearlabel.search.exact.distances import Metric
 
@@ -153,13 +152,9 @@ class Index(ABC):
         """
         return None
 
-    def probes(self, k: int, *, n_jobs: int = 1) -> Probes | None:  # noqa: ARG002
-        """The lists probed for k neighbors, determined on first use; None without lists."""
+    def recall(self, k: int, *, n_jobs: int = 1) -> Recall | None:  # noqa: ARG002
+        """The recall of queries for k neighbors, measured on first use; None if not measured."""
         return None
-
-    def with_probes(self, k: int, probes: Probes, recall: Recall | None) -> Self:  # noqa: ARG002
-        """The same index with other probes for k neighbors, and the given recall."""
-        return self
 
     def stored(self) -> tuple[Tree, Array] | None:
         """What a file stores of an index, and its rows in the order of the lists.

@@ -535,7 +535,7 @@ def test_probes_are_raised_until_the_recall_holds():
         return among(self, k, probes, *rest)
 
     index = search.build(X)
-    index.probes(10)
+    index.recall(10)
     index._plans[16] = replace(index._plans[16], probes=Probes.fixed(1))
     with (
         mock.patch.object(probing.ListedRows, "among", spy),

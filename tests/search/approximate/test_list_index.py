@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from copy import copy
 from unittest import mock
 
 import numpy as np
@@ -22,6 +23,7 @@ from nearlabel.search import (
 from nearlabel.search.approximate import inverted_lists, probing
 from nearlabel.search.approximate.inverted_lists import ListIndex
 from nearlabel.search.approximate.probes import Probes
+from nearlabel.search.approximate.probing import QueryPlan
 from nearlabel.search.exact.reordered_rows import ReorderedRows
 
 pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.kernels]
@@ -71,6 +73,18 @@ def in_float32(distances):
         return distances.astype(np.float32)
 
 
+def probes_of(index, k):
+    return index.ready(k, 1)[1].probes
+
+
+def planned(index, probes, recall):
+    """The same lists with other probes for eight neighbors."""
+    index.ready(8, 1)
+    other = copy(index)
+    other._listed, other._plans = index._listed, {8: QueryPlan(probes, recall)}
+    return other
+
+
 def as_dict(reached):
     pairs = zip(reached.row.tolist(), reached.new.tolist(), strict=True)
     return dict(zip(pairs, reached.distance.tolist(), strict=True))
@@ -114,7 +128,7 @@ def test_reached_rows_are_those_of_the_probed_lists_within_their_limits(metric):
     limits[::9] = -np.inf
     limits[1::90] = np.inf
     index = InvertedLists(0.8).build(X, metric)
-    probes = index.probes(10)
+    probes = probes_of(index, 10)
     centers = index._listed.lists.centers
     assert probes.most < len(centers)
     with mock.patch.object(probing, "_QUERIES_AT_ONCE", 13):
@@ -143,7 +157,7 @@ def test_a_row_at_its_limit_is_not_reached():
 
 
 def lists_of(index, k):
-    probes = index.probes(k)
+    probes = probes_of(index, k)
     return index._listed.lists.centers, probes
 
 
@@ -184,11 +198,12 @@ def test_more_neighbors_than_planned_take_the_same_probes():
 def test_more_probes_find_more():
     X, queries = clustered(800, 8), clustered(100, 8, seed=1)
     index = InvertedLists(0.5).build(X)
-    before, graph = index.probes(8), index.graph(8, queries)
+    before, graph = probes_of(index, 8), index.graph(8, queries)
     more = Probes.fixed(3 * before.most)
-    better = index.with_probes(8, more, TOLD)
+    better = planned(index, more, TOLD)
     assert better._listed is index._listed
-    assert better.probes(8) == more
+    assert probes_of(better, 8) == more
+    assert better.recall(8) == TOLD
     assert better.graph(8, queries).recall == TOLD
     exact = neighbor_graph(X, 8, queries, search="exact")
     first, second = (
@@ -196,12 +211,11 @@ def test_more_probes_find_more():
         for found in (graph, better.graph(8, queries))
     )
     assert first < second
-    assert index.probes(8) == before  # as it was
+    assert probes_of(index, 8) == before  # as it was
     assert_same(index.graph(8, queries), graph)
-    most = better.with_probes(8, Probes.fixed(10**6), None)
-    assert most.probes(8) == Probes.fixed(len(index._listed.lists))
+    most = planned(better, Probes.fixed(len(index._listed.lists)), None)
     back = ListIndex.from_tree(most._tree(), most.stored()[1], "euclidean")
-    assert back.probes(8) == most.probes(8)
+    assert probes_of(back, 8) == probes_of(most, 8)
     assert back.graph(8, queries).recall is None
     assert_same(better.graph(8), index.graph(8))
 
@@ -223,6 +237,7 @@ def test_few_rows_in_many_lists():
     index = InvertedLists(0.3).build(X)
     centers, probes = lists_of(index, 5)
     few, limits = joined(index, later), np.full(600, 0.4, np.float32)
+    few._plans[8] = index._plans[8]
     for k in (5, 20, 600):
         few._plans[few._planned(k)] = few._plans[8]
         reached = check_answers(few, later, queries, k, limits, "euclidean", centers, probes)
@@ -238,19 +253,21 @@ def test_few_rows_in_many_lists():
 @pytest.mark.parametrize("count", [1, 400])
 def test_rows_join_the_lists_of_their_nearest_centers(metric, count):
     X, later, queries = clustered(600, 6), clustered(count, 6, seed=1), clustered(50, 6, seed=2)
-    index = InvertedLists(0.7).build(X, metric).with_probes(8, Probes.fixed(6), TOLD)
+    index = planned(InvertedLists(0.7).build(X, metric), Probes.fixed(6), TOLD)
     both = np.vstack([X[100:], later])
     centers, probes = lists_of(index, 8)
     limits = kth_distances(both, 9, metric)
     assert index.renewal(10, 0) is None
-    more = joined(index, both, 500, 100)
+    with mock.patch.object(inverted_lists, "_SHARE_PLANNED", 1):
+        more = joined(index, both, 500, 100)
     assert list(more._plans) == [8]
     check_answers(more, both, queries, 8, limits, metric, centers, probes)
     assert more.graph(8, queries).recall == TOLD
     assert not more.graph(8).has_self()
     with mock.patch.object(engine, "core", return_value=None):
-        twin = InvertedLists(0.7).build(X, metric).with_probes(8, Probes.fixed(6), TOLD)
-        twin = joined(twin, both, 500, 100).graph(8, queries)
+        twin = planned(InvertedLists(0.7).build(X, metric), Probes.fixed(6), TOLD)
+        with mock.patch.object(inverted_lists, "_SHARE_PLANNED", 1):
+            twin = joined(twin, both, 500, 100).graph(8, queries)
     assert_same(more.graph(8, queries), twin)
     unlisted = joined(InvertedLists(0.7).build(X, metric), both, 500, 100)
     assert_same(unlisted.graph(8), InvertedLists(0.7).build(both, metric).graph(8))
@@ -360,7 +377,7 @@ def test_only_the_lists_of_a_query_are_read(metric, kind, kept_bytes):
         back = ListIndex.from_tree(tree, rows, metric)
         assert not rows.read.any()
         assert_same(back.graph(8, X[:3]), asked)
-    assert 0 < rows.read.sum() <= 3 * index.probes(8).most * index._listed.lists.sizes.max()
+    assert 0 < rows.read.sum() <= 3 * probes_of(index, 8).most * index._listed.lists.sizes.max()
     assert rows.read.sum() < len(X) / 2
 
 

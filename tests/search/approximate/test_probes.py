@@ -52,9 +52,6 @@ def test_more_lists_up_to_all(rule):
 
 def test_rules_for_other_numbers_of_lists():
     rule = Probes(9, 0.5, 4.0)
-    assert rule.within(10) is rule
-    assert rule.within(9) == Probes.fixed(9)
-    assert Probes.fixed(20).within(9) == Probes.fixed(9)
     assert rule.at_least(9) is rule
     assert rule.at_least(12) == Probes(12, 0.5, 4.0)
     assert Probes.fixed(2).at_least(5) == Probes.fixed(5)
@@ -74,12 +71,12 @@ def with_noise(widths, n=4000, d=16):
 def test_a_margin_takes_fewer_lists_than_a_number_where_clusters_overlap():
     X = with_noise([0.7])
     index = InvertedLists(0.98).build(X)
-    rule = index.probes(8)
+    rule = index.ready(8, 1)[1].probes
     assert np.isfinite(rule.margin)
     queries = with_noise([0.7], n=300)
     exact = neighbor_graph(X, 8, queries, search="exact").distances[:, -1:].astype(np.float32)
     adapted, fixed = (
-        np.mean(index.with_probes(8, probes, None).graph(8, queries).distances <= exact)
+        np.mean(np.float32(index._listed.nearest(queries, 8, probes, 1).distances) <= exact)
         for probes in (rule, Probes.fixed(int(np.ceil(rule.usual))))
     )
     assert fixed < adapted
@@ -88,7 +85,7 @@ def test_a_margin_takes_fewer_lists_than_a_number_where_clusters_overlap():
 
 @pytest.mark.usefixtures("small_lists")
 def test_a_number_serves_rows_without_clusters():
-    rule = InvertedLists(0.9).build(with_noise([2.0])).probes(8)
+    rule = InvertedLists(0.9).build(with_noise([2.0])).ready(8, 1)[1].probes
     assert rule == Probes.fixed(rule.most)
 
 
@@ -97,16 +94,16 @@ def test_a_number_serves_rows_without_clusters():
 def test_a_rule_is_stored_with_its_margin():
     X = with_noise([0.7])
     index = InvertedLists(0.98).build(X)
-    rule, found = index.probes(8), index.graph(8, X[:20])
+    rule, found = index.ready(8, 1)[1].probes, index.graph(8, X[:20])
     tree = index._tree()
     back = ListIndex.from_tree(tree, index.stored()[1], "euclidean")
-    assert back.probes(8) == rule
+    assert back.ready(8, 1)[1].probes == rule
     np.testing.assert_array_equal(back.graph(8, X[:20]).indices, found.indices)
     # Files of version 1.0 have the number of lists alone.
     [plan] = tree["plans"]
     tree["plans"] = [{name: plan[name] for name in ("k", "probes", "recall")}]
     older = ListIndex.from_tree(tree, index.stored()[1], "euclidean")
-    assert older.probes(8) == Probes.fixed(rule.most)
+    assert older.ready(8, 1)[1].probes == Probes.fixed(rule.most)
     assert np.all(older.graph(8, X[:20]).distances <= found.distances)
 
 
@@ -116,7 +113,7 @@ def test_a_rule_is_stored_with_its_margin():
 def test_the_lists_within_the_margin_are_probed(metric):
     X = with_noise([0.7])
     index = InvertedLists(0.98).build(X, metric)
-    index.probes(8)
+    index.recall(8)
     listed, most = index._listed, 12
     near = neighbor_graph(listed.lists.centers, most, X[:300], metric=metric, search="exact")
     farther = near.distances - near.distances[:, :1]
@@ -139,7 +136,7 @@ def test_the_lists_within_the_margin_are_probed(metric):
 def test_lists_beyond_the_margin_are_not_compared():
     X = with_noise([0.7])
     index = InvertedLists(0.98).build(X)
-    rule, listed = index.probes(8), index._listed
+    rule, listed = index.ready(8, 1)[1].probes, index._listed
     near = neighbor_graph(listed.lists.centers, rule.most, X[:50], search="exact")
     is_within = near.distances <= near.distances[:, :1] + rule.margin
     compare, seen = listed._compare, []

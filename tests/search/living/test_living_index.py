@@ -326,44 +326,42 @@ def test_rows_are_added_to_lists(overlapping, search):
             rows.check(4, overlapping(3))
         assert isinstance(rows.living.segments[0].index, inverted_lists.ListIndex)
         assert rows.living.segments[0].stop > 100
-        measured = rows.living.measured(4, 1.0)
-        assert measured.recall.value == 1
-        rows.check(4, overlapping(3))
+        assert rows.living.recall(4).value == 1
 
 
 @pytest.mark.usefixtures("small_lists")
-def test_recall_is_measured_again_and_kept_by_more_probes(overlapping):
+def test_recall_is_measured_again_after_many_changes(overlapping):
     rng = np.random.default_rng(1)
     X, later = overlapping(600), 3 * rng.normal(size=(900, 6))  # elsewhere
-    store = VectorStore(X)
-    search = nl.InvertedLists(recall=0.8)
-    living = LivingIndex.of(search.build(X), store, "euclidean", planned_for=8)
-    living.probes(8)
+    store, k = VectorStore(X), 8
+    living = LivingIndex.of(nl.InvertedLists(recall=0.8).build(X), store, "euclidean", k)
+    recalls = [living.recall(k)]
+
+    def change(after):
+        nonlocal living
+        living = living.over(after)
+        recalls.append(living.recall(k))
+        return after
+
     with (
         mock.patch.object(living_index, "_RECENT", 8),
-        mock.patch.object(inverted_lists, "_MOST_BESIDE", 400),
+        mock.patch.object(inverted_lists, "_MOST_BESIDE", 50),
     ):
-        for some in np.split(later, 3):
-            store = store.added(some)
-            living = living.over(store)
-    assert [part.stop for part in living.segments] == [1200, 1500]
-    store = store.removed(np.arange(0, 600, 2))
-    living = living.over(store)
-    measured = living.measured(8, 0.8)
-    assert living.recall is None
-    assert measured.recall.value >= 0.8
+        store = change(store.added(later[:52]))  # joins the lists
+        assert recalls[1] == recalls[0]
+        store = change(store.added(later[52:104]))
+        assert recalls[2] != recalls[1]  # a tenth has changed
+        store = change(store.added(later[104:]))
+        store = change(store.removed(np.arange(0, 600, 2)))
+    assert [len(part) for part in living.segments] == [1200]
     alive = np.flatnonzero(store.alive)
-    exact = nl.neighbor_graph(store.vectors[alive], 8, search="exact")
-    shares = [
-        np.mean(one.left_out(alive, 8).distances <= exact.distances[:, -1:].astype(np.float32))
-        for one in (living, measured)
-    ]
-    assert shares[0] <= shares[1]
-    assert abs(shares[1] - measured.recall.value) < 0.1
-    assert measured.graph(8, X[:3]).recall == measured.recall
-    exactly = build_index(X, "euclidean", "exact")
-    living = LivingIndex.of(exactly, VectorStore(X), "euclidean")
-    assert living.measured(8, 0.8) is living
+    exact = nl.neighbor_graph(store.vectors[alive], k, search="exact").distances[:, -1:]
+    share = np.mean(living.left_out(alive, k).distances <= exact.astype(np.float32))
+    assert recalls[-1].value >= 0.8
+    assert abs(share - recalls[-1].value) < 0.1
+    assert living.graph(k, X[:3]).recall == recalls[-1]
+    exactly = LivingIndex.of(build_index(X, "euclidean", "exact"), VectorStore(X), "euclidean")
+    assert exactly.recall(k) is None
 
 
 @pytest.mark.usefixtures("small_lists")

@@ -25,7 +25,6 @@ from nearlabel.common.validation import check_choice, check_integer, check_real
 from nearlabel.graph import NeighborGraph, Recall, recall_of
 from nearlabel.search.approximate.partition import Lists, nearest_centers
 from nearlabel.search.approximate.probe_counts import MeasuredPlan, make_plan
-from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
 from nearlabel.search.approximate.stored_lists import (
     listed_from,
@@ -48,6 +47,7 @@ _NEIGHBORS_A_PLAN = 8  # plans are made for multiples of this number of neighbor
 # benchmarks/living_models.py measures them.
 _MOST_BESIDE = 2**14  # rows searched exactly beside the lists before they join them,
 _SHARE_BESIDE = 1 / 64  # or this share of the rows in the lists
+_SHARE_PLANNED = 1 / 10  # of the rows may have changed since probes were chosen
 
 
 def takes_lists(shape: tuple[int, ...]) -> bool:
@@ -75,6 +75,7 @@ class ListIndex(Index):
         self._recall, self._seed = recall, seed
         self._listed: ListedRows | None = None
         self._plans: dict[int, QueryPlan] = {}
+        self._changed = 0  # rows added or removed since plans were made
         self._lock = ForkSafeLock()
 
     def __reduce__(self) -> tuple[Callable[..., ListIndex], tuple[object, ...]]:
@@ -118,43 +119,41 @@ class ListIndex(Index):
         queries = np.asarray(matching(queries, listed.rows))
         return listed.answer_and_reached(queries, k, plan, limits, n_jobs, progress)
 
-    def probes(self, k: int, *, n_jobs: int = 1) -> Probes:
-        """The lists probed for k neighbors."""
-        return self.ready(k, n_jobs)[1].probes
+    def recall(self, k: int, *, n_jobs: int = 1) -> Recall | None:
+        """The recall of queries for k neighbors, measured with the plan for them."""
+        return self.ready(k, n_jobs)[1].recall
 
-    def with_probes(self, k: int, probes: Probes, recall: Recall | None) -> ListIndex:
-        """The same lists with other probes for k neighbors, and the given recall."""
-        listed, _ = self.ready(k, 1)
-        plan = QueryPlan(probes.within(len(listed.lists)), recall)
-        return self._like(self.vectors, listed, {**self._plans, self._planned(k): plan})
-
-    def _like(self, vectors: Matrix, listed: ListedRows, plans: dict[int, QueryPlan]) -> ListIndex:
-        """An index with the same parameters."""
-        other = ListIndex(vectors, self._metric, self._recall, self._seed)
-        other._listed, other._plans = listed, plans
-        return other
-
-    def renewal(
-        self,
-        added: int,
-        removed: int,  # noqa: ARG002
-    ) -> Callable[[Matrix, Array], Index] | None:
-        """Many new rows join the lists of their nearest centers."""
-        is_many = added > max(_MOST_BESIDE, _SHARE_BESIDE * len(self.vectors))
-        return self._joined if is_many else None
+    def renewal(self, added: int, removed: int) -> Callable[[Matrix, Array], Index] | None:
+        """Many new rows join the lists of their nearest centers, many old ones leave them."""
+        n = len(self.vectors)
+        is_due = added > max(_MOST_BESIDE, _SHARE_BESIDE * n) or removed > _SHARE_PLANNED * n
+        return self._joined if is_due else None
 
     def _joined(self, vectors: Matrix, numbers: Array) -> ListIndex:
-        """The index of other rows in these lists; `numbers` has those of them that it has."""
+        """The index of other rows in these lists; `numbers` has those of them that it has.
+
+        The plans are made again if too many rows have changed since.
+        """
+        other = ListIndex(vectors, self._metric, self._recall, self._seed)
         listed = self._listed
         if listed is None:
-            return ListIndex(vectors, self._metric, self._recall, self._seed)
+            return other
         is_new = numbers < 0
         homes = listed.lists.homes()[numbers]
         homes[is_new] = nearest_centers(vectors[is_new], listed.lists.centers, self._metric, 1)
         lists = Lists.of(listed.lists.centers, homes)
         rows = ordered_rows(vectors, lists.order, float_kind(vectors))
-        plans = {k: QueryPlan(plan.probes, plan.recall) for k, plan in self._plans.items()}
-        return self._like(vectors, ListedRows(lists, rows, self._metric), plans)
+        other._listed = ListedRows(lists, rows, self._metric)
+        left = len(numbers) - np.count_nonzero(is_new)
+        other._changed = self._changed + len(self.vectors) + len(numbers) - 2 * int(left)
+        if other._changed > _SHARE_PLANNED * len(numbers):
+            other._changed = 0
+            for k in self._plans:
+                other.ready(k, 1)
+        else:  # without the rows on which they were measured, which have other places
+            plans = self._plans.items()
+            other._plans = {k: QueryPlan(plan.probes, plan.recall) for k, plan in plans}
+        return other
 
     def stored(self) -> tuple[Tree, Array] | None:
         """What a file stores, and the given rows in the order of the lists.

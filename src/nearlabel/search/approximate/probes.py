@@ -69,10 +69,6 @@ class Probes:
             return Probes.fixed(most)
         return Probes(most, self.margin, self.usual)
 
-    def within(self, count: int) -> Probes:
-        """The same rule for this number of lists."""
-        return self if self.most < count else Probes.fixed(count)
-
     def more(self, count: int) -> Probes:
         """A rule that probes more of this number of lists."""
         most = more_lists(self.most, count)

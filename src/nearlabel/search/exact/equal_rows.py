@@ -8,7 +8,6 @@ if these are ordered by (distance, lowest row number).
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,6 @@ import numpy as np
 from nearlabel.common.arrays import Array, Matrix, is_sparse, runs
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.graph import NeighborGraph, Recall, index_type
-from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 from nearlabel.search.exact.distances import Metric, space
 from nearlabel.search.exact.reordered_rows import ordered_rows
@@ -164,15 +162,9 @@ class EqualRowsIndex(Index):
             return None
         return lambda vectors, _: without_copies(vectors, self._metric, self._build)
 
-    def probes(self, k: int, *, n_jobs: int = 1) -> Probes | None:
-        """The lists of distinct rows probed for k neighbors."""
-        return self.index.probes(k, n_jobs=n_jobs)
-
-    def with_probes(self, k: int, probes: Probes, recall: Recall | None) -> EqualRowsIndex:
-        """The same index with other probes for k neighbors, and the given recall."""
-        other = copy(self)
-        other.index = self.index.with_probes(k, probes, recall)
-        return other
+    def recall(self, k: int, *, n_jobs: int = 1) -> Recall | None:
+        """The recall of queries for k distinct rows."""
+        return self.index.recall(k, n_jobs=n_jobs)
 
     def graph(
         self,

@@ -26,11 +26,8 @@ from nearlabel.graph import (
     NeighborGraph,
     Recall,
     index_type,
-    recall_of,
-    sample_rows,
     sort_equally_far,
 )
-from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.index import exact_index
 from nearlabel.search.interfaces import Arrivals, Index, Reached, SearchOptions
@@ -157,15 +154,12 @@ class LivingIndex(Index):
     planned_for : int or None
         The number of neighbors for which lists are probed when rows are searched among themselves;
         further ones are found as far as the same probes reach. By default all that are requested.
-    recall : Recall or None
-        As last measured.
     """
 
     store: VectorStore
     metric: Metric
     segments: tuple[Segment, ...]
     planned_for: int | None = None
-    recall: Recall | None = None
 
     @classmethod
     def of(
@@ -314,34 +308,9 @@ class LivingIndex(Index):
         graph, reached = self._search(queries, k + 1, limits, **how)
         return Arrivals(graph.without(new), reached._replace(new=reached.new + first))
 
-    def measured(self, k: int, least: float, *, n_jobs: int = 1) -> LivingIndex:
-        """The index with the current recall of k neighbors measured; at `least` by more probes.
-
-        Unchanged if nothing is searched by lists.
-        """
-        probes = self.segments[0].index.probes(k, n_jobs=n_jobs)
-        if probes is None:
-            return self
-        rows = self._alive_places()
-        rows = rows[sample_rows(len(rows), seed=self.n_places)]
-        planned = replace(self, planned_for=None)  # for k, regardless of `planned_for`
-        # All lists: more than there can be.
-        everything = planned.with_probes(k, Probes.fixed(2**31 - 1), None)
-        all_lists = everything.segments[0].index.probes(k)
-        assert all_lists is not None
-        exact = everything.left_out(rows, k, n_jobs=n_jobs)
-        while True:
-            graph = planned.with_probes(k, probes, None).left_out(rows, k, n_jobs=n_jobs)
-            recall = recall_of(graph.distances, exact, "base")
-            if recall.value >= least or probes.most == all_lists.most:
-                return replace(self.with_probes(k, probes, recall), recall=recall)
-            probes = probes.more(all_lists.most)
-
-    def with_probes(self, k: int, probes: Probes, recall: Recall | None) -> LivingIndex:
-        """The same index with other probes for k neighbors, and the given recall."""
-        first, *later = self.segments
-        first = replace(first, index=first.index.with_probes(k, probes, recall))
-        return replace(self, segments=(first, *later))
+    def recall(self, k: int, *, n_jobs: int = 1) -> Recall | None:
+        """The recall of k neighbors in the first segment; later rows are searched exactly."""
+        return self.segments[0].index.recall(k, n_jobs=n_jobs)
 
     def stored(self) -> tuple[Tree, Array] | None:
         """What a file stores; removed rows are left out, and the others renumbered."""
