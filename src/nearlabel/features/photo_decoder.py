@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 _SECONDS = 60  # per photo
 
 
-def decoded_photo(content: bytes, found: str) -> Image:
+def decoded_photo(content: bytes, kind: str) -> Image:
     """A photo in the format "HEIC" or "RAW", upright; ValueError if it cannot be decoded."""
     if not sys.executable or getattr(sys, "frozen", False):  # sys.executable would not start Python
-        return _decoded(io.BytesIO(content), found)
+        return _decoded(io.BytesIO(content), kind)
     idle = _idle.setdefault(os.getpid(), [])
     try:
         process = idle.pop()
     except IndexError:
         process = _Process()
     try:
-        image = process.ask(content, found)
+        image = process.ask(content, kind)
     except BaseException as error:
         if isinstance(error, ValueError):
             idle.append(process)
@@ -58,7 +58,7 @@ class _Process:
             env={**os.environ, "PYTHONPATH": path},
         )
 
-    def ask(self, content: bytes, found: str) -> Image:
+    def ask(self, content: bytes, kind: str) -> Image:
         """Decode a photo; RuntimeError if the process ends without an answer."""
         from PIL import Image
 
@@ -69,7 +69,7 @@ class _Process:
         timer.daemon = True
         timer.start()
         try:
-            to.write(f"{found} {len(content)}\n".encode())
+            to.write(f"{kind} {len(content)}\n".encode())
             to.write(content)
             to.flush()
             mode, *numbers = back.readline().decode().split()
@@ -102,11 +102,11 @@ def _end_idle() -> None:
         process.end()
 
 
-def _decoded(file: BinaryIO, found: str) -> Image:
+def _decoded(file: BinaryIO, kind: str) -> Image:
     """A photo decoded in this process."""
     from PIL import Image as Images
 
-    if found == "HEIC":
+    if kind == "HEIC":
         import pi_heif
 
         image: Image = pi_heif.HeifImageFile(file)

@@ -42,7 +42,7 @@ class WordPieces:
                 raise ValueError(f"the vocabulary has no {needed}")
         self._vocabulary = vocabulary
         self._longest = max(map(len, vocabulary))
-        self._marks = re.compile("|".join(f"({re.escape(mark)})" for mark in marks) or r"(?!)")
+        self._marks = re.compile(f"({'|'.join(map(re.escape, marks)) or '(?!)'})")
         self.numbers_of_word = lru_cache(2**16)(self._pieces)
 
     @classmethod
@@ -82,20 +82,15 @@ class WordPieces:
     def encode(self, text: str, most: int) -> list[int]:
         """The token ids of a text, including start and end, at most `most`."""
         numbers = [self._vocabulary[_BEGIN]]
-        at = 0
-        for mark in self._marks.finditer(text):
-            self._add(numbers, text[at : mark.start()], most - 1)
-            numbers.append(self._vocabulary[mark[0]])
-            at = mark.end()
-        self._add(numbers, text[at:], most - 1)
+        for place, part in enumerate(self._marks.split(text)):
+            if place % 2:  # a mark, between texts
+                numbers.append(self._vocabulary[part])
+                continue
+            for word in words(part):
+                if len(numbers) >= most - 1:
+                    break
+                numbers += self.numbers_of_word(word)
         return [*numbers[: most - 1], self._vocabulary[_END]]
-
-    def _add(self, numbers: list[int], text: str, most: int) -> None:
-        """Add the token ids of a text without marks, up to the limit."""
-        for word in words(text):
-            if len(numbers) >= most:
-                return
-            numbers += self.numbers_of_word(word)
 
     def _pieces(self, word: str) -> tuple[int, ...]:
         """The longest pieces of a word from left to right; the word is unknown if a part is."""
