@@ -83,7 +83,7 @@ def _sum_of_octaves(layer: Callable[[int], Array], octaves: int, fade: float) ->
 
 def _between_knots(at: Array, knots: int) -> tuple[Array, Array]:
     """The knot before each position, and the eased fraction of the way to the next."""
-    far = np.minimum(np.maximum(at, 0), 1) * knots
+    far = np.clip(at, 0, 1) * knots
     place = far.astype(np.int32)
     return place, _eased(far - place.astype(np.float32))
 
@@ -147,7 +147,7 @@ class Scene:
     def edge(self, inside: Array, softness: float = 1.0) -> Array:
         """Cover of a shape by distances to its edge, in heights, positive inside it."""
         pixel = 1 / self.rgb.shape[1]
-        return np.minimum(np.maximum(inside * (1 / (pixel * softness)) + 0.5, 0), 1)
+        return np.clip(inside * (1 / (pixel * softness)) + 0.5, 0, 1)
 
     def far(self, color: Array, distance: float) -> Array:
         """The color of something in the light of the scene, seen through air."""
@@ -155,7 +155,7 @@ class Scene:
 
     def pixels(self) -> Array:
         """The picture as bytes, shape (height, width, 3)."""
-        whole = (np.minimum(np.maximum(self.rgb, 0), 1) * 255 + 0.5).astype(np.uint8)
+        whole = (np.clip(self.rgb, 0, 1) * 255 + 0.5).astype(np.uint8)
         return np.ascontiguousarray(whole.transpose(1, 2, 0))
 
 
@@ -178,7 +178,7 @@ def mixed(first: _Mixable, second: _Mixable | float, share: Array | float) -> _M
 
 def ramp(values: Array, low: float, high: float) -> Array:
     """From 0 at `low` to 1 at `high`, smoothly."""
-    return _eased(np.minimum(np.maximum((values - low) * (1 / (high - low)), 0), 1))
+    return _eased(np.clip((values - low) * (1 / (high - low)), 0, 1))
 
 
 def _eased(t: Array) -> Array:

@@ -36,7 +36,7 @@ def paint_mountains(scene: Scene, *, alone: bool) -> None:
         apart = max(u.size // 48, 1)
         ahead = np.concatenate([top[apart:], np.repeat(top[-1:], apart)])
         slope = (ahead - top) * 5
-        at = np.minimum(np.maximum(place * u.size, 0), u.size - 1).astype(np.int32)
+        at = np.clip(place * u.size, 0, u.size - 1).astype(np.int32)
         faces = ramp(slope[at] * -from_left + bent * 0.3, -0.09, 0.09)
         rough = dice.noise(24, 40, y, u, 2)
         air = 0.55 * (1 - nearness) + 0.08
@@ -175,7 +175,7 @@ def paint_dunes(scene: Scene) -> None:
         top = foot - height * crest
         rows, y, depth = scene.below(top)
         # The spine of a dune winds from its summit down to its foot; beyond it is the shaded side.
-        bow = dice.wave(3, np.minimum(np.maximum(depth * 2.2, 0), 1))
+        bow = dice.wave(3, depth * 2.2)
         summit = int(top.argmin())
         spine = (summit + 0.5) / top.size + (bow - bow[0, summit]) * dice.real(0.25, 0.6)
         side = (u - spine) * from_left

@@ -99,7 +99,7 @@ def _conifer(scene: Scene, tree: Tree) -> None:
     down = (scene.y[spot[0]] - (foot - height)) * (1 / (height * 0.93))
     tier = down * tiers
     within = tier - np.floor(tier)
-    needles = dice.noise(40, 24, np.minimum(np.maximum(down, 0), 1), right * (0.4 / reach) + 0.5)
+    needles = dice.noise(40, 24, down, right * (0.4 / reach) + 0.5)
     wide = reach * (down * 0.72 + within * 0.22 + (needles - 0.5) * 0.24)
     inside = np.minimum(wide - np.abs(right), (1 - down) * height)
     inside = np.where(down > 0, inside, -1)
