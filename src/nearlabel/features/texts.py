@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import ArgumentError, ArgumentTypeError
@@ -87,15 +87,13 @@ def text_files(
     return TextFiles(names, texts, skipped)
 
 
-def text_of(source: str | os.PathLike[str] | bytes | IO[bytes]) -> str:
-    """The text of a file, given its path, its bytes or an open file; an error says why it fails."""
+def text_of(source: str | os.PathLike[str] | bytes) -> str:
+    """The text of a file, given its path or its bytes; an error says why it fails."""
     if isinstance(source, bytes):
         content = source
-    elif isinstance(source, str | os.PathLike):
+    else:
         with regular_file(source) as file:
             content = file.read(_MOST_BYTES + 1)
-    else:
-        content = source.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         raise UnreadablePicture("", f"has more than {_MOST_BYTES:,} bytes")
     try:
