@@ -26,7 +26,7 @@ _PLANS: dict[str, Tree] = {
 
 
 def planned(
-    model: BlendedNeighbors, X: Matrix, Y: Csr, seconds: float | None
+    model: BlendedNeighbors, X: Matrix, Y: Csr, seconds: float
 ) -> tuple[BlendedNeighbors, str]:
     """The largest part of a blend that can be fitted to the rows in that many seconds.
 
@@ -40,7 +40,7 @@ def planned(
     reason : str
         Why parts are left out, as text; empty if nothing had to be.
     """
-    if seconds is None or Y.shape[0] <= _FEW_ROWS:
+    if Y.shape[0] <= _FEW_ROWS:
         return model, ""
     end, too_long = time.monotonic() + seconds, []
     for plan, parameters in _PLANS.items():
