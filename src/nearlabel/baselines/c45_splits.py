@@ -192,21 +192,10 @@ class _Splits(NamedTuple):
 def best_split(
     entries: Entries, of_class: Floats, counts: Floats, n_rows: int, n_values: Array, min_leaf: int
 ) -> Split | None:
-    """The split of a node that C4.5 chooses, or None.
+    """The split that C4.5 chooses of a node with these entries and `n_rows` rows, or None.
 
-    Parameters
-    ----------
-    entries : Entries
-        Those of the node.
-    of_class : ndarray, shape (C, n + 1)
-        The weight of every training row in the node, in the line of its class.
-    counts : ndarray, shape (C,)
-        Weights of the classes in the node.
-    n_rows : int
-        How many rows the node has.
-    n_values : ndarray, shape (d,)
-        As `Columns` has them.
-    min_leaf : int
+    `of_class` (C, n + 1) has the weight of every training row in the node, in the line of its
+    class, and `counts` (C,) their sums; `n_values` are those of `Columns`.
     """
     if not len(entries.row):
         return None

@@ -17,14 +17,8 @@ def set_scores(X: Csr, theta: Floats, alpha: Floats | None, totals: Floats) -> F
     best that the search had without it: the set before it was added, or for the first label the
     second best label. Another label gets L'/(2L), where L' is its own likelihood.
 
-    Parameters
-    ----------
-    X : csr_array, shape (m, d)
-    theta : ndarray, shape (q, d)
-    alpha : ndarray, shape (q, q), or None for PMM1
-    totals : ndarray, shape (q,)
-        How many training rows carry each label: what labels of rows without words are ranked by.
-        Labels that none carries get score 0.
+    `theta` has the shape (q, d) and `alpha` (q, q); PMM1 has no alpha. Labels of rows without words
+    are ranked by `totals`, how many training rows carry each; labels that none carries score 0.
     """
     m, q = X.shape[0], len(totals)
     known = totals > 0

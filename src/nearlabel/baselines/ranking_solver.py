@@ -279,14 +279,7 @@ class Anderson:
     """Extrapolates the steps of an iteration z -> g(z) to its fixed point [1]_.
 
     The next point is the combination of the latest images g(z) whose residuals g(z) - z, combined
-    alike, are smallest.
-
-    Parameters
-    ----------
-    size : int
-        Numbers of a point.
-    depth : int
-        Earlier steps that are combined.
+    alike, are smallest. Points have `size` numbers, and `depth` earlier steps are combined.
 
     References
     ----------

@@ -207,13 +207,8 @@ class Stump(NamedTuple):
 def best_stump(columns: SortedColumns, weights: Floats, reached: Booleans | None = None) -> Stump:
     """The stump with the least loss; of equal ones the lowest feature, then the lowest cut.
 
-    Parameters
-    ----------
-    columns : SortedColumns
-    weights : ndarray of float, shape (n, 2q)
-        As `exact_weights` gives them; zero for rows that are not reached.
-    reached : ndarray of bool, shape (n,), optional
-        Rows that take part; by default all.
+    Weights (n, 2q) are as `exact_weights` gives them, and zero for rows that are not `reached`; by
+    default all are.
     """
     losses, places = best_cuts(columns, weights, reached)
     feature = int(losses.argmin())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import nearlabel
 from nearlabel.common import engine
-from nearlabel.common.arrays import Tree
 from nearlabel.common.messages import one_line
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.common.validation import UnsuitableDataError
@@ -20,44 +20,53 @@ from nearlabel.datasets import Dataset, load
 from nearlabel.datasets.source_files import find
 from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
 from nearlabel.experiments.papers.prepared_data import prepared
-from nearlabel.experiments.papers.table_experiments import Experiment
+from nearlabel.experiments.papers.table_experiments import Experiment, Measurement
 from nearlabel.experiments.papers.verdicts import Reason
 from nearlabel.experiments.result_store import ResultStore, digest_of, digest_of_files
 
 _PACKAGE = Path(nearlabel.__file__).parent
 
 
+class Measured(NamedTuple):
+    """What experiments have measured, or why nothing; `new` were measured now."""
+
+    results: dict[Experiment, list[Measurement]]
+    reasons: dict[Experiment, Reason]
+    new: int
+
+
 def measured_experiments(
-    experiments: Sequence[Experiment],
+    experiments: Collection[Experiment],
     folder: str | os.PathLike[str] | None = None,
     *,
     again: bool = False,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> tuple[dict[Experiment, Tree | Reason], int]:
-    """The result of each experiment, or why there is none; and how many were measured now.
+) -> Measured:
+    """Measure experiments, or read what they have measured before.
 
     A result is stored at once; with `again`, even if there is a stored one. `n_jobs` threads read
     pictures, whose vectors are kept beside the results of all states of the code.
     """
     store = paper_results(folder)
-    results: dict[Experiment, Tree | Reason] = {}
+    results: dict[Experiment, list[Measurement]] = {}
+    reasons: dict[Experiment, Reason] = {}
     missing: dict[Experiment, str] = {}
     names = dict.fromkeys(experiment.dataset for experiment in experiments)
     keys = {name: _key_or_reason(name) for name in names}
     for experiment in experiments:
         data = keys[experiment.dataset]
         if isinstance(data, Reason):
-            results[experiment] = data
+            reasons[experiment] = data
             continue
         key = digest_of([asdict(experiment), data])
         stored = None if again else store.get(key)
         if stored is not None:
-            results[experiment] = stored
+            results[experiment] = [Measurement(**each) for each in stored["measurements"]]
         else:
             missing[experiment] = key
     latest: dict[str, Dataset] = {}  # one at a time
-    measured, steps = 0, 1000  # of progress, for each result
+    read, steps = len(results), 1000  # of progress, for each result
     stages = Stages(progress, steps * len(missing))
     # In the order of the data sets, so that each is loaded once.
     for experiment in sorted(missing, key=lambda each: each.dataset):
@@ -78,17 +87,16 @@ def measured_experiments(
                     )
             ready = prepared(latest[experiment.dataset], experiment)
         except (ValueError, OSError, ImportError, MemoryError) as error:
-            results[experiment] = Reason(one_line(str(error)))
+            reasons[experiment] = Reason(one_line(str(error)))
             continue
         try:
             measurements = experiment.measurements(ready, n_jobs=n_jobs, progress=tell)
         except (UnsuitableDataError, MemoryError) as error:
-            results[experiment] = Reason(one_line(str(error)))
+            reasons[experiment] = Reason(one_line(str(error)))
             continue
-        results[experiment] = result = {"measurements": [asdict(each) for each in measurements]}
-        store.add(missing[experiment], result)
-        measured += 1
-    return results, measured
+        results[experiment] = measurements
+        store.add(missing[experiment], {"measurements": [asdict(each) for each in measurements]})
+    return Measured(results, reasons, len(results) - read)
 
 
 def paper_results(folder: str | os.PathLike[str] | None = None) -> ResultStore:

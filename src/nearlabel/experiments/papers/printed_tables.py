@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
-from types import MappingProxyType
 
 from nearlabel.common.arrays import Tree
 
@@ -72,30 +71,13 @@ class PrintedCell:
 @cache
 def papers() -> Mapping[str, Paper]:
     """The papers by id, which is the first author and the year: "zhang-2007"."""
-    entries = published_toml("papers.toml")
-    return MappingProxyType({key: Paper(**fields) for key, fields in entries.items()})
+    return {key: Paper(**fields) for key, fields in published_toml("papers.toml").items()}
 
 
 @cache
 def cells() -> tuple[PrintedCell, ...]:
-    """All cells of the tables of results: paper by paper, line by line.
-
-    Examples
-    --------
-    >>> first = cells()[0]
-    >>> first.paper, first.table, first.dataset, first.metric, first.printed, first.std
-    ('zhang-2007', '1', 'yeast', 'hamming_loss', '0.195', '0.010')
-    """
-    place_of = ("paper", "table", "dataset", "algorithm", "metric")
-    doubts = {
-        tuple(line[key] for key in place_of): line["reason"]
-        for line in published_lines("doubtful.csv")
-    }
-    return tuple(
-        replace(cell, doubt=doubts.get(tuple(getattr(cell, key) for key in place_of)))
-        for paper in papers()
-        for cell in _cells_of(paper)
-    )
+    """All cells of the tables of results: paper by paper, line by line."""
+    return tuple(cell for paper in papers() for cell in _cells_of(paper))
 
 
 @cache
@@ -153,6 +135,9 @@ def published_toml(name: str) -> Tree:
 
 
 def _cells_of(paper: str) -> Iterator[PrintedCell]:
+    keys = ("paper", "table", "dataset", "algorithm", "metric")
+    doubtful = published_lines("doubtful.csv")
+    doubts = {tuple(line[key] for key in keys): line["reason"] for line in doubtful}
     for line in published_lines(f"{paper}.csv"):
         tables = line["table"].split("/")
         pairs = (pair.split("=") for pair in line["parameters"].split())
@@ -161,16 +146,15 @@ def _cells_of(paper: str) -> Iterator[PrintedCell]:
             if not line[metric]:  # this table has no such column
                 continue
             printed, _, std = line[metric].partition(" ± ")
+            table = tables[column % len(tables)]
+            place = (paper, table, line["dataset"], line["algorithm"], metric)
             yield PrintedCell(
-                paper,
-                tables[column % len(tables)],
-                line["dataset"],
-                line["algorithm"],
-                metric,
+                *place,
                 printed=None if printed in ("n/a", "new") else printed,
                 std=std or None,
                 parameters=parameters,
                 name_in_paper=line["name_in_paper"] or line["dataset"],
+                doubt=doubts.get(place),
                 is_new=printed == "new",
             )
 
@@ -193,13 +177,7 @@ class Relations:
 
 @cache
 def relations() -> tuple[Relations, ...]:
-    """Tables 3, 6, 8 and 15 of Zhang and Zhou (2007).
-
-    Examples
-    --------
-    >>> relations()[0].order
-    ('ML-KNN', 'ADTBoost.MH', 'Rank-SVM', 'BoosTexter')
-    """
+    """Tables 3, 6, 8 and 15 of Zhang and Zhou (2007)."""
     content = published_toml("relations.toml")
     names = content["algorithms"]
 

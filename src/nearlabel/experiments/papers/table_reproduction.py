@@ -8,19 +8,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from nearlabel.common.arrays import Tree
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError, check_n_jobs
 from nearlabel.experiments.papers import printed_tables
-from nearlabel.experiments.papers.measured_experiments import measured_experiments, paper_results
+from nearlabel.experiments.papers.measured_experiments import (
+    Measured,
+    measured_experiments,
+    paper_results,
+)
 from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
 from nearlabel.experiments.papers.printed_tables import PrintedCell
-from nearlabel.experiments.papers.table_experiments import (
-    Experiment,
-    Measurement,
-    Settings,
-    experiments_of,
-)
+from nearlabel.experiments.papers.table_experiments import Experiment, Settings, experiments_of
 from nearlabel.experiments.papers.verdicts import Reason, Verdict, reason_off, verdict
 from nearlabel.metrics import METRICS
 from nearlabel.search import Progress
@@ -119,38 +117,35 @@ def reproduce(
     needed = dict.fromkeys(
         experiment for plan in plans if not isinstance(plan, Reason) for experiment in plan
     )
-    outcomes, measured = measured_experiments(
-        list(needed), results, again=again, n_jobs=n_jobs, progress=progress
-    )
-    reasons = [outcome for outcome in outcomes.values() if isinstance(outcome, Reason)]
+    measured = measured_experiments(needed, results, again=again, n_jobs=n_jobs, progress=progress)
     return Reproduction(
         [
             ComparedCell(cell, reason=plan)
             if isinstance(plan, Reason)
-            else _compared(cell, plan[0], [outcomes[experiment] for experiment in plan])
+            else _compared(cell, plan, measured)
             for cell, plan in zip(cells, plans, strict=True)
         ],
-        measured,
-        len(outcomes) - measured - len(reasons),
-        list(dict.fromkeys(name for reason in reasons for name in reason.absent)),
+        measured.new,
+        len(measured.results) - measured.new,
+        list(dict.fromkeys(name for why in measured.reasons.values() for name in why.absent)),
         paper_results(results).path,
     )
 
 
 def _compared(
-    cell: PrintedCell, experiment: Experiment, outcomes: Sequence[Tree | Reason]
+    cell: PrintedCell, experiments: Sequence[Experiment], measured: Measured
 ) -> ComparedCell:
     """Compare a cell with the result of its experiment, or with the average of several results."""
-    reasons = [outcome for outcome in outcomes if isinstance(outcome, Reason)]
+    reasons = [measured.reasons[each] for each in experiments if each in measured.reasons]
     if reasons:
         absent = tuple(name for reason in reasons for name in reason.absent)
         return ComparedCell(cell, reason=Reason.no_data(absent) if absent else reasons[0])
+    experiment = experiments[0]
     measurements = [
         measurement
-        for outcome in outcomes
-        if not isinstance(outcome, Reason)
-        for stored in outcome["measurements"]
-        if (measurement := Measurement(**stored)).has_parameters_of(cell)
+        for each in experiments
+        for measurement in measured.results[each]
+        if measurement.has_parameters_of(cell)
     ]
     parameters = measurements[0].parameters
     values = [value for measurement in measurements for value in measurement.values(cell)]
@@ -159,7 +154,7 @@ def _compared(
         undefined = Reason(f"{cell.metric} is not defined on these data")
         return ComparedCell(cell, reason=undefined, parameters=parameters, experiment=experiment)
     ours = statistics.fmean(numbers)
-    over_splits = len(outcomes) == 1 and len(numbers) > 1
+    over_splits = len(experiments) == 1 and len(numbers) > 1
     judged = Verdict.NEW
     if cell.printed is not None:
         counts_labels = cell.metric == "coverage" and experiment.coverage == "labels"

@@ -14,13 +14,7 @@ def metric_title(metric: str) -> str:
 
 
 def metric_head(metric: str, *, short: bool = False) -> str:
-    """A metric's name, with an arrow to the better side if there is one.
-
-    Examples
-    --------
-    >>> metric_head("hamming_loss"), metric_head("average_precision", short=True)
-    ('hamming loss ↓', 'av prec ↑')
-    """
+    """A metric's name, with an arrow to the better side if there is one."""
     if metric not in METRICS:  # a label, in a table of counts
         return metric if short else metric_title(metric)
     shorter = {
