@@ -45,7 +45,7 @@ def orders(folder: str) -> list[dict[str, Any]]:
     return [
         {"order": view.heading, "metric": metric, **dict(zip(view.sources, texts, strict=True))}
         for view in order_views(reproduce(results=folder).cells)
-        for metric, texts in [*view.rows, ("total order", view.total)]
+        for metric, texts in view.rows.items()
     ]
 
 

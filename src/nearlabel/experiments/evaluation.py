@@ -164,9 +164,14 @@ def evaluate_splits(
                 metrics, of_rows = evaluate_and_per_row(truth, scores, decided, convention, at=at)
                 names = data.label_names
                 labels = per_label(truth, scores, decided, label_names=names) if by_label else None
-                chosen = None if scorer is None else model
                 result = SplitResult(
-                    metrics, seconds, None, chosen, left_out, fold.scale, labels, of_rows
+                    metrics,
+                    seconds,
+                    chosen=None if scorer is None else model,
+                    left_out=left_out,
+                    scale=fold.scale,
+                    labels=labels,
+                    rows=of_rows,
                 )
                 of_group.append(result)
             each.report(n, n)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, NamedTuple, Self
@@ -200,16 +200,14 @@ def _tests_by_metric(
 
 
 class OrderView(NamedTuple):
-    """A table of relations: for each metric, and for the total order, a text per source."""
+    """A table of relations: for each metric, and last for the total order, a text per source."""
 
     heading: str
     sources: list[str]
-    rows: list[tuple[str, list[str]]]
-    total: list[str]
+    rows: dict[str, list[str]]
 
 
-_Relations = Mapping[str, Iterable[tuple[str, str]]]  # by metric
-_Numbers = Iterable[tuple[PrintedCell, Sequence[float | None]]]  # of cells: one, or one a fold
+_Numbers = Sequence[tuple[PrintedCell, Sequence[float | None]]]  # of cells: one, or one a fold
 
 
 def order_views(compared: Sequence[ComparedCell] = ()) -> list[OrderView]:
@@ -218,12 +216,10 @@ def order_views(compared: Sequence[ComparedCell] = ()) -> list[OrderView]:
     Ours are there for the tables of which all methods were run.
     """
     # Folds are not printed, so that printed cells are compared over data sets only.
-    printed: list[tuple[PrintedCell, Sequence[float | None]]] = [
+    printed: _Numbers = [
         (cell, [None if cell.printed is None else float(cell.printed)]) for cell in cells()
     ]
-    ours: list[tuple[PrintedCell, Sequence[float | None]]] = [
-        (each.cell, each.splits or [each.ours]) for each in compared
-    ]
+    ours: _Numbers = [(each.cell, each.splits or [each.ours]) for each in compared]
     views = []
     for table in relations():
         by_source = {
@@ -232,18 +228,20 @@ def order_views(compared: Sequence[ComparedCell] = ()) -> list[OrderView]:
             "from our runs": _tested(table, ours, of_all=True),
         }
         by_source = {source: by_metric for source, by_metric in by_source.items() if by_metric}
-        rows = []
+        rows = {}
         for metric in table.relations:
             pairs = (by_metric[metric] for by_metric in by_source.values())
             texts = [", ".join(f"{a} > {b}" for a, b in each) or "none" for each in pairs]
-            rows.append((metric_head(metric), texts))
-        total = [str(total_order(each, tuple(table.score))) for each in by_source.values()]
-        heading = f"Table {table.table} ({table.dataset})"
-        views.append(OrderView(heading, list(by_source), rows, total))
+            rows[metric_head(metric)] = texts
+        names = tuple(table.score)
+        rows["total order"] = [str(total_order(each, names)) for each in by_source.values()]
+        views.append(OrderView(f"Table {table.table} ({table.dataset})", list(by_source), rows))
     return views
 
 
-def _tested(table: Relations, numbers: _Numbers, *, of_all: bool = False) -> _Relations:
+def _tested(
+    table: Relations, numbers: _Numbers, *, of_all: bool = False
+) -> Mapping[str, tuple[tuple[str, str], ...]]:
     """Relations by paired tests over folds, or over data sets where each has one number.
 
     None where there is one row, or with `of_all` where a method has no number by any metric.
