@@ -24,7 +24,9 @@ public:
           lengths_(lengths.data()) {
         require(lengths.size() == rows_, "lengths must have one entry per list");
         require(width_ <= INT32_MAX, "lists must have at most 2^31 - 1 places");
-        require(width_ < 2 || places.stride(1) == 1, "places must have contiguous rows");
+        require((width_ < 2 || places.stride(1) == 1) &&
+                    (rows_ < 2 || stride_ >= static_cast<std::int64_t>(width_)),
+                "places must have contiguous rows, one after another");
     }
 
     std::size_t rows() const { return rows_; }
@@ -141,42 +143,48 @@ void drop_neighbors(Strided<std::int32_t> places, Strided<D> distances,
     }
 }
 
-// Whether a list contains one of few places; a plain loop without an early exit, so that it
+// Whether some places contain one of few; a plain loop without an early exit, so that it
 // vectorizes.
-bool holds_any(const std::int32_t* near, std::size_t width, const std::int32_t* few,
+bool holds_any(const std::int32_t* places, std::size_t width, const std::int32_t* few,
                std::size_t size) {
     int found = 0;
     for (std::size_t i = 0; i < size; ++i) {
         const std::int32_t place = few[i];
-        for (std::size_t at = 0; at < width; ++at) found |= near[at] == place;
+        for (std::size_t at = 0; at < width; ++at) found |= places[at] == place;
     }
     return found != 0;
 }
 
 // The number of remaining places of each list, and the position of the first removed one, or the
 // length of the list if none was removed. If `few` is not empty, it contains all removed places,
-// and `gone` is read only if a list contains one of them.
+// and `gone` is read only if a list contains one of them, or a list beside it does.
 void left_without(Strided<const std::int32_t> places, Vector<const std::int32_t> lengths,
                   Vector<const std::uint8_t> gone, Vector<const std::int32_t> few,
                   Vector<std::int32_t> left, Vector<std::int32_t> first) {
+    constexpr std::size_t BESIDE = 16;  // lists that are scanned at once, with what is between them
     const PlaceLists<const std::int32_t> lists(places, lengths);
-    require(left.size() == lists.rows() && first.size() == lists.rows(),
-            "left and first must have one entry per list");
+    const std::size_t n = lists.rows();
+    require(left.size() == n && first.size() == n, "left and first must have one entry per list");
     const std::uint8_t* const is_gone = gone.data();
-    for (std::size_t row = 0; row < lists.rows(); ++row) {
-        const std::int32_t* const near = lists.row(row);
-        const std::size_t length = lists.length(row);
-        std::size_t found = 0, where = length;
-        if (few.size() == 0 || holds_any(near, length, few.data(), few.size())) {
-            for (std::size_t at = length; at-- > 0;) {
+    for (std::size_t begin = 0; begin < n; begin += BESIDE) {
+        const std::size_t end = std::min(begin + BESIDE, n);
+        const std::int32_t *const from = lists.row(begin), *const to = lists.row(end - 1);
+        const bool any =
+            few.size() == 0 || holds_any(from, static_cast<std::size_t>(to - from) + lists.width(),
+                                         few.data(), few.size());
+        for (std::size_t row = begin; row < end; ++row) {
+            const std::int32_t* const near = lists.row(row);
+            const std::size_t length = lists.length(row);
+            std::size_t found = 0, where = length;
+            for (std::size_t at = any ? length : 0; at-- > 0;) {
                 const bool hit = is_gone[checked_index(near[at], gone.size(),
                                                        "places must contain row numbers")];
                 found += hit;
                 where = hit ? at : where;
             }
+            left.data()[row] = static_cast<std::int32_t>(length - found);
+            first.data()[row] = static_cast<std::int32_t>(where);
         }
-        left.data()[row] = static_cast<std::int32_t>(length - found);
-        first.data()[row] = static_cast<std::int32_t>(where);
     }
 }
 
