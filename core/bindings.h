@@ -69,7 +69,6 @@ void bind_distances(nb::module_& module);
 void bind_living_histograms(nb::module_& module);
 void bind_neighbor_lists(nb::module_& module);
 void bind_packed_bounds(nb::module_& module);
-void bind_reaching(nb::module_& module);
 void bind_reconstruction(nb::module_& module);
 void bind_regressions(nb::module_& module);
 void bind_scores(nb::module_& module);

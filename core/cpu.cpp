@@ -38,14 +38,6 @@ bool detect_avx2() {
 #endif
 }
 
-bool detect_neon() {
-#ifdef NL_NEON
-    return !baseline_is_forced();
-#else
-    return false;
-#endif
-}
-
 bool detect_vnni() {
 #ifdef NL_VNNI
     if (!detect_avx2()) return false;
@@ -57,7 +49,9 @@ bool detect_vnni() {
 }
 
 const char* instruction_set() {
-    if (has_neon()) return "neon";
+#ifdef __aarch64__
+    return "neon";
+#endif
     if (has_vnni()) return "avx2 and avx512-vnni";
     if (!has_avx2()) return "baseline";
 #if defined(__GNUC__) || defined(__clang__) || defined(__AVX2__)

@@ -3,8 +3,7 @@
 // A plain loop that AVX2 makes faster is an NL_INLINE function, called by `up_to_avx2`. A function
 // with intrinsics is marked NL_TARGET_AVX2, under `#ifdef NL_X86`, and called if has_avx2(). The
 // rest of the program stays at the baseline of the architecture, so that one build runs everywhere.
-// NEON is part of that baseline: compilers use it for plain loops, and `#ifdef NL_NEON` is for
-// intrinsics only.
+// On ARM, NEON is part of that baseline.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +17,6 @@
     ((defined(_M_X64) || defined(_M_IX86)) && !defined(_M_ARM64EC))
 #define NL_X86 1
 #include <immintrin.h>
-#elif defined(__aarch64__)
-#define NL_NEON 1
-#include <arm_neon.h>
 #endif
 
 // A function compiled for AVX2. MSVC has no equivalent: there intrinsics are AVX2 everywhere, and a
@@ -77,16 +73,10 @@ inline int lowest_bit(std::uint64_t word) {
 
 // What the processor and the system offer; nothing if NEARLABEL_BASELINE is set. Uncached.
 bool detect_avx2();  // with FMA
-bool detect_neon();
 bool detect_vnni();  // with AVX-512
 
 inline bool has_avx2() {
     static const bool found = detect_avx2();
-    return found;
-}
-
-inline bool has_neon() {
-    static const bool found = detect_neon();
     return found;
 }
 

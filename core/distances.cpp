@@ -482,13 +482,38 @@ Rows* sparse_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> 
                           std::move(values), std::move(exponents), std::move(lengths));
 }
 
+// Writes the canonical distances of pairs of a query and a base row. Pairs of one query that follow
+// each other are measured together.
+void measure(const Rows& base, const Rows& queries, Vector<const std::int32_t> asked,
+             Vector<const std::int32_t> rows, Vector<double> distances) {
+    const std::size_t n = asked.size();
+    require_comparable(queries, base);
+    require(rows.size() == n && distances.size() == n,
+            "asked, rows and distances must have one entry per pair");
+    for (std::size_t i = 0; i < n; ++i)
+        checked_index(rows.data()[i], static_cast<std::size_t>(base.size()),
+                      "rows must contain row numbers");
+    Query query;
+    for (std::size_t first = 0, last = 0; first < n; first = last) {
+        const std::int32_t own = asked.data()[first];
+        checked_index(own, static_cast<std::size_t>(queries.size()),
+                      "asked must contain query numbers");
+        while (last < n && asked.data()[last] == own) ++last;
+        queries.load(own, query);
+        base.distances(query, rows.data() + first, static_cast<std::int64_t>(last - first),
+                       distances.data() + first);
+    }
+}
+
 }  // namespace
 
 void bind_distances(nb::module_& module) {
     nb::class_<Rows>(module, "Rows", "Vectors and their canonical distances.")
         .def("__len__", &Rows::size)
         .def("pack", &pack_rows, Released(), "chosen"_array, "center"_array, "unit"_a, "slack"_a,
-             "tiny"_a, "margins"_a, "factors"_array, "errors"_array);
+             "tiny"_a, "margins"_a, "factors"_array, "errors"_array)
+        .def("measure", &measure, Released(), "queries"_a, "asked"_array, "rows"_array,
+             "distances"_array);
     const auto dense = [&module](auto function) {
         module.def("dense_rows", function, "values"_array, "metric"_a, "exponents"_array,
                    "lengths"_array);

@@ -17,7 +17,6 @@ NB_MODULE(_core, module) {
     bind_living_histograms(module);
     bind_neighbor_lists(module);
     bind_packed_bounds(module);
-    bind_reaching(module);
     bind_reconstruction(module);
     bind_regressions(module);
     bind_scores(module);

@@ -411,7 +411,7 @@ private:
                      Work& work) {
         constexpr std::int64_t STEP = 16 * TILE_ROWS;  // whose bounds stay in a cache
         const std::int64_t width = base.size(), words = (width + WORD - 1) / WORD;
-        work.block.resize(static_cast<std::size_t>(STEP * width));
+        work.block.resize(static_cast<std::size_t>(std::min(STEP, height) * width));
         work.within.resize(static_cast<std::size_t>(words));
         for (std::int64_t first = 0; first < height; first += STEP) {
             const Queries part{queries.first + first,

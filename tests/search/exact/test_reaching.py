@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 
-from nearlabel.search.exact.reaching import Reach, measured_pairs, reaching, scaled_limits
+from nearlabel.search.exact.reaching import Reach, all_reached, measured, scaled_limits
 from nearlabel.search.exact.row_arithmetic import core_rows
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
@@ -28,23 +28,29 @@ def test_blocks_of_bounds_against_all_distances(data, metric, n):
     limits = np.where(rng.random(n) < 0.3, distances[0], limits)
     scaled = scaled_limits(limits, metric, 1.0)
     reach = Reach(limits, np.float64, scaled)
-    found = reaching(core_rows(queries, metric), core_rows(X, metric), reach)
+    rows, base = core_rows(queries, metric), core_rows(X, metric)
     # The best bounds there are: in float32, never above the distance.
     exact = distances * distances if metric == "euclidean" else distances
     bounds = np.nextafter(exact.astype(np.float32), np.float32(-np.inf))
     first = data.draw(st.integers(0, n))
     chosen = np.array([4, 0, 2], np.int32)
+    pairs = []
     for start, stop in ((0, first), (first, n)):
-        found.offer(np.ascontiguousarray(bounds[chosen, start:stop]), chosen, start)
-    reach.of(np.array([10, 11, 12, 13, 14])).keep(*measured_pairs(found))
+        pairs += reach.near_pairs(np.ascontiguousarray(bounds[chosen, start:stop]), chosen, start)
+    is_done = np.array([True, True, True, True, data.draw(st.booleans())])
+    reach.of(np.array([10, 11, 12, 13, 14])).measure(rows, base, pairs, is_done)
     query, row, distance = reach.pairs()
     expected = [
         (10 + i, j, distances[i, j])
         for i in (0, 2, 4)
         for j in range(n)
-        if distances[i, j] < limits[j]
+        if is_done[i] and distances[i, j] < limits[j]
     ]
     assert list(zip(query.tolist(), row.tolist(), distance.tolist(), strict=True)) == expected
+    everyone = all_reached(rows, base, limits)
+    within = np.nonzero(distances < limits)
+    np.testing.assert_array_equal((everyone.new, everyone.row), within)
+    np.testing.assert_array_equal(everyone.distance, distances[within])
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -64,44 +70,46 @@ def test_scaled_limits_are_above_all_that_is_within(metric, scale):
     assert apart[1] < 8 < apart[2] == np.inf
 
 
-def offer(n=4, **changes):
+def measure(n=4, **changes):
     rows = core_rows(np.arange(2.0 * n).reshape(n, 2), "euclidean")
-    options = {"queries": rows, "base": rows, "limits": np.ones(n, np.float32)}
     if "shape" in changes:  # rows with a different width or metric
-        changes["queries"] = core_rows(np.ones(changes["shape"]), changes["metric"])
+        changes["queries"] = core_rows(np.ones(changes.pop("shape")), changes.pop("metric"))
     given = {
-        "block": np.zeros((2, 3), np.float32),
-        "chosen": np.array([0, n - 1], np.int32),
-        "row": 1,
-    }
-    found = CORE.Reaching(**{key: changes.get(key, options[key]) for key in options})
-    found.offer(**{key: changes.get(key, given[key]) for key in given})
-    return found
+        "queries": rows,
+        "asked": np.array([0, n - 1, n - 1, 0], np.int32),
+        "rows": np.array([0, 0, n - 1, 1], np.int32),
+        "distances": np.empty(4),
+    } | changes
+    rows.measure(**given)
+    return given["distances"]
 
 
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
-        ({"limits": np.ones(3, np.float32)}, "limits"),
         ({"shape": (4, 3), "metric": "euclidean"}, "queries"),
         ({"shape": (4, 2), "metric": "manhattan"}, "queries"),
-        ({"row": -1}, "block"),
-        ({"row": 2}, "block"),
-        ({"row": 2**62}, "block"),
-        ({"chosen": np.array([0], np.int32)}, "chosen"),
-        ({"chosen": np.array([0, 4], np.int32)}, "chosen"),
-        ({"chosen": np.array([-1, 0], np.int32)}, "chosen"),
+        ({"asked": np.array([0], np.int32)}, "asked"),
+        ({"distances": np.empty(3)}, "distances"),
+        ({"asked": np.array([0, 1, 4, 0], np.int32)}, "asked"),
+        ({"asked": np.array([0, 1, -1, 0], np.int32)}, "asked"),
+        ({"rows": np.array([0, 1, 4, 0], np.int32)}, "rows"),
+        ({"rows": np.array([0, -1, 1, 0], np.int32)}, "rows"),
     ],
 )
 def test_inconsistent_input_is_refused(changes, error):
-    assert len(offer()) == 6
+    np.testing.assert_array_equal(measure(), np.array([0, 72, 0, 8]) ** 0.5)
     with pytest.raises(ValueError, match=error):
-        offer(**changes)
+        measure(**changes)
+
+
+def test_no_pairs_are_measured():
+    rows = core_rows(np.ones((3, 2)), "euclidean")
+    assert not len(measured(rows, rows, np.empty(0, np.int32), np.empty(0, np.int32)))
 
 
 def test_nan_is_within_no_limit():
-    assert len(offer(block=np.full((2, 3), np.nan, np.float32))) == 0
-    assert len(offer(limits=np.full(4, np.nan, np.float32))) == 0
-    found = offer()
-    with pytest.raises(ValueError, match="pair"):
-        found.write(np.empty(5, np.int32), np.empty(6, np.int32), np.empty(6))
+    reach = Reach(np.ones(4), np.float64, np.ones(4, np.float32))
+    assert not reach.near_pairs(np.full((2, 3), np.nan, np.float32), np.arange(2), 1)
+    unlimited = Reach(np.ones(4), np.float64, np.full(4, np.nan, np.float32))
+    assert not unlimited.near_pairs(np.zeros((2, 3), np.float32), np.arange(2), 1)

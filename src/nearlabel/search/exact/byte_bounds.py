@@ -97,12 +97,10 @@ class ByteBounds(BlockBounds):
         memory: Array,
         chosen: Array,
         row: int,
-        near_enough: CoreObject = None,
     ) -> None:
-        """Let a `Shortlist`, and perhaps `Reaching`, take the near pairs of the chosen queries."""
+        """Let a `Shortlist` take the near pairs of the chosen queries."""
+        del memory
         lists.offer_bytes_to(queries, base, chosen, row)
-        if near_enough is not None:
-            near_enough.offer(self.block(queries[chosen], base, memory), chosen, row)
 
     def bytes_of(self, vectors: Matrix) -> int:
         """The memory of rows when packed."""

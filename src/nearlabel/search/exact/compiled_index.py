@@ -31,11 +31,12 @@ from nearlabel.search.exact.packed_bounds import (
     SparseBounds,
     bounds_for,
 )
-from nearlabel.search.exact.reaching import Reach, measured_pairs, reaching, scaled_limits
+from nearlabel.search.exact.reaching import Reach, scaled_limits
 from nearlabel.search.exact.row_arithmetic import CoreObject, core_rows, points_of
 from nearlabel.search.interfaces import Reached
 
 _NEAREST = 1, 3  # stripes that are compared before the next ones
+_AT_ONCE = 2**18  # bounds that stay in a cache
 _EXPECTED = 8  # of the k nearest rows in the sample: more take longer to compare than they save
 _RANK = ceil(_EXPECTED + 3 * sqrt(_EXPECTED) + 3)
 
@@ -189,13 +190,14 @@ class CompiledIndex:
         else:
             self._stripes = [slice(*ends) for ends in pairwise(starts.tolist())]
         self._is_fixed = self._is_kept or starts is not None
+        self._whole: Packed = None
         self._kept: PackedStripes | list[Packed]
         if packed is not None:
             self._kept, self._errors = packed, packed.errors
             return
         if self._is_kept and starts is None and bounds.is_divisible:
-            whole, self._errors = bounds.pack(vectors, rows, slice(0, len(rows)))
-            self._kept = [whole[stripe] for stripe in self._stripes]
+            self._whole, self._errors = bounds.pack(vectors, rows, slice(0, len(rows)))
+            self._kept = [self._whole[stripe] for stripe in self._stripes]
             return
         self._kept, errors = [], []
         for number, stripe in enumerate(self._stripes):
@@ -446,8 +448,14 @@ class CompiledIndex:
         if expected is not None:
             limits = expected.of(everyones, errors, are_base_rows=False)
         lists = self._shortlist(rows, errors, indices.shape[1], itself, [0], limits)
-        near_enough = None if reach is None else reaching(rows, self.rows, reach)
+        near_pairs: list[tuple[Array, Array]] = []
+        reach_of_stripes = reach
         packed_stripes, memory = self._kept, np.empty(0, np.float32)
+        if reach is not None and near is None and self._whole is not None:
+            size = len(rows) * len(self.rows)
+            if size <= _AT_ONCE:
+                every = bounds.block(everyones, self._whole, np.empty(size, np.float32))
+                near_pairs, reach_of_stripes = reach.near_pairs(every, everyone, 0), None
         if len(rows) == 1 and near is not None and bounds.sharper is not None and reach is None:
             numbers = near[0, near[0] < len(stripes)].tolist()
             parts = [(packed_stripes[number], stripes[number].start) for number in numbers]
@@ -468,20 +476,21 @@ class CompiledIndex:
                     left = bounds.as_queries(bounds.pack(queries, rows, asked, number)[0])
                 if len(memory) < len(asked) * len(base):
                     memory = np.empty(len(asked) * len(base), np.float32)
-                bounds.offer_to(
-                    lists, left, base, memory, asked, stripes[number].start, near_enough
-                )
+                first = stripes[number].start
+                block = bounds.offer_to(lists, left, base, memory, asked, first)
+                if reach_of_stripes is not None:
+                    if block is None:
+                        block = bounds.block(left[asked], base, memory)
+                    near_pairs += reach_of_stripes.near_pairs(block, asked, first)
             yield
         lists.finish(0, indices, distances)
         lists.given_up(given_up)
         if limits is not None and is_short is not None:
             is_short[:] = self._are_beyond(limits, indices, distances)
         if reach is not None:
-            query, place, distance = measured_pairs(near_enough)
-            kept_ones = ~given_up[query]
-            if is_short is not None:  # these are searched again
-                kept_ones &= ~is_short[query]
-            reach.keep(query[kept_ones], place[kept_ones], distance[kept_ones])
+            # Some queries are searched again.
+            is_done = ~given_up if is_short is None else ~given_up & ~is_short
+            reach.measure(rows, self.rows, near_pairs, is_done)
 
     def fill_and_reach(
         self,

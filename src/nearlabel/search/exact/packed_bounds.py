@@ -112,15 +112,16 @@ class BlockBounds(ABC):
         memory: Array,
         chosen: Array,
         row: int,
-        near_enough: CoreObject = None,
-    ) -> None:
-        """Let a `Shortlist`, and perhaps `Reaching`, take the near pairs of the chosen queries."""
+    ) -> Array | None:
+        """Let a `Shortlist` take the near pairs of the chosen queries.
+
+        Returns the block, if it was written.
+        """
         if len(chosen) < len(queries):
             queries = queries[chosen]
         block = self.block(queries, base, memory)
         lists.offer_to(block, chosen, row)
-        if near_enough is not None:
-            near_enough.offer(block, chosen, row)
+        return block
 
 
 class DenseBounds(BlockBounds):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nearlabel.common import engine
-from nearlabel.common.arrays import Array, Floats
+from nearlabel.common.arrays import Array, Floats, kernel_array
 from nearlabel.search.exact.row_arithmetic import CoreObject
 from nearlabel.search.interfaces import Reached
 
@@ -26,7 +25,7 @@ class Reach:
     kind : type
         The type of the distances that are returned and compared with the limits: below is within.
     scaled : ndarray of float32, shape (n,), optional
-        Limits of the bounds of these distances; see `scaled_limits`.
+        Limits of the lower bounds on these distances; see `scaled_limits`.
     prepare : callable, optional
         Called with the places of base rows before their limits are read, if these are not known in
         advance: few queries meet few rows.
@@ -46,6 +45,34 @@ class Reach:
     def of(self, some: Array) -> Reach:
         """The same for some of the queries."""
         return replace(self, queries=some if self.queries is None else self.queries[some])
+
+    def near_pairs(self, block: Array, queries: Array, first: int) -> list[tuple[Array, Array]]:
+        """The pairs of a block of bounds that may be within the limits, if any.
+
+        Its columns are base rows from the place `first` on.
+        """
+        assert self.scaled is not None
+        width = block.shape[1]
+        near = (block <= self.scaled[first : first + width]).ravel().nonzero()[0]
+        return [(queries[near // width], near % width + first)] if len(near) else []
+
+    def measure(
+        self,
+        queries: CoreObject,
+        base: CoreObject,
+        pairs: Sequence[tuple[Array, Array]],
+        is_done: Array,
+    ) -> None:
+        """Keep those of some pairs of the core's rows that are within the limits.
+
+        Only of the queries, (m,), that are done.
+        """
+        if not pairs:
+            return
+        query, place = map(np.concatenate, zip(*pairs, strict=True))
+        chosen = is_done[query]
+        query, place = query[chosen], place[chosen]
+        self.keep(query, place, measured(queries, base, query, place))
 
     def keep(self, query: Array, place: Array, distance: Floats) -> None:
         """Keep those of some pairs that are within the limits."""
@@ -75,25 +102,17 @@ def scaled_limits(limits: Array, metric: str, scale: float, *, marks_apart: bool
     return np.where(limits > 0, np.maximum(scaled, np.finfo(np.float32).tiny), scaled)
 
 
-def measured_pairs(found: CoreObject) -> tuple[Array, Array, Floats]:
-    """The pairs of the core's `Reaching`."""
-    count = len(found)
-    pairs = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count)
-    found.write(*pairs)
-    return pairs
-
-
-def reaching(queries: CoreObject, base: CoreObject, reach: Reach) -> CoreObject:
-    """The core's collector for blocks of bounds."""
-    return engine.core().Reaching(queries, base, reach.scaled)
+def measured(queries: CoreObject, base: CoreObject, query: Array, row: Array) -> Floats:
+    """The canonical distances of pairs of the core's rows."""
+    distances = np.empty(len(query))
+    pairs = kernel_array(query, np.int32), kernel_array(row, np.int32)
+    base.measure(queries, *pairs, distances)
+    return distances
 
 
 def all_reached(queries: CoreObject, base: CoreObject, limits: Array) -> Reached:
     """The base rows with a query within their limits, by measuring all of the core's rows."""
-    reach = Reach(limits, np.float64, np.where(limits > 0, 0, -np.inf).astype(np.float32))
-    pairs = reaching(queries, base, reach)
-    nothing_known = np.zeros((len(queries), len(base)), np.float32)
-    pairs.offer(nothing_known, np.arange(len(queries), dtype=np.int32), 0)
-    reach.keep(*measured_pairs(pairs))
-    query, row, distance = reach.pairs()
-    return Reached(row, query, distance)
+    query, row = np.nonzero(np.broadcast_to(limits > 0, (len(queries), len(base))))
+    distance = measured(queries, base, query, row)
+    within = distance < limits[row]
+    return Reached(row[within], query[within], distance[within])
