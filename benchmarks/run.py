@@ -59,7 +59,8 @@ WITHOUT = (
         "scale",
         "recall_effect",
     ),
-    *("hard_data", "living_models", "pictures", "teaching", "stored_collections"),
+    *("hard_data", "special_ways", "living_models", "pictures", "teaching"),
+    "stored_collections",
     *("service", "page", "cluster"),
 )
 

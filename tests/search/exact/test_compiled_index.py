@@ -209,11 +209,11 @@ def test_every_layout_and_type_in_memory(metric, tmp_path):
 def test_packed_rows_are_not_kept_beyond_their_limit():
     X = sparse.csr_array(np.eye(20)[np.zeros(60, int)])  # few entries, and better made dense
     X.data[:] = np.arange(60)
-    for limit, is_kept in ((60 * 22 * 4, True), (60 * 22 * 4 - 1, False)):
+    for limit, kept in ((60 * 22 * 4, 3), (60 * 22 * 4 - 1, 2), (20 * 22 * 4 - 1, 0)):
         with mock.patch.object(compiled, "KEPT_BYTES", limit):
-            index = nl.ExactSearch().build(X)
-            assert index.compiled._is_kept == is_kept
+            index = nl.ExactSearch(block_bytes=4 * 20**2).build(X)
             assert_same(index.graph(3), by_numpy(X, 3))
+            assert len(index.compiled.stripes._kept) == kept
 
 
 @given(data=st.data(), metric=st.sampled_from(METRICS))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Floats, runs
 from nearlabel.common.progress import Progress
-from nearlabel.common.threads import ForkSafeLock, one_blas_thread, run_blocks, run_slices
+from nearlabel.common.threads import one_blas_thread, run_blocks, run_slices
 from nearlabel.graph import NeighborGraph, Recall, sort_equally_far
 from nearlabel.search.approximate.partition import Lists, divide
 from nearlabel.search.approximate.probes import Probes
@@ -28,13 +28,13 @@ from nearlabel.search.exact.byte_bounds import (
     multiplies_bytes,
     side_by_side,
 )
-from nearlabel.search.exact.compiled_index import CompiledIndex
+from nearlabel.search.exact.compiled_index import CompiledIndex, PackedStripes
 from nearlabel.search.exact.distances import space
 from nearlabel.search.exact.index import ExactIndex
 from nearlabel.search.exact.packed_bounds import BlockBounds, DenseBounds, bounds_for
 from nearlabel.search.exact.reaching import Reach
 from nearlabel.search.exact.reordered_rows import RowsFromFile, ordered_rows
-from nearlabel.search.exact.row_arithmetic import CoreObject, core_rows, float_kind, points_of
+from nearlabel.search.exact.row_arithmetic import core_rows, float_kind, points_of
 from nearlabel.search.interfaces import Reached
 
 _QUERIES_AT_ONCE = 8192  # they share lists, and their results stay in a cache
@@ -54,54 +54,6 @@ class QueryPlan:
 
     probes: Probes
     recall: Recall | None
-
-
-class PackedLists:
-    """Rows packed for bounds, list by list at the first search; see `PackedStripes`.
-
-    Parameters
-    ----------
-    bounds : BlockBounds
-    rows : Rows of the core
-    starts : ndarray of int, shape (n_lists + 1,)
-    kept_bytes : int
-        Packed lists are cached up to this size.
-    first : RowsFromFile, optional
-        The source of the rows.
-    """
-
-    def __init__(
-        self,
-        bounds: BlockBounds,
-        rows: CoreObject,
-        starts: Array,
-        kept_bytes: int,
-        first: RowsFromFile | None = None,
-    ) -> None:
-        self.errors = np.zeros(len(rows), np.float32)
-        self._bounds, self._rows, self._first = bounds, rows, first
-        self._starts = starts.tolist()
-        self._kept: dict[int, Array] = {}
-        self._bytes_left = kept_bytes
-        self._lock = ForkSafeLock()
-
-    def __len__(self) -> int:
-        return len(self._starts) - 1
-
-    def __getitem__(self, number: int) -> Array:
-        if number in self._kept:
-            return self._kept[number]
-        if self._first is not None:
-            self._first.touch(number)
-        places = slice(self._starts[number], self._starts[number + 1])
-        factors, errors = self._bounds.pack(None, self._rows, places, number)
-        packed: Array = factors
-        with self._lock.held():
-            self.errors[places] = errors  # two concurrent threads write the same values
-            if number not in self._kept and packed.nbytes <= self._bytes_left:
-                self._kept[number] = packed
-                self._bytes_left -= packed.nbytes
-        return packed
 
 
 class ListedRows:
@@ -157,15 +109,10 @@ class ListedRows:
         if self.byte_share is not None and multiplies_bytes():
             ways.insert(0, ByteBounds(bounds, self.byte_share))
         for way in ways:
-            packed = PackedLists(way, measured, lists.starts, _PACKED_BYTES, self.file)
-            self._compiled.append(
-                CompiledIndex(
-                    *(self.rows, metric, measured, way, BLOCK_BYTES),
-                    starts=lists.starts,
-                    order=lists.order,
-                    packed=packed,
-                )
-            )
+            touch = None if self.file is None else self.file.touch
+            starts = lists.starts.tolist()
+            stripes = PackedStripes(way, self.rows, measured, starts, _PACKED_BYTES, touch)
+            self._compiled.append(CompiledIndex(stripes, metric, lists.order))
 
     @classmethod
     def divided(cls, vectors: Array, metric: str, seed: int, n_jobs: int) -> ListedRows:

@@ -7,13 +7,14 @@ products, and these are computed once for the rows of both blocks.
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from nearlabel.common import engine
 from nearlabel.common.arrays import Array, Floats
-from nearlabel.search.budgets import BLOCK_BYTES
 from nearlabel.search.exact.byte_bounds import fastest_bounds
-from nearlabel.search.exact.compiled_index import CompiledIndex
+from nearlabel.search.exact.compiled_index import CompiledIndex, PackedStripes
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.equal_rows import equal_rows
 from nearlabel.search.exact.index import exact_index
@@ -73,11 +74,5 @@ def _compiled(vectors: Array, first: int, metric: Metric) -> CompiledIndex | Non
     if not isinstance(bounds, DenseBounds) or bounds.are_vague(rows):
         return None
     fastest = fastest_bounds(bounds, rows)
-    ends = [
-        np.arange(start, stop, fastest.side) for start, stop in ((0, first), (first, len(rows)))
-    ]
-    starts = np.concatenate([*ends, [len(rows)]])
-    size = fastest.bytes_of(vectors)
-    return CompiledIndex(
-        *(vectors, str(metric), rows, fastest, BLOCK_BYTES), starts=starts, kept_bytes=size
-    )
+    starts = [*range(0, first, fastest.side), *range(first, len(rows), fastest.side), len(rows)]
+    return CompiledIndex(PackedStripes(fastest, vectors, rows, starts, sys.maxsize), str(metric))

@@ -102,11 +102,6 @@ class ByteBounds(BlockBounds):
         del memory
         lists.offer_bytes_to(queries, base, chosen, row)
 
-    def bytes_of(self, vectors: Matrix) -> int:
-        """The memory of rows when packed."""
-        n, d = vectors.shape
-        return int(-(-n // self.panel) * self.panel * (8 + -(-d // 4) * 4))
-
     def leave_too_much_open(self, rows: CoreObject, sample: Array) -> bool:
         """Whether float32 is faster, tested on a sample of the rows."""
         queries = _SAMPLE[0]

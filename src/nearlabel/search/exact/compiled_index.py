@@ -9,11 +9,11 @@ block is computed once, and serves both its rows and its columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, isqrt, sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from nearlabel.search.exact.byte_bounds import fastest_bounds
 from nearlabel.search.exact.far_clusters import near_rows
 from nearlabel.search.exact.packed_bounds import (
     BlockBounds,
+    DenseBounds,
     Packed,
-    SparseBounds,
     bounds_for,
 )
 from nearlabel.search.exact.reaching import Reach, scaled_limits
@@ -36,7 +36,6 @@ from nearlabel.search.exact.row_arithmetic import CoreObject, core_rows, points_
 from nearlabel.search.interfaces import Reached
 
 _NEAREST = 1, 3  # stripes that are compared before the next ones
-_AT_ONCE = 2**18  # bounds that stay in a cache
 _EXPECTED = 8  # of the k nearest rows in the sample: more take longer to compare than they save
 _RANK = ceil(_EXPECTED + 3 * sqrt(_EXPECTED) + 3)
 
@@ -102,44 +101,105 @@ def compiled_index(
 
     `rows` are the base rows in the form that the core measures.
     """
-    bounds = bounds_for(vectors, metric)
+    bounds: BlockBounds | None = bounds_for(vectors, metric)
     if bounds is None:
         return None
-    if isinstance(bounds, SparseBounds):
-        return CompiledIndex(vectors, metric, rows, bounds, block_bytes, kept_bytes=KEPT_BYTES)
-    is_small = 8 * vectors.shape[0] * vectors.shape[1] <= KEPT_BYTES
-    if is_small and bounds.are_vague(rows):
-        points = points_of(vectors, metric)
-        side = max(1, min(bounds.side, isqrt(block_bytes // 4)))
-        stripes = near_rows(points, bounds.center, side)
-        if stripes is not None:
-            order = np.concatenate(stripes)
-            centers = np.array([points[stripe].mean(axis=0) for stripe in stripes])
-            return CompiledIndex(
-                vectors[order],
-                metric,
-                core_rows(vectors[order], metric),
-                bounds.centered_at(centers),
-                block_bytes,
-                starts=np.cumsum([0, *map(len, stripes)]),
-                order=order,
-                kept_bytes=KEPT_BYTES,
-            )
-    fastest = bounds if is_sparse(vectors) else fastest_bounds(bounds, rows)
-    return CompiledIndex(vectors, metric, rows, fastest, block_bytes, kept_bytes=KEPT_BYTES)
+    side = max(1, isqrt(block_bytes // 4))
+    if isinstance(bounds, DenseBounds):
+        is_small = 8 * vectors.shape[0] * vectors.shape[1] <= KEPT_BYTES
+        if is_small and bounds.are_vague(rows):
+            points = points_of(vectors, metric)
+            parts = near_rows(points, bounds.center, min(bounds.side, side))
+            if parts is not None:
+                order = np.concatenate(parts)
+                centers = np.array([points[part].mean(axis=0) for part in parts])
+                vectors, starts = vectors[order], np.cumsum([0, *map(len, parts)]).tolist()
+                rows, bounds = core_rows(vectors, metric), bounds.centered_at(centers)
+                stripes = PackedStripes(bounds, vectors, rows, starts, KEPT_BYTES)
+                return CompiledIndex(stripes, metric, order)
+        if not is_sparse(vectors):
+            bounds = fastest_bounds(bounds, rows)
+    # Stripes that are packed repeatedly are longer, so that packing does not dominate.
+    longest = bounds.side if vectors.size <= KEPT_BYTES else 2 * bounds.side
+    starts = even_starts(len(rows), min(longest, side), bounds.panel)
+    return CompiledIndex(PackedStripes(bounds, vectors, rows, starts, KEPT_BYTES), metric)
 
 
-class PackedStripes(Protocol):
-    """Packed stripes of base rows, by number, each packed on first use.
+def even_starts(n: int, side: int, panel: int) -> list[int]:
+    """Where stripes of equal size start, of at most `side` rows as far as panels allow, and n."""
+    size = -(-n // -(-n // side))
+    size = -(-size // panel) * panel
+    return [*range(0, n, size), n]
 
-    From then on the errors of its rows, (n,) in all, are known.
+
+class PackedStripes:
+    """Stripes of base rows, by number, each packed for bounds on first use.
+
+    From then on the errors of its rows, in `errors` (n,), are known.
+
+    Parameters
+    ----------
+    bounds : BlockBounds
+    vectors : ndarray or csr_array, shape (n, d)
+    rows : Rows of the core
+        The same rows for the core.
+    starts : list of int
+        Where the stripes start, and n.
+    kept_bytes : int
+        Packed stripes are kept up to this size.
+    touch : callable, optional
+        Called with the number of a stripe before its rows are read.
     """
 
-    errors: Array
+    def __init__(
+        self,
+        bounds: BlockBounds,
+        vectors: Matrix,
+        rows: CoreObject,
+        starts: list[int],
+        kept_bytes: int,
+        touch: Callable[[int], None] | None = None,
+    ) -> None:
+        self.bounds, self.vectors, self.rows, self.starts = bounds, vectors, rows, starts
+        self.places = [slice(*ends) for ends in pairwise(starts)]
+        self.errors = np.zeros(len(rows), np.float32)
+        self._kept: dict[int, Packed] = {}
+        self._bytes_left, self._touch = kept_bytes, touch
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(self.places)
 
-    def __getitem__(self, number: int) -> Packed: ...
+    def __getitem__(self, number: int) -> Packed:
+        packed = self._kept.get(number)
+        if packed is not None:
+            return packed
+        if self._touch is not None:
+            self._touch(number)
+        packed, errors = self.seen_from(number, number)
+        # Two concurrent threads write the same values.
+        self.errors[self.places[number]] = errors
+        if packed.nbytes <= self._bytes_left:
+            self._kept[number] = packed
+            self._bytes_left -= packed.nbytes
+        return packed
+
+    def seen_from(self, number: int, other: int) -> tuple[Packed, Array]:
+        """A stripe that is packed for comparison with another one, and the errors of its rows."""
+        return self.bounds.pack(self.vectors, self.rows, self.places[number], other)
+
+    def all_errors(self) -> Array:
+        """The errors of all rows."""
+        for number in range(len(self)):
+            if number not in self._kept:
+                _ = self[number]
+        return self.errors
+
+    def sharper(self) -> PackedStripes | None:
+        """The same stripes with sharper bounds, if there are any."""
+        if self.bounds.sharper is None:
+            return None
+        of_rows = self.bounds.sharper, self.vectors, self.rows
+        return PackedStripes(*of_rows, self.starts, KEPT_BYTES)
 
 
 class CompiledIndex:
@@ -147,77 +207,16 @@ class CompiledIndex:
 
     Parameters
     ----------
-    vectors : ndarray or csr_array, shape (n, d)
-        Rows in the order of the stripes.
+    stripes : PackedStripes
     metric : str
-    rows : Rows of the core
-        The same rows for the core.
-    bounds : BlockBounds
-    block_bytes : int
-        Approximate memory of the blocks of all threads.
-    starts : ndarray of int, shape (n_stripes + 1,), optional
-        Where the stripes start, and n; by default they are even and of the fastest size.
     order : ndarray of int, shape (n,), optional
         Numbers of the rows, which break ties between distances; by default their places.
-    kept_bytes : int
-        Packed rows are cached up to this size.
-    packed : PackedStripes, optional
-        The stripes of `starts`, already packed.
     """
 
-    def __init__(
-        self,
-        vectors: Matrix,
-        metric: str,
-        rows: CoreObject,
-        bounds: BlockBounds,
-        block_bytes: int,
-        *,
-        starts: Array | None = None,
-        order: Array | None = None,
-        kept_bytes: int = 0,
-        packed: PackedStripes | None = None,
-    ) -> None:
-        self.rows = rows
-        self.vectors, self._metric, self._bounds = vectors, metric, bounds
-        self._block_bytes = block_bytes
+    def __init__(self, stripes: PackedStripes, metric: str, order: Array | None = None) -> None:
+        self.stripes, self._metric = stripes, metric
+        self.rows, self._bounds = stripes.rows, stripes.bounds
         self._order = np.empty(0, np.int32) if order is None else order.astype(np.int32)
-        self._packed_bytes = bounds.bytes_of(vectors)
-        self._is_kept = self._packed_bytes <= kept_bytes
-        # The size of even stripes that are not kept depends on the number of threads.
-        if starts is None:
-            self._stripes = self._even(1)
-        else:
-            self._stripes = [slice(*ends) for ends in pairwise(starts.tolist())]
-        self._is_fixed = self._is_kept or starts is not None
-        self._whole: Packed = None
-        self._kept: PackedStripes | list[Packed]
-        if packed is not None:
-            self._kept, self._errors = packed, packed.errors
-            return
-        if self._is_kept and starts is None and bounds.is_divisible:
-            self._whole, self._errors = bounds.pack(vectors, rows, slice(0, len(rows)))
-            self._kept = [self._whole[stripe] for stripe in self._stripes]
-            return
-        self._kept, errors = [], []
-        for number, stripe in enumerate(self._stripes):
-            factors, errors_of_stripe = bounds.pack(vectors, rows, stripe, number)
-            errors.append(errors_of_stripe)
-            if self._is_kept:
-                self._kept.append(factors)
-        self._errors = np.concatenate(errors)
-
-    def _even(self, n_jobs: int) -> list[slice]:
-        """Stripes of equal size; if they are packed repeatedly, packing must not dominate."""
-        n, most = len(self.rows), self._block_bytes // n_jobs
-        side = min(self._bounds.side, isqrt(self._block_bytes // 4))
-        if not self._is_kept:
-            bytes_a_row = max(1, 2 * self._packed_bytes // n)
-            # Rows are packed for each block, which must not dominate: large blocks.
-            side = min(4096, isqrt(most // 4), max(64, most // bytes_a_row))
-        size = -(-n // -(-n // max(1, side)))
-        size = -(-size // self._bounds.panel) * self._bounds.panel
-        return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
     def _shortlist(
         self,
@@ -244,7 +243,7 @@ class CompiledIndex:
             k=k,
             room=room,
             query_errors=errors,
-            base_errors=self._errors,
+            base_errors=self.stripes.errors,
             scale=self._bounds.scale,
             itself=itself,
             starts=starts,
@@ -257,73 +256,67 @@ class CompiledIndex:
 
     def fill_among(self, found: NeighborGraph, n_jobs: int, progress: Progress | None) -> Array:
         """Fill the graph of the base rows, each excluded from its own neighbors; see `fill`."""
-        bounds, stripes = self._bounds, self._stripes if self._is_fixed else self._even(n_jobs)
-        starts, count, packed = [stripe.start for stripe in stripes], len(stripes), self._kept
-        limits = self._limits_among(stripes, found.k, n_jobs)
-        lists = self._shortlist(self.rows, self._errors, found.k, 0, starts, limits)
-        widest = max([stripe.stop - stripe.start for stripe in stripes])
+        bounds, stripes, places = self._bounds, self.stripes, self.stripes.places
+        starts, count, errors = stripes.starts[:-1], len(stripes), stripes.all_errors()
+        limits = self._limits_among(errors, found.k, n_jobs)
+        lists = self._shortlist(self.rows, errors, found.k, 0, starts, limits)
+        widest = max([stripe.stop - stripe.start for stripe in places])
         indices, distances = found.indices, found.distances
         if len(self._order):
             indices, distances = np.zeros_like(indices), np.empty_like(distances)
 
         def compare_within(mine: slice) -> None:
-            own = starts.index(mine.start)
-            base = packed[own] if packed else self._packed(mine, own)
+            base = stripes[starts.index(mine.start)]
             memory = np.empty(len(base) ** 2, np.float32)
             queries = bounds.as_queries(base)
             bounds.offer(lists, queries, base, memory, mine.start, mine.start)
 
         def compare(mine: slice) -> Iterator[None]:
             own = starts.index(mine.start)
-            left = bounds.as_queries(packed[own] if packed else self._packed(mine, own))
+            left = bounds.as_queries(stripes[own])
             memory = np.empty(len(left) * widest, np.float32)
             for step in range(1, count // 2 + 1):
                 if 2 * step == count and own >= step:
                     break  # the other stripe of the pair does it
                 number = (own + step) % count
-                base = packed[number] if packed else self._packed(stripes[number], number)
                 if bounds.centers is not None:
-                    left = bounds.as_queries(self._packed(mine, number))
-                bounds.offer(lists, left, base, memory, mine.start, starts[number])
+                    left = bounds.as_queries(stripes.seen_from(own, number)[0])
+                bounds.offer(lists, left, stripes[number], memory, mine.start, starts[number])
                 yield
 
         def finish(mine: slice) -> None:
             lists.finish(mine.start, indices[mine], distances[mine])
 
-        run_slices(compare_within, stripes, n_jobs, None)  # gives every row a tight limit
-        run_slices(compare, stripes, n_jobs, progress)  # each pair of stripes once
-        run_slices(finish, stripes, n_jobs, None)
+        run_slices(compare_within, places, n_jobs, None)  # gives every row a tight limit
+        run_slices(compare, places, n_jobs, progress)  # each pair of stripes once
+        run_slices(finish, places, n_jobs, None)
         given_up = np.empty(len(found), bool)
         lists.given_up(given_up)
         left = np.flatnonzero(given_up)
-        places = NeighborGraph.unchecked(indices, distances, len(found))
+        by_place = NeighborGraph.unchecked(indices, distances, len(found))
         if limits is not None:
             short = np.flatnonzero(~given_up & self._are_beyond(limits, indices, distances))
-            left = np.union1d(left, _fill_again(self, None, short, places, n_jobs))
+            left = np.union1d(left, _fill_again(self, None, short, by_place, n_jobs))
         if len(left) and self._sharper is not None:
-            left = _fill_again(self._sharper, None, left, places, n_jobs)
+            left = _fill_again(self._sharper, None, left, by_place, n_jobs)
         if not len(self._order):
             return left
         found.indices[self._order] = self._order[indices]
         found.distances[self._order] = distances
         return np.sort(self._order[left])
 
-    def _limits_among(self, stripes: list[slice], k: int, n_jobs: int) -> Array | None:
+    def _limits_among(self, errors: Array, k: int, n_jobs: int) -> Array | None:
         """Limits of the base rows as queries, or None if they would not save time."""
-        bounds, rows = self._bounds, self.rows
-        expected = expected_limits(bounds, self.vectors, rows, k)
+        stripes, limits = self.stripes, np.empty(len(self.rows), np.float32)
+        expected = expected_limits(self._bounds, stripes.vectors, self.rows, k)
         if expected is None:
             return None
-        limits, packed = np.empty(len(rows), np.float32), self._kept
-
-        starts = [stripe.start for stripe in stripes]
 
         def expect(mine: slice) -> None:
-            own = starts.index(mine.start)
-            queries = bounds.as_queries(packed[own] if packed else self._packed(mine, own))
-            limits[mine] = expected.of(queries, self._errors[mine], are_base_rows=True)
+            queries = self._bounds.as_queries(stripes[stripes.starts.index(mine.start)])
+            limits[mine] = expected.of(queries, errors[mine], are_base_rows=True)
 
-        run_slices(expect, stripes, n_jobs, None)
+        run_slices(expect, stripes.places, n_jobs, None)
         return limits
 
     def _are_beyond(self, limits: Array, indices: Array, distances: Array) -> Array:
@@ -334,10 +327,8 @@ class CompiledIndex:
     @cached_property
     def _sharper(self) -> CompiledIndex | None:
         """The same rows with sharper bounds, if there are any, prepared on first use."""
-        if self._bounds.sharper is None:
-            return None
-        how = self.vectors, self._metric, self.rows, self._bounds.sharper, self._block_bytes
-        return CompiledIndex(*how, kept_bytes=KEPT_BYTES)
+        stripes = self.stripes.sharper()
+        return None if stripes is None else CompiledIndex(stripes, self._metric)
 
     def fill_between(self, first: int, limits: Array, places: Array, distances: Array) -> Array:
         """Write the nearest rows of the other of two parts; see `neighbors_between`.
@@ -345,18 +336,17 @@ class CompiledIndex:
         The stripes of the first part hold the rows up to `first`. Returns which rows, of those with
         a limit that is not negative, are left to do.
         """
-        bounds, packed, stripes = self._bounds, self._kept, self._stripes
-        starts = [stripe.start for stripe in stripes]
+        bounds, stripes = self._bounds, self.stripes
+        starts, errors = stripes.starts[:-1], stripes.all_errors()
         # What is as far as the limit is wanted, too: its number may be lower.
         scaled = self.scaled_limits(np.where(limits >= 0, np.nextafter(limits, np.inf), -1.0))
-        lists = self._shortlist(self.rows, self._errors, places.shape[1], 0, starts, scaled)
+        lists = self._shortlist(self.rows, errors, places.shape[1], 0, starts, scaled)
         split = starts.index(first)
         memory = np.empty(bounds.side**2, np.float32)
-        for number, stripe in enumerate(stripes[:split]):
-            left = bounds.as_queries(packed[number] if packed else self._packed(stripe, number))
-            for other, second in enumerate(stripes[split:], split):
-                base = packed[other] if packed else self._packed(second, other)
-                bounds.offer(lists, left, base, memory, stripe.start, second.start)
+        for number in range(split):
+            left = bounds.as_queries(stripes[number])
+            for other in range(split, len(stripes)):
+                bounds.offer(lists, left, stripes[other], memory, starts[number], starts[other])
         lists.finish(0, places, distances)
         given_up = np.empty(len(places), bool)
         lists.given_up(given_up)
@@ -381,12 +371,11 @@ class CompiledIndex:
         ndarray of int
             Queries left to do: float32 cannot separate their distances.
         """
-        stripes = self._stripes if self._is_fixed else self._even(n_jobs)
         given_up, is_short = np.empty(len(found), bool), np.zeros(len(found), bool)
         expected = None
         # For few queries, a sample takes longer than it saves.
         if not is_again and len(found) > 8:
-            expected = expected_limits(self._bounds, self.vectors, self.rows, found.k)
+            expected = expected_limits(self._bounds, self.stripes.vectors, self.rows, found.k)
 
         def search(rows: slice) -> Iterator[None]:
             part, centers, near = queries[rows], self._bounds.centers, None
@@ -397,7 +386,7 @@ class CompiledIndex:
                 near = (np.argmin(far, axis=1)[:, None] + np.arange(len(centers))) % len(centers)
             indices, distances = found.indices[rows], found.distances[rows]
             its_reach = None if reach is None else reach.of(np.arange(rows.start, rows.stop))
-            how: dict[str, Any] = {"stripes": stripes, "reach": its_reach}
+            how: dict[str, Any] = {"reach": its_reach}
             if expected is not None:
                 how |= {"expected": expected, "is_short": is_short[rows]}
             yield from self.search(part, near, indices, distances, given_up[rows], **how)
@@ -405,7 +394,7 @@ class CompiledIndex:
                 places = np.where(given_up[rows, None], 0, indices)
                 indices[:] = self._order[places]
 
-        side = self._bounds.side if len(self._order) else stripes[0].stop
+        side = self._bounds.side if len(self._order) else self.stripes.starts[1]
         run_blocks(search, len(found), min(side, -(-len(found) // n_jobs)), n_jobs, progress)
         left = np.flatnonzero(given_up)
         short = np.flatnonzero(is_short & ~given_up)
@@ -423,7 +412,6 @@ class CompiledIndex:
         given_up: Array,
         *,
         itself: int = -1,
-        stripes: list[slice] | None = None,
         reach: Reach | None = None,
         expected: ExpectedLimits | None = None,
         is_short: Array | None = None,
@@ -433,12 +421,11 @@ class CompiledIndex:
         A dense query is compared with the stripes `near`, (m, p), nearest first; None means all,
         and a number that no stripe has stands for none.
         Nothing is written for queries that are `given_up`, (m,). Query i is the base row at place
-        `itself` + i and excluded, unless `itself` is -1. `stripes` replaces the default stripes.
-        `reach` collects the pairs within its limits. With `expected`, results may be incomplete for
-        the queries that are marked in `is_short`, (m,).
+        `itself` + i and excluded, unless `itself` is -1. `reach` collects the pairs within its
+        limits. With `expected`, results may be incomplete for the queries that are marked in
+        `is_short`, (m,).
         """
-        bounds, rows = self._bounds, core_rows(queries, self._metric)
-        stripes = self._stripes if stripes is None else stripes
+        bounds, rows, stripes = self._bounds, core_rows(queries, self._metric), self.stripes
         everyone = np.arange(len(rows), dtype=np.int32)
         packed, errors = bounds.pack(queries, rows, everyone)
         everyones: Packed = bounds.as_queries(packed)
@@ -449,45 +436,43 @@ class CompiledIndex:
             limits = expected.of(everyones, errors, are_base_rows=False)
         lists = self._shortlist(rows, errors, indices.shape[1], itself, [0], limits)
         near_pairs: list[tuple[Array, Array]] = []
-        reach_of_stripes = reach
-        packed_stripes, memory = self._kept, np.empty(0, np.float32)
-        if reach is not None and near is None and self._whole is not None:
-            size = len(rows) * len(self.rows)
-            if size <= _AT_ONCE:
-                every = bounds.block(everyones, self._whole, np.empty(size, np.float32))
-                near_pairs, reach_of_stripes = reach.near_pairs(every, everyone, 0), None
+        # The bounds of a single query with all stripes stay side by side.
+        is_single = len(rows) == 1 and near is None
+        memory = np.empty(len(self.rows) if is_single else 0, np.float32)
         if len(rows) == 1 and near is not None and bounds.sharper is not None and reach is None:
             numbers = near[0, near[0] < len(stripes)].tolist()
-            parts = [(packed_stripes[number], stripes[number].start) for number in numbers]
+            parts = [(stripes[number], stripes.starts[number]) for number in numbers]
             lists.offer_bytes_one(everyones, *map(list, zip(*parts, strict=True)))
             near = np.empty((1, 0), np.int32)
             yield
         step = len(rows) if near is None else bounds.side
         for number, chosen in _by_stripe(near, everyone, len(stripes)):
-            base = (
-                packed_stripes[number] if packed_stripes else self._packed(stripes[number], number)
-            )
+            base, first = stripes[number], stripes.starts[number]
             if reach is not None and reach.prepare is not None:
-                reach.prepare(stripes[number])
+                reach.prepare(stripes.places[number])
             for start in range(0, len(chosen) if len(base) else 0, step):
                 asked = chosen[start : start + step]
                 left = everyones
                 if bounds.centers is not None:
                     left = bounds.as_queries(bounds.pack(queries, rows, asked, number)[0])
-                if len(memory) < len(asked) * len(base):
+                if not is_single and len(memory) < len(asked) * len(base):
                     memory = np.empty(len(asked) * len(base), np.float32)
-                first = stripes[number].start
-                block = bounds.offer_to(lists, left, base, memory, asked, first)
-                if reach_of_stripes is not None:
-                    if block is None:
-                        block = bounds.block(left[asked], base, memory)
-                    near_pairs += reach_of_stripes.near_pairs(block, asked, first)
+                room = memory[first:] if is_single else memory
+                block = bounds.offer_to(lists, left, base, room, asked, first)
+                if reach is None:
+                    continue
+                if block is None:
+                    block = bounds.block(left[asked], base, room)
+                if not is_single:
+                    near_pairs += reach.near_pairs(block, asked, first)
             yield
         lists.finish(0, indices, distances)
         lists.given_up(given_up)
         if limits is not None and is_short is not None:
             is_short[:] = self._are_beyond(limits, indices, distances)
         if reach is not None:
+            if is_single:
+                near_pairs = reach.near_pairs(memory[None], everyone, 0)
             # Some queries are searched again.
             is_done = ~given_up if is_short is None else ~given_up & ~is_short
             reach.measure(rows, self.rows, near_pairs, is_done)
@@ -520,10 +505,6 @@ class CompiledIndex:
         apart = self._bounds.marks_apart
         return scaled_limits(limits, self._metric, self._bounds.scale, marks_apart=apart)
 
-    def _packed(self, stripe: slice, number: int) -> Packed:
-        """A stripe of the base rows, packed for comparison with another stripe."""
-        return self._bounds.pack(self.vectors, self.rows, stripe, number)[0]
-
 
 def _fill_again(
     index: CompiledIndex,
@@ -540,7 +521,7 @@ def _fill_again(
     if not len(some):
         return some
     alone = queries is None
-    asked = (index.vectors if alone else queries)[some]
+    asked = (index.stripes.vectors if alone else queries)[some]
     shape = len(some), found.k + alone
     again = NeighborGraph.unchecked(np.zeros(shape, np.int32), np.empty(shape), found.n_base)
     its_reach = None if reach is None else reach.of(some)

@@ -87,10 +87,6 @@ class BlockBounds(ABC):
     def block(self, queries: Packed, base: Packed, memory: Array) -> Array:
         """The lower bounds of all pairs of a query and a base row, written to given memory."""
 
-    @abstractmethod
-    def bytes_of(self, vectors: Matrix) -> int:
-        """The memory of rows when packed."""
-
     def are_vague(self, rows: CoreObject) -> bool:  # noqa: ARG002
         """Whether the bounds of most rows leave many others open, tested on a sample."""
         return False
@@ -186,10 +182,6 @@ class DenseBounds(BlockBounds):
             np.matmul(queries, base.T, out=block)
         return block
 
-    def bytes_of(self, vectors: Matrix) -> int:
-        """The memory of rows when packed."""
-        return int(4 * vectors.shape[0] * len(self._factors))
-
     def centered_at(self, centers: Floats) -> DenseBounds:
         """The same bounds with other centers, one for each stripe of base rows."""
         return DenseBounds(self.metric, self.center, self.reach, centers)
@@ -283,12 +275,6 @@ class SparseBounds(BlockBounds):
         base.postings.block(*queries.parts, block)
         return block
 
-    def bytes_of(self, vectors: Csr) -> int:
-        """The memory of rows when packed."""
-        stripes = -(-vectors.shape[0] // self.side)
-        features = vectors.shape[1] if self._features is None else len(self._features)
-        return int(16 * vectors.nnz + 8 * features * stripes)
-
 
 class SparseFactors:
     """CSR rows in the types of the core, and their transpose on first use."""
@@ -300,6 +286,11 @@ class SparseFactors:
 
     def __len__(self) -> int:
         return len(self.parts[-1])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of both forms."""
+        return int(16 * len(self.parts[1]) + 8 * self._width)
 
     @property
     def postings(self) -> CoreObject:
