@@ -46,13 +46,13 @@ def either_bounds(request):
 def searched_again():
     """The numbers of queries that are searched again, each time."""
     counts = []
-    real = compiled._fill_again
+    real = compiled._filled
 
     def spy(index, queries, some, *more):
         counts.append(len(some))
         return real(index, queries, some, *more)
 
-    with mock.patch.object(compiled, "_fill_again", spy):
+    with mock.patch.object(compiled, "_filled", spy):
         yield counts
 
 

@@ -102,16 +102,6 @@ class ByteBounds(BlockBounds):
         del memory
         lists.offer_bytes_to(queries, base, chosen, row)
 
-    def leave_too_much_open(self, rows: CoreObject, sample: Array) -> bool:
-        """Whether float32 is faster, tested on a sample of the rows."""
-        queries = _SAMPLE[0]
-        asked, query_errors = self.pack(None, rows, sample[:queries])
-        packed, base_errors = self.pack(None, rows, sample[queries:])
-        memory = np.empty(len(asked) * len(packed), np.float32)
-        lower = self.block(self.as_queries(asked), packed, memory)
-        nearest = np.min(lower + query_errors[:, None] + base_errors, axis=1)
-        return bool(np.mean((lower <= nearest[:, None]).sum(axis=1)) > _MOST_OPEN)
-
 
 def byte_bounds(
     bounds: DenseBounds, rows: CoreObject, sample: Array | None = None
@@ -132,7 +122,8 @@ def byte_bounds(
         sample = np.random.default_rng(0).choice(len(rows), sum(_SAMPLE), replace=False)
     sample = sample.astype(np.int32)
     by_bytes = ByteBounds(bounds, _usual_ratio(bounds, rows, sample))
-    return None if by_bytes.leave_too_much_open(rows, sample) else by_bytes
+    # Beyond this, float32 is faster.
+    return None if by_bytes.left_open(rows, sample, _SAMPLE[0]) > _MOST_OPEN else by_bytes
 
 
 def fastest_bounds(bounds: DenseBounds, rows: CoreObject) -> DenseBounds | ByteBounds:

@@ -258,10 +258,11 @@ class CompiledIndex:
         """Fill the graph of the base rows, each excluded from its own neighbors; see `fill`."""
         bounds, stripes, places = self._bounds, self.stripes, self.stripes.places
         starts, count, errors = stripes.starts[:-1], len(stripes), stripes.all_errors()
-        limits = self._limits_among(errors, found.k, n_jobs)
-        lists = self._shortlist(self.rows, errors, found.k, 0, starts, limits)
-        widest = max([stripe.stop - stripe.start for stripe in places])
         indices, distances = found.indices, found.distances
+        n, k = indices.shape
+        limits = self._limits_among(errors, k, n_jobs)
+        lists = self._shortlist(self.rows, errors, k, 0, starts, limits)
+        widest = max([stripe.stop - stripe.start for stripe in places])
         if len(self._order):
             indices, distances = np.zeros_like(indices), np.empty_like(distances)
 
@@ -290,15 +291,15 @@ class CompiledIndex:
         run_slices(compare_within, places, n_jobs, None)  # gives every row a tight limit
         run_slices(compare, places, n_jobs, progress)  # each pair of stripes once
         run_slices(finish, places, n_jobs, None)
-        given_up = np.empty(len(found), bool)
+        given_up = np.empty(n, bool)
         lists.given_up(given_up)
         left = np.flatnonzero(given_up)
-        by_place = NeighborGraph.unchecked(indices, distances, len(found))
-        if limits is not None:
-            short = np.flatnonzero(~given_up & self._are_beyond(limits, indices, distances))
-            left = np.union1d(left, _fill_again(self, None, short, by_place, n_jobs))
-        if len(left) and self._sharper is not None:
-            left = _fill_again(self._sharper, None, left, by_place, n_jobs)
+        if limits is not None or len(left):
+            by_place = NeighborGraph.unchecked(indices, distances, n)
+            short = np.zeros(0, np.intp)
+            if limits is not None:
+                short = np.flatnonzero(~given_up & self._are_beyond(limits, indices, distances))
+            left = self._fill_again(None, left, short, by_place, n_jobs)
         if not len(self._order):
             return left
         found.indices[self._order] = self._order[indices]
@@ -396,11 +397,26 @@ class CompiledIndex:
 
         side = self._bounds.side if len(self._order) else self.stripes.starts[1]
         run_blocks(search, len(found), min(side, -(-len(found) // n_jobs)), n_jobs, progress)
-        left = np.flatnonzero(given_up)
-        short = np.flatnonzero(is_short & ~given_up)
-        left = np.union1d(left, _fill_again(self, queries, short, found, n_jobs, reach))
+        left, short = np.flatnonzero(given_up), np.flatnonzero(is_short & ~given_up)
+        return self._fill_again(queries, left, short, found, n_jobs, reach)
+
+    def _fill_again(
+        self,
+        queries: Matrix | None,
+        left: Array,
+        short: Array,
+        found: NeighborGraph,
+        n_jobs: int,
+        reach: Reach | None = None,
+    ) -> Array:
+        """Fill a graph where limits were wrong, and where sharper bounds may do; see `_filled`.
+
+        Returns what is still left.
+        """
+        if len(short):
+            left = np.union1d(left, _filled(self, queries, short, found, n_jobs, reach))
         if len(left) and self._sharper is not None:
-            left = _fill_again(self._sharper, queries, left, found, n_jobs, reach)
+            left = _filled(self._sharper, queries, left, found, n_jobs, reach)
         return left
 
     def search(
@@ -506,9 +522,9 @@ class CompiledIndex:
         return scaled_limits(limits, self._metric, self._bounds.scale, marks_apart=apart)
 
 
-def _fill_again(
+def _filled(
     index: CompiledIndex,
-    queries: Matrix,
+    queries: Matrix | None,
     some: Array,
     found: NeighborGraph,
     n_jobs: int,
@@ -518,10 +534,8 @@ def _fill_again(
 
     Returns what is still left.
     """
-    if not len(some):
-        return some
     alone = queries is None
-    asked = (index.stripes.vectors if alone else queries)[some]
+    asked = (index.stripes.vectors if queries is None else queries)[some]
     shape = len(some), found.k + alone
     again = NeighborGraph.unchecked(np.zeros(shape, np.int32), np.empty(shape), found.n_base)
     its_reach = None if reach is None else reach.of(some)

@@ -87,9 +87,17 @@ class BlockBounds(ABC):
     def block(self, queries: Packed, base: Packed, memory: Array) -> Array:
         """The lower bounds of all pairs of a query and a base row, written to given memory."""
 
-    def are_vague(self, rows: CoreObject) -> bool:  # noqa: ARG002
-        """Whether the bounds of most rows leave many others open, tested on a sample."""
-        return False
+    def left_open(self, rows: CoreObject, sample: Array, queries: int) -> float:
+        """How many rows the bounds of a query leave open on average, among others of a sample.
+
+        The first ones of the sample are the queries. The nearest row is always open.
+        """
+        asked, query_errors = self.pack(None, rows, sample[:queries])
+        base, base_errors = self.pack(None, rows, sample[queries:])
+        memory = np.empty(len(asked) * len(base), np.float32)
+        lower = self.block(self.as_queries(asked), base, memory)
+        nearest = np.min(lower + query_errors[:, None] + base_errors, axis=1)
+        return float(np.mean((lower <= nearest[:, None]).sum(axis=1)))
 
     def offer(
         self, lists: CoreObject, queries: Packed, base: Packed, memory: Array, query: int, row: int
@@ -197,13 +205,8 @@ class DenseBounds(BlockBounds):
         if n < queries + base or self._rounding[0] > 1 / 64:
             return False
         sample = np.random.default_rng(0).choice(n, queries + base, replace=False).astype(np.int32)
-        factors, errors = self.pack(None, rows, sample)
-        memory = np.empty(queries * base, np.float32)
-        lower = self.block(self.as_queries(factors[:queries]), factors[queries:], memory)
-        nearest = np.min(lower + errors[:queries, None] + errors[queries:], axis=1)
-        is_open = lower <= nearest[:, None]
         # Beyond this, measuring what is open dominates.
-        return bool(np.mean(is_open.sum(axis=1)) > 1 + 1 / 256 * base)
+        return self.left_open(rows, sample, queries) > 1 + 1 / 256 * base
 
 
 class SparseBounds(BlockBounds):
