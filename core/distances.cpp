@@ -165,9 +165,7 @@ bool Rows::rough(const Rows&, const std::vector<Run>&, const std::int32_t*, doub
     return false;
 }
 
-double Rows::finished(double sum, const Query& query, std::int64_t row) const {
-    if (metric_ == Metric::euclidean) return std::sqrt(sum);
-    if (metric_ != Metric::cosine) return sum;
+double Rows::finished_cosine(double sum, const Query& query, std::int64_t row) const {
     if (query.empty || is_empty(row)) return 1;
     const double near = std::ldexp(static_cast<double>(width_ + 8), -50);
     return std::fabs(sum / 2 - 1) <= near && !shares(query, row) ? 1 : sum / 2;
@@ -490,15 +488,14 @@ void measure(const Rows& base, const Rows& queries, Vector<const std::int32_t> a
     require_comparable(queries, base);
     require(rows.size() == n && distances.size() == n,
             "asked, rows and distances must have one entry per pair");
-    for (std::size_t i = 0; i < n; ++i)
-        checked_index(rows.data()[i], static_cast<std::size_t>(base.size()),
-                      "rows must contain row numbers");
     Query query;
     for (std::size_t first = 0, last = 0; first < n; first = last) {
         const std::int32_t own = asked.data()[first];
         checked_index(own, static_cast<std::size_t>(queries.size()),
                       "asked must contain query numbers");
-        while (last < n && asked.data()[last] == own) ++last;
+        for (; last < n && asked.data()[last] == own; ++last)
+            checked_index(rows.data()[last], static_cast<std::size_t>(base.size()),
+                          "rows must contain row numbers");
         queries.load(own, query);
         base.distances(query, rows.data() + first, static_cast<std::int64_t>(last - first),
                        distances.data() + first);

@@ -7,6 +7,7 @@
 
 #include "bindings.h"
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -81,9 +82,11 @@ protected:
     bool is_empty(std::int64_t row) const { return !(lengths_.data()[row] > 0); }
     void to_unit(std::int64_t row, Query& query) const;  // for cosine only
 
-    // The distance of two rows, from the sum. For cosine exactly 1 if they share no feature, where
-    // a sum of squares would have rounding errors.
-    double finished(double sum, const Query& query, std::int64_t row) const;
+    // The distance of two rows, from the sum.
+    double finished(double sum, const Query& query, std::int64_t row) const {
+        if (metric_ == Metric::euclidean) return std::sqrt(sum);
+        return metric_ == Metric::cosine ? finished_cosine(sum, query, row) : sum;
+    }
 
     Metric metric_;
     std::int64_t size_, width_;
@@ -91,6 +94,8 @@ protected:
 
 private:
     Unit unit_for_cosine(std::int64_t row) const;
+    // Exactly 1 if two rows share no feature, where a sum of squares would have rounding errors.
+    double finished_cosine(double sum, const Query& query, std::int64_t row) const;
 
     Vector<const std::int32_t> exponents_;
     Vector<const double> lengths_;

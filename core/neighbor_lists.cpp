@@ -165,7 +165,6 @@ void left_without(Strided<const std::int32_t> places, Vector<const std::int32_t>
     const PlaceLists<const std::int32_t> lists(places, lengths);
     const std::size_t n = lists.rows();
     require(left.size() == n && first.size() == n, "left and first must have one entry per list");
-    const std::uint8_t* const is_gone = gone.data();
     for (std::size_t begin = 0; begin < n; begin += BESIDE) {
         const std::size_t end = std::min(begin + BESIDE, n);
         const std::int32_t *const from = lists.row(begin), *const to = lists.row(end - 1);
@@ -177,8 +176,8 @@ void left_without(Strided<const std::int32_t> places, Vector<const std::int32_t>
             const std::size_t length = lists.length(row);
             std::size_t found = 0, where = length;
             for (std::size_t at = any ? length : 0; at-- > 0;) {
-                const bool hit = is_gone[checked_index(near[at], gone.size(),
-                                                       "places must contain row numbers")];
+                const bool hit = gone.data()[checked_index(near[at], gone.size(),
+                                                           "places must contain row numbers")];
                 found += hit;
                 where = hit ? at : where;
             }
