@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.datasets import DataError
+from nearlabel.datasets import DataError, json_lines
 
 FILE = "toy.jsonl"
 FLAT = """{"id": 7, "tempo": 120, "mode": "major", "tags": ["calm", "sad"]}
@@ -147,6 +147,12 @@ def test_an_array_is_read_as_lines_are(put, indent):
     assert data.X.tolist() == lines.X.tolist() == [[120, 1, 0], [90.5, 0, 1]]
     assert data.label_names.tolist() == ["calm", "sad"]
     assert data.row_names.tolist() == ["7", "b"]
+
+
+def test_an_array_that_is_too_long_to_be_read_as_a_whole(put, monkeypatch):
+    monkeypatch.setattr(json_lines, "_LONGEST_ARRAY", 2**20)
+    with pytest.raises(DataError, match="line [0-9]+: the array is longer than 1 MiB"):
+        nl.datasets.load(put(json.dumps(ROWS) + "\n" * 2**20, "toy.json"))
 
 
 def test_what_pandas_writes(tmp_path):

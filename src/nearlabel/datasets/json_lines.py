@@ -33,6 +33,7 @@ from nearlabel.datasets.text_lines import (
     number,
 )
 
+_LONGEST_ARRAY = 2**28  # characters
 _BLANKS = re.compile(r"[ \t\r\n]*+")  # the only whitespace of JSON
 
 
@@ -61,7 +62,13 @@ def is_json_array(source: DataFile) -> bool:
 
 def _elements(file: TextFile) -> Iterator[Tree]:
     """The objects of an array, which is read as a whole and decoded one by one."""
-    text, place, line, expected = "".join(file.lines()), 0, 1, "["
+    lines, size = [], 0
+    for text in file.lines():
+        lines.append(text)
+        size += len(text)
+        if size > _LONGEST_ARRAY:
+            raise file.error(f"the array is longer than {_LONGEST_ARRAY // 2**20} MiB")
+    text, place, line, expected = "".join(lines), 0, 1, "["
     while True:
         start = _BLANKS.match(text, place).end()  # type: ignore[union-attr]
         line += text.count("\n", place, start)
