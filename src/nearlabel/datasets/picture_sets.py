@@ -59,7 +59,14 @@ class PictureSet:
             Whether to overwrite files of the same names. If False, an existing file is an error,
             and nothing is written. Other files in the folder are not touched.
         """
-        _check_names(self.names, len(self.pictures))
+        if len(self.names) != len(self.pictures):
+            wanted = f"names must have one entry per picture, {len(self.pictures)}"
+            raise ValueError(f"{wanted}; got {len(self.names)}")
+        for name in self.names:
+            if name in ("", ".", "..") or Path(name).name != name:
+                raise ValueError(f"names must be file names without a folder; got {name!r}")
+        if (twice := first_twice(self.names)) is not None:
+            raise ValueError(f"names must be unique; got {twice!r} twice")
         target, table = Path(folder) / _FOLDER, Path(folder) / _TABLE
         paths = [target / name for name in self.names]
         in_the_way = [path for path in (table, *paths) if os.path.lexists(path)]
@@ -154,18 +161,6 @@ def _files_of(images: Sequence[str], files: Sequence[str], folder: Path) -> list
     else:
         return names
     raise DataError(str(folder / _TABLE), None, problem)
-
-
-def _check_names(names: Sequence[str], number: int) -> None:
-    """Raise an error unless names are unique file names, one per picture, without folders."""
-    if len(names) != number:
-        raise ValueError(f"names must have one entry per picture, {number}; got {len(names)}")
-    for name in names:
-        if name in ("", ".", "..") or Path(name).name != name:
-            raise ValueError(f"names must be file names without a folder; got {name!r}")
-    twice = first_twice(list(names))
-    if twice is not None:
-        raise ValueError(f"names must be unique; got {twice!r} twice")
 
 
 def _write(picture: Array | str | os.PathLike[str], path: Path) -> None:
