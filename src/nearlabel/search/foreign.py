@@ -129,8 +129,13 @@ class ForeignIndex(Index):
                 if alone:
                     is_wanted &= near != numbers[:, None]
                 near, far, short = first_visible(near, far, is_wanted, k)
+                if len(short) and self.has_own_distances:
+                    raise ValueError(
+                        f"search={self._name} found fewer than k={k} neighbors of row "
+                        f"{numbers[short[0]]}{' other than itself' if alone else ''}"
+                    )
                 if len(short):
-                    again = self._completed(rows, numbers[short], k, alone, n_jobs)
+                    again = self._exactly(rows, numbers[short], k, alone, n_jobs)
                     near[short], far[short] = again.indices, again.distances
                 # A few incomplete rows do not take long.
                 if not warned and len(short) > 1 / 100 * len(near):
@@ -181,17 +186,6 @@ class ForeignIndex(Index):
     def _exact(self) -> Index:
         """The same rows, searched exactly."""
         return exact_index(self.vectors, self._metric)
-
-    def _completed(
-        self, rows: Matrix, numbers: Array, k: int, alone: bool, n_jobs: int
-    ) -> NeighborGraph:
-        """The true neighbors of rows of which too few were found."""
-        if self.has_own_distances:
-            raise ValueError(
-                f"search={self._name} found fewer than k={k} neighbors of row {numbers[0]}"
-                f"{' other than itself' if alone else ''}"
-            )
-        return self._exactly(rows, numbers, k, alone, n_jobs)
 
     def _exactly(
         self, rows: Matrix, numbers: Array, k: int, alone: bool, n_jobs: int

@@ -21,7 +21,7 @@ from nearlabel.search import (
     pair_distances,
 )
 from nearlabel.search.approximate import inverted_lists, probing
-from nearlabel.search.approximate.inverted_lists import ListIndex
+from nearlabel.search.approximate.inverted_lists import ListIndex, planned_neighbors
 from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.approximate.probing import QueryPlan
 from nearlabel.search.exact.reordered_rows import ReorderedRows
@@ -239,7 +239,7 @@ def test_few_rows_in_many_lists():
     few, limits = joined(index, later), np.full(600, 0.4, np.float32)
     few._plans[8] = index._plans[8]
     for k in (5, 20, 600):
-        few._plans[few._planned(k)] = few._plans[8]
+        few._plans[planned_neighbors(k, 600)] = few._plans[8]
         reached = check_answers(few, later, queries, k, limits, "euclidean", centers, probes)
         assert len(reached.row)
     # More lists than the probes, but not all.

@@ -190,15 +190,11 @@ class ListIndex(Index):
         index._plans = plans_from(tree["plans"], listed)
         return index
 
-    def _planned(self, k: int) -> int:
-        """The number of neighbors that the plan for k covers."""
-        return planned_neighbors(k, int(self.vectors.shape[0]))
-
     def ready(
         self, k: int, n_jobs: int, kind: type[QueryPlan] = QueryPlan
     ) -> tuple[ListedRows, QueryPlan]:
         """The lists and a plan for k neighbors, made on first use."""
-        planned = self._planned(k)
+        planned = planned_neighbors(k, len(self.vectors))
         with self._lock.held():
             listed, plans = self._listed, self._plans
             if listed is None or not isinstance(plans.get(planned), kind):
@@ -309,21 +305,17 @@ class AutoSearch:
 
 def reads(vectors: Matrix, metric: Metric) -> bool:
     """Whether these rows can be searched by lists, and whether that pays."""
-    return takes(vectors, metric) and (metric == "cosine" or _is_ordinary(vectors, metric))
+    if not takes(vectors, metric) or metric == "cosine":
+        return takes(vectors, metric)
+    ends = [(rows.min(axis=0), rows.max(axis=0)) for _, rows in chunks(vectors, vectors.shape[1])]
+    low, high = (as_float(np.array(of_blocks)) for of_blocks in zip(*ends, strict=True))
+    return fits_float32(low.min(axis=0), high.max(axis=0), metric)
 
 
 def takes(vectors: Matrix, metric: Metric) -> bool:
     """Whether lists of rows of that shape pay, if float32 can represent their distances."""
     known = isinstance(metric, str) and metric in METRICS
     return known and not sparse.issparse(vectors) and _FEWEST <= vectors.shape[0] < 2**31
-
-
-def _is_ordinary(vectors: Array, metric: Metric) -> bool:
-    """Whether float32 can represent the distances of these rows, both large and small."""
-    d = vectors.shape[1]
-    ends = [(rows.min(axis=0), rows.max(axis=0)) for _, rows in chunks(vectors, d)]
-    low, high = (as_float(np.array(of_blocks)) for of_blocks in zip(*ends, strict=True))
-    return fits_float32(low.min(axis=0), high.max(axis=0), metric)
 
 
 def fits_float32(low: Array, high: Array, metric: Metric) -> bool:

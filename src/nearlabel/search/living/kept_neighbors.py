@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import NamedTuple
 
 import numpy as np
@@ -69,7 +70,7 @@ class KeptNeighbors:
         places, distances = places[:, : self.width], distances[:, : self.width]
         self._places = Grown(np.pad(places.astype(np.int32), padding, constant_values=-1))
         self._distances = Grown(np.pad(distances, padding, constant_values=np.inf))
-        self._lengths = Grown(np.array(lengths, np.int32))
+        self._lengths = Grown(np.minimum(lengths, self.width).astype(np.int32))
         self._limits: Array | None = None  # of all rows, computed on first use
         self.version = 0  # last: a copy made during a change finds another number
 
@@ -79,13 +80,11 @@ class KeptNeighbors:
         if (graph.indices[:, k:] < 0).any():  # files of format 3 lack spare ones of some rows
             graph = graph.head(k)
         _check_lists(graph)
-        n = len(graph) if alive is None else len(alive)
-        rows = np.arange(n) if alive is None else np.flatnonzero(alive)
-        if len(rows) < len(graph):
-            graph = graph.take(rows)
-        nothing = np.empty((n, 0), np.int32), np.empty((n, 0), graph.distances.dtype)
-        lists = cls(k, *nothing, np.zeros(n))
-        lists._write(rows if len(rows) < n else slice(None), graph)
+        if alive is None:
+            return cls(k, graph.indices, graph.distances, np.full(len(graph), graph.k))
+        n, rows = len(alive), np.flatnonzero(alive)
+        lists = cls(k, np.empty((n, 0)), np.empty((n, 0), graph.distances.dtype), np.zeros(n))
+        lists._write(rows, graph.take(rows) if len(rows) < len(graph) else graph)
         return lists
 
     def __len__(self) -> int:
@@ -111,9 +110,7 @@ class KeptNeighbors:
 
     def copy(self) -> KeptNeighbors:
         """The current neighbors, unaffected by later changes."""
-        copied = KeptNeighbors(self.k, self.places, self.distances, self.lengths)
-        copied.version = self.version
-        return copied
+        return deepcopy(self)
 
     def limits(self) -> Array:
         """The distance of the last kept neighbor of each row; -inf for removed rows."""
@@ -131,7 +128,7 @@ class KeptNeighbors:
             places, distances = (part[:, : self.k] for part in lists)
         else:
             rows = np.flatnonzero(self.lengths) if rows is None else rows
-            places, distances = (_heads(part, rows, self.k) for part in lists)
+            places, distances = (part[rows, : self.k] for part in lists)
         return NeighborGraph.unchecked(places, distances, len(self))
 
     def pointing_at(self, places: Array, *, n_jobs: int = 1) -> Array:
@@ -179,13 +176,13 @@ class KeptNeighbors:
         short = np.flatnonzero(changed & (left < self.k))
         again = search(short) if len(short) else None
         rows = np.flatnonzero(changed & (first < self.k))
-        before = _heads(self.places, rows, self.k)
+        before = self.places[rows, : self.k]
         self.version += 1
         self._clear(np.flatnonzero(gone))
         self._drop(np.flatnonzero(changed & (left >= self.k)), gone, n_jobs)
         if again is not None:
             self._write(short, again)
-        return HeadChanges(rows, before, _heads(self.places, rows, self.k))
+        return HeadChanges(rows, before, self.places[rows, : self.k])
 
     def _left_without(
         self, places: Array, gone: Array, columns: int, n_jobs: int
@@ -217,14 +214,14 @@ class KeptNeighbors:
         begin = np.append(np.flatnonzero(np.diff(row, prepend=-1)), len(row))
         in_head = row[distance < self.distances[row, self.k - 1]]
         heads = in_head[np.diff(in_head, prepend=-1) != 0]
-        before, rows = _heads(self.places, heads, self.k), row[begin[:-1]]
+        before, rows = self.places[heads, : self.k], row[begin[:-1]]
         core = engine.core()
         if core is not None:
             core.insert_neighbors(self.places, self.distances, self.lengths, row, new, distance)
         elif len(rows):
             self._merge(rows, np.diff(begin), new, distance)
         self._note(rows)
-        return HeadChanges(heads, before, _heads(self.places, heads, self.k))
+        return HeadChanges(heads, before, self.places[heads, : self.k])
 
     def _merge(self, rows: Array, added: Array, new: Array, distance: Array) -> None:
         """Merge the new neighbors of some rows, grouped by row, into their lists."""
@@ -287,14 +284,6 @@ class KeptNeighbors:
         """Update the limits of some rows that have changed."""
         if self._limits is not None:
             self._limits[rows] = self._limits_of(rows)
-
-
-def _heads(lists: Array, rows: Array, k: int) -> Array:
-    """The first k columns of some rows, copied."""
-    heads = np.empty((len(rows), k), lists.dtype)
-    for start in range(0, len(rows), _ROWS_AT_ONCE):  # so that temporaries stay small
-        heads[start : start + _ROWS_AT_ONCE] = lists[rows[start : start + _ROWS_AT_ONCE]][:, :k]
-    return heads
 
 
 def _threads(cells: int, n_jobs: int) -> int:
