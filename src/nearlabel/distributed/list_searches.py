@@ -90,8 +90,8 @@ class ListSearch:
         try:
             while True:
                 search = self._search_all(k, probes, target, step)
-                near = np.load(search / "distances.npy", mmap_mode="r")[plan.measured.rows]
-                recall = recall_of(near, plan.measured.exact.head(k))
+                near = np.load(search / "distances.npy", mmap_mode="r")[plan.rows]
+                recall = recall_of(near, plan.exact.head(k))
                 if recall.value >= wanted or probes.most == len(listed.lists):
                     break
                 probes = probes.more(len(listed.lists))

@@ -246,7 +246,7 @@ def test_recall_is_as_requested_and_as_reported(recall, metric, of_usual_size, c
     # The reported recall is the mean over the measured rows of the final graph.
     of_rows = shares(graph, exact)
     plan = index._plans[16]
-    measured = index._listed.lists.order[plan.measured.rows]
+    measured = index._listed.lists.order[plan.rows]
     assert len(set(measured.tolist())) == 512
     assert graph.recall.value == pytest.approx(of_rows[measured].mean(), abs=1e-12)
     error = of_rows[measured].std(ddof=1) / np.sqrt(512)
@@ -273,7 +273,7 @@ def test_recall_of_queries_is_measured_by_distance():
     index = InvertedLists(0.5).build(X)
     told = index.graph(8, X[:3]).recall
     plan, listed = index._plans[8], index._listed
-    numbers = listed.lists.order[plan.measured.rows]
+    numbers = listed.lists.order[plan.rows]
     # Nine with the row itself, found by the probes for eight.
     index._plans[16] = plan
     found = index.graph(9, X[numbers]).without(numbers)

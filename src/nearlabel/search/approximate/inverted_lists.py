@@ -220,10 +220,10 @@ class ListIndex(Index):
             building(1, 1)
         count = len(listed.lists)
         probes = plan.probes.at_least(listed.least_probes(k + 1))
-        numbers = listed.lists.order[plan.measured.rows]
+        numbers = listed.lists.order[plan.rows]
         while True:
             graph = listed.among(k, probes, n_jobs, searching)
-            recall = recall_of(graph.distances[numbers], plan.measured.exact.head(k))
+            recall = recall_of(graph.distances[numbers], plan.exact.head(k))
             if recall.value >= self._recall or probes.most == count:
                 break
             del graph

@@ -20,29 +20,20 @@ _SHARES = 0.3, 0.6  # of the lists that a query may probe, which it usually does
 
 
 @dataclass(frozen=True)
-class SampledRows:
-    """Some rows and their exact neighbors, both by place."""
-
-    rows: Array
-    exact: NeighborGraph
-
-    def shares(self, distances: Floats) -> Floats:
-        """The shares of their neighbors that are at most as far as the k-th nearest one."""
-        return np.asarray(np.mean(distances <= self.exact.distances[:, -1:], axis=1))
-
-
-@dataclass(frozen=True)
 class MeasuredPlan(QueryPlan):
     """A plan that can also be checked on the graph of the base rows themselves.
 
     Attributes
     ----------
-    measured : SampledRows
-        Rows on which recall is measured, other than those on which probes were chosen. If they fall
-        short, which is rare, more probes are used.
+    rows : ndarray of int
+        The rows, by place, on which recall is measured, other than those on which probes were
+        chosen. If they fall short, which is rare, more probes are used.
+    exact : NeighborGraph
+        Their exact neighbors.
     """
 
-    measured: SampledRows
+    rows: Array
+    exact: NeighborGraph
 
 
 def make_plan(
@@ -65,36 +56,41 @@ def make_plan(
         exact = listed.left_out(chosen, k, Probes.fixed(count), n_jobs)
     else:
         exact = exact_neighbors(chosen)
-    parts = np.split(np.arange(len(chosen)), [len(chosen) // 3])
-    tuned, measured = (SampledRows(chosen[part], exact.take(part)) for part in parts)
+    tuned, measured = np.split(np.arange(len(chosen)), [len(chosen) // 3])
 
     @cache
     def shares(probes: Probes, *, are_measured: bool = False) -> Floats:
-        sample = measured if are_measured else tuned
-        return sample.shares(listed.left_out(sample.rows, k, probes, n_jobs).distances)
+        part = measured if are_measured else tuned
+        near = listed.left_out(chosen[part], k, probes, n_jobs)
+        return np.asarray(np.mean(near.distances <= exact.distances[part, -1:], axis=1))
 
-    rules = _rules(listed, tuned, shares, recall)
+    rules = _rules(listed, chosen[tuned], k, shares, recall)
     enough = _fewest(rules, shares, recall)
     share_of_each = shares(rules[enough], are_measured=True)
     while not _suffices(share_of_each, recall) and enough + 1 < len(rules):
         enough += 1
         share_of_each = shares(rules[enough], are_measured=True)
-    return MeasuredPlan(rules[enough], recall_of_shares(share_of_each, k, "base"), measured)
+    return MeasuredPlan(
+        rules[enough],
+        recall_of_shares(share_of_each, k, "base"),
+        chosen[measured],
+        exact.take(measured),
+    )
 
 
 def _rules(
-    listed: ListedRows, tuned: SampledRows, shares: Callable[[Probes], Floats], recall: float
+    listed: ListedRows, rows: Array, k: int, shares: Callable[[Probes], Floats], recall: float
 ) -> list[Probes]:
     """Rules for the lists to probe, from the fewest to all, of the kind that costs least.
 
     The more clusters overlap, the more lists does a query need of those that it may probe; without
     any clusters, a number is a better rule than a margin.
     """
-    count, k = len(listed.lists), tuned.exact.k
+    count = len(listed.lists)
     numbers = [listed.least_probes(k + 1)]
     while numbers[-1] < count:
         numbers.append(more_lists(numbers[-1], count))
-    distances = listed.distances_of_centers(tuned.rows)
+    distances = listed.distances_of_centers(rows)
     kinds = [
         *([Probes.adapted(most, share, distances) for most in numbers] for share in _SHARES),
         [Probes.fixed(most) for most in numbers],
