@@ -25,7 +25,6 @@ from scipy import sparse
 from nearlabel.collection import Collection, FileState, NewItem, database
 from nearlabel.collection.exchange.importing import import_files
 from nearlabel.collection.exchange.tag_tables import TaggedFile
-from nearlabel.search.approximate import inverted_lists
 
 images = pytest.importorskip("PIL.Image")
 
@@ -343,7 +342,7 @@ def test_sparse_rows():
 @pytest.mark.slow
 def test_index_files_that_have_vectors(monkeypatch):
     n = 33_000  # fewer rows never get lists
-    monkeypatch.setattr(inverted_lists, "MOST_WORK", 0)  # so that rows are in lists
+    monkeypatch.setattr("nearlabel.search.MOST_WORK", 0)  # so that rows are in lists
     X = np.random.default_rng(1).normal(size=(n, WIDTH)).astype(np.float32)
     with home() as place:
         photos = place.collection

@@ -10,7 +10,6 @@ import pytest
 from memory_store import Store, settings
 
 from nearlabel.collection.learner import Learner
-from nearlabel.search.approximate import inverted_lists
 
 pytestmark = pytest.mark.slow
 FEWEST, WIDTH = 33_000, 8
@@ -37,7 +36,7 @@ class ManyItems(Store):
 
 @pytest.fixture
 def few_for_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inverted_lists, "MOST_WORK", FEWEST**2 * WIDTH)
+    monkeypatch.setattr("nearlabel.search.MOST_WORK", FEWEST**2 * WIDTH)
 
 
 @pytest.mark.usefixtures("few_for_lists")

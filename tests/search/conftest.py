@@ -4,7 +4,6 @@ from unittest import mock
 
 import pytest
 
-from nearlabel.search.approximate import inverted_lists as choice
 from nearlabel.search.approximate import inverted_lists as lists
 from nearlabel.search.approximate import probe_counts as plans
 
@@ -15,7 +14,7 @@ def small_lists():
     few = {"_ROWS_TUNED": 16, "ROWS_MEASURED": 32}
     with (
         mock.patch.object(lists, "_FEWEST", 64),
-        mock.patch.object(choice, "_FEWEST_FEATURES", 1),
+        mock.patch("nearlabel.search._FEWEST_FEATURES", 1),
         mock.patch.multiple(plans, **few),
     ):
         yield

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from twin_graphs import assert_same
 
 import nearlabel as nl
+import nearlabel.search as choice
 from nearlabel.search import InvertedLists, build_index, neighbor_graph, restrict
-from nearlabel.search.approximate import inverted_lists as choice
 from nearlabel.search.approximate import probe_counts as plans
 
 pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.engines]

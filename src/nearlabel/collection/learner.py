@@ -38,7 +38,7 @@ from nearlabel.methods.changes import at_rest
 from nearlabel.methods.fitted_model import state_of
 from nearlabel.methods.model_trees import model_tree
 from nearlabel.methods.verification import Verification
-from nearlabel.search.approximate.inverted_lists import takes_lists
+from nearlabel.search import takes_lists
 
 if TYPE_CHECKING:
     from nearlabel.methods.base import NeighborClassifier

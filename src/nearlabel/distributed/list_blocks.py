@@ -23,8 +23,15 @@ from nearlabel.distributed.vector_blocks import (
 )
 from nearlabel.distributed.workers import run_calls
 from nearlabel.distributed.workspaces import Workspace, alone_in, data_mark
-from nearlabel.search import ExactSearch, InvertedLists, ListIndex, check_search
-from nearlabel.search.approximate.inverted_lists import AutoSearch, fits_float32, takes, takes_lists
+from nearlabel.search import (
+    AutoSearch,
+    ExactSearch,
+    InvertedLists,
+    ListIndex,
+    check_search,
+    takes_lists,
+)
+from nearlabel.search.approximate.inverted_lists import fits_float32, takes
 from nearlabel.search.approximate.partition import divide, nearest_centers
 from nearlabel.search.approximate.probing import ListedRows
 from nearlabel.search.approximate.stored_lists import listed_from

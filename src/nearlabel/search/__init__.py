@@ -8,9 +8,9 @@ from nearlabel.common.arrays import Array, Floats, Matrix, MatrixLike
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer, check_n_jobs, check_vectors
 from nearlabel.graph import NeighborGraph, recall_of, sample_rows
-from nearlabel.search.approximate.inverted_lists import AutoSearch, InvertedLists, ListIndex
-from nearlabel.search.exact.distances import Metric, check_metric, space
-from nearlabel.search.exact.index import ExactIndex, ExactSearch, matching
+from nearlabel.search.approximate.inverted_lists import InvertedLists, ListIndex
+from nearlabel.search.exact.distances import Metric, check_metric, space, warn_if_slow
+from nearlabel.search.exact.index import ExactIndex, ExactSearch, exact_index, matching
 from nearlabel.search.exact.per_label import class_neighbors
 from nearlabel.search.faiss_index import FaissIndex
 from nearlabel.search.foreign import ForeignIndex, FunctionIndex, TransformerIndex, UserIndex
@@ -22,6 +22,7 @@ from nearlabel.search.restricted import neighbors_with_margin, restrict
 from nearlabel.search.vector_store import VectorStore
 
 __all__ = [
+    "AutoSearch",
     "ExactIndex",
     "ExactSearch",
     "HeadChanges",
@@ -46,7 +47,34 @@ __all__ = [
     "recall_of",
     "restrict",
     "sample_rows",
+    "takes_lists",
 ]
+
+
+MOST_WORK = 10**13  # rows x rows x features: search="auto" is exact up to this
+_FEWEST_FEATURES = 7  # with fewer, the k-d tree is fast for any number of rows
+
+
+def takes_lists(shape: tuple[int, ...]) -> bool:
+    """Whether search="auto" uses lists for this many rows and features."""
+    n, d = shape
+    return n * n * d > MOST_WORK and d >= _FEWEST_FEATURES
+
+
+@dataclass(frozen=True)
+class AutoSearch:
+    """Exact search, or inverted lists if that would take too long.
+
+    The choice depends only on the numbers of rows and features, never on the machine.
+    What `InvertedLists` does not support is searched exactly.
+    """
+
+    def build(self, vectors: Matrix, metric: Metric = "euclidean") -> Index:
+        """Prepare base rows for searches."""
+        if takes_lists(vectors.shape):
+            return InvertedLists().build(vectors, metric)
+        warn_if_slow(check_metric(metric))
+        return exact_index(vectors, metric)
 
 
 SEARCHES: dict[str, type[Search]] = {

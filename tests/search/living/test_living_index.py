@@ -62,7 +62,7 @@ class Rows:
         self.store = VectorStore(form(X))
         index = build_index(self.store.vectors, metric, search)
         self.living = LivingIndex.of(index, self.store, metric)
-        self.kind = np.float32 if isinstance(search, nl.InvertedLists) else np.float64
+        self.kind = np.float32 if isinstance(search, inverted_lists.InvertedLists) else np.float64
 
     @property
     def alive(self):
@@ -313,8 +313,9 @@ def test_rows_are_added_to_lists(overlapping, search):
     all_lists = nl.InvertedLists(recall=1.0)
     with (
         mock.patch.object(living_index, "_RECENT", 4),
-        mock.patch.multiple(inverted_lists, MOST_WORK=0, _MOST_BESIDE=12),
-        mock.patch.object(inverted_lists, "InvertedLists", return_value=all_lists),
+        mock.patch.object(inverted_lists, "_MOST_BESIDE", 12),
+        mock.patch("nearlabel.search.MOST_WORK", 0),
+        mock.patch("nearlabel.search.InvertedLists", return_value=all_lists),
     ):
         rows = Rows(overlapping(100), np.asarray, "euclidean", all_lists)
         if search == "auto":

@@ -32,7 +32,7 @@ from nearlabel.search.approximate.stored_lists import (
     plan_trees,
     plans_from,
 )
-from nearlabel.search.exact.distances import Metric, check_metric, warn_if_slow
+from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.equal_rows import without_copies
 from nearlabel.search.exact.index import ExactSearch, exact_index, matching
 from nearlabel.search.exact.reordered_rows import ReorderedRows, ordered_rows
@@ -41,19 +41,11 @@ from nearlabel.search.interfaces import Index, Reached
 
 _SMALL, _LARGE = 1e-32, 1e38  # largest distances that leave room for smaller ones in float32
 _FEWEST = 2**15  # minimum number of rows: exact search is faster for fewer
-MOST_WORK = 10**13  # rows x rows x features: search="auto" is exact up to this
-_FEWEST_FEATURES = 7  # with fewer, the k-d tree is fast for any number of rows
 _NEIGHBORS_A_PLAN = 8  # plans are made for multiples of this number of neighbors
 # benchmarks/living_models.py measures them.
 _MOST_BESIDE = 2**14  # rows searched exactly beside the lists before they join them,
 _SHARE_BESIDE = 1 / 64  # or this share of the rows in the lists
 _SHARE_PLANNED = 1 / 10  # of the rows may have changed since probes were chosen
-
-
-def takes_lists(shape: tuple[int, ...]) -> bool:
-    """Whether search="auto" uses lists for this many rows and features."""
-    n, d = shape
-    return n * n * d > MOST_WORK and d >= _FEWEST_FEATURES
 
 
 class ListIndex(Index):
@@ -285,22 +277,6 @@ def _lists_or_all(vectors: Matrix, metric: str, recall: float, seed: int) -> Ind
     if reads(vectors, metric):
         return ListIndex(vectors, metric, recall, seed)
     return exact_index(vectors, metric)
-
-
-@dataclass(frozen=True)
-class AutoSearch:
-    """Exact search, or inverted lists if that would take too long.
-
-    The choice depends only on the numbers of rows and features, never on the machine.
-    What `InvertedLists` does not support is searched exactly.
-    """
-
-    def build(self, vectors: Matrix, metric: Metric = "euclidean") -> Index:
-        """Prepare base rows for searches."""
-        if takes_lists(vectors.shape):
-            return InvertedLists().build(vectors, metric)
-        warn_if_slow(check_metric(metric))
-        return exact_index(vectors, metric)
 
 
 def reads(vectors: Matrix, metric: Metric) -> bool:
