@@ -80,8 +80,9 @@ def test_models_that_need_searches_of_their_own(made):
     for model, results in zip(models, together, strict=True):
         [alone] = evaluate_splits(made, [model], splits(made))
         assert [part.metrics for part in results] == [part.metrics for part in alone]
-    with pytest.raises(ValueError, match="models must be at least one"):
-        evaluate_splits(made, [], splits(made))
+    for none in ([], [models, []]):
+        with pytest.raises(ValueError, match="models must be at least one"):
+            evaluate_splits(made, none, splits(made))
     with pytest.raises(ValueError, match="models: .*a scorer"):
         evaluate_splits(made, [models], splits(made))
 

@@ -118,9 +118,9 @@ def evaluate_splits(
     list of list of SplitResult
         For each model its result on each part.
     """
-    if not models:
-        raise ValueError("models must be at least one")
     groups = [list(each) if isinstance(each, Sequence) else [each] for each in models]
+    if not groups or not all(groups):
+        raise ValueError("models must be at least one, and so must the candidates for one")
     every_model = [model for group in groups for model in group]
     if scorer is not None:
         if any(part.left_out for part in parts):
@@ -144,13 +144,9 @@ def evaluate_splits(
     for part, folds in each:
         n = len(part.test)
         for group, of_group in zip(groups, results, strict=True):
-            model, left_out = group[0], math.nan
             start = time.process_time()
             try:
-                if len(group) > 1:
-                    values = _left_out_values(group, scorer, folds, Y[part.train], each)
-                    best = best_place(values, group)
-                    model, left_out = group[best], float(values[best])
+                model, left_out = _best_of(group, scorer, folds, Y[part.train], each)
                 fold = folds[NeighborSearch.of(model)]
                 answers = fold.answers(model, Y[part.train])
                 decided = answers.decided
@@ -178,10 +174,12 @@ def evaluate_splits(
     return results
 
 
-def _left_out_values(
+def _best_of(
     models: Sequence[Model], scorer: Scorer | None, folds: Folds, Y: Csr, each: PartsOfModels
-) -> Floats:
-    """What each model reaches on the training rows of a part by leave-one-out."""
+) -> tuple[Model, float]:
+    """The model that does best on left-out training rows of a part, and its score there."""
+    if len(models) == 1:
+        return models[0], math.nan
     if scorer is None:
         raise ValueError("models: to choose among candidates takes a scorer")
     left_out_folds = {search: fold.left_out() for search, fold in folds.items()}
@@ -189,4 +187,5 @@ def _left_out_values(
     for place, answers in answers_of(models, left_out_folds, Y):
         values[place] = measure(Y, answers, {"score": scorer})["score"]
         each.report(Y.shape[0], Y.shape[0])
-    return values
+    best = best_place(values, models)
+    return models[best], float(values[best])
