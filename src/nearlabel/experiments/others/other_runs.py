@@ -94,7 +94,7 @@ def run_other(
     check_real(task.limit, "limit", low=0)
     models = [repr(candidate.estimator.get_params()) for candidate in task.candidates()]
     settings = [task.name, models, asdict(task.scorer), task.seed, _FOLDS, _MOST_ROWS]
-    # The fields of a stored run are those of `OtherRun`: with others, the folder needs another name.
+    # With other fields of `OtherRun`, the folder needs another name.
     store, installed = ResultStore("others", folder), version(task.method.package)
     key = run_key(settings, (task.X, task.Y, task.queries))
 

@@ -27,7 +27,7 @@ from nearlabel.experiments.result_store import ResultStore, digest_of, digest_of
 _PACKAGE = Path(nearlabel.__file__).parent
 
 
-class Measured(NamedTuple):
+class Measurements(NamedTuple):
     """What experiments have measured, or why nothing; `new` were measured now."""
 
     results: dict[Experiment, list[Measurement]]
@@ -42,7 +42,7 @@ def measured_experiments(
     again: bool = False,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> Measured:
+) -> Measurements:
     """Measure experiments, or read what they have measured before.
 
     A result is stored at once; with `again`, even if there is a stored one. `n_jobs` threads read
@@ -96,7 +96,7 @@ def measured_experiments(
             continue
         results[experiment] = measurements
         store.add(missing[experiment], {"measurements": [asdict(each) for each in measurements]})
-    return Measured(results, reasons, len(results) - read)
+    return Measurements(results, reasons, len(results) - read)
 
 
 def paper_results(folder: str | os.PathLike[str] | None = None) -> ResultStore:

@@ -12,7 +12,7 @@ from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError, check_n_jobs
 from nearlabel.experiments.papers import printed_tables
 from nearlabel.experiments.papers.measured_experiments import (
-    Measured,
+    Measurements,
     measured_experiments,
     paper_results,
 )
@@ -133,7 +133,7 @@ def reproduce(
 
 
 def _compared(
-    cell: PrintedCell, experiments: Sequence[Experiment], measured: Measured
+    cell: PrintedCell, experiments: Sequence[Experiment], measured: Measurements
 ) -> ComparedCell:
     """Compare a cell with the result of its experiment, or with the average of several results."""
     reasons = [measured.reasons[each] for each in experiments if each in measured.reasons]
