@@ -143,3 +143,16 @@ def test_the_smoothing_may_be_extreme(s):
     data = nl.datasets.make_local_labels(60, 3, 5)
     scores = even(4, s).fit(data.X, data.Y).label_scores(data.X).toarray()
     assert np.all((scores >= 0) & (scores <= 1))
+
+
+@pytest.mark.parametrize("counts", ["paper", "even"])
+def test_scores_at_count_0_are_the_same_bits_from_the_table_and_without_it(counts):
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        n, q = random.integers(30, 60), 12
+        X, Y = random.normal(size=(n, 2)), (random.random((n, q)) < 0.3).astype(int)
+        fitted = nl.MLkNN(3, counts=counts).fit(X, Y)
+        changed = nl.MLkNN(3, counts=counts).fit(X[:20], Y[:20]).partial_fit(X[20:], Y[20:])
+        assert "table" in vars(fitted._by_count)
+        assert "table" not in vars(changed._by_count)
+        np.testing.assert_array_equal(fitted._defaults.values, changed._defaults.values)

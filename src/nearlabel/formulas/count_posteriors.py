@@ -85,7 +85,11 @@ class CountPosteriors:
         counted = self.counted
         if "table" in vars(self) and isinstance(counted, LabelHistograms) and not left_out:
             return self.table[counted.start[:-1]]
-        label, group = counted.every_label
+        return self.computed_at_0(left_out=left_out)
+
+    def computed_at_0(self, *, left_out: bool = False) -> Floats:
+        """`at_0`, without the table."""
+        label, group = self.counted.every_label
         rows = self.rows(label, 0, group)
         return self.formula(*(_without(rows, 0, rows[4]) if left_out else rows))
 
@@ -170,6 +174,8 @@ class EvenCounts(CountPosteriors):
         drawn = (1 - own) * count
         here = _without(here, own, (1 - own) * (here[4] - count))
         return self._mean(here, _without(below, own, drawn), drawn)
+
+    at_0 = CountPosteriors.computed_at_0  # nothing is drawn, and no mean rounded, as in the table
 
     def chance_of_one_less(self, label: int, count: int) -> float:
         """Probability that the carrier that does not count is one of a new row's neighbors."""
