@@ -1,5 +1,5 @@
 // Kernels over lists of neighbors: changed in place, or merged. Their twins are in
-// src/nearlabel/search/living/kept_neighbors.py and src/nearlabel/search/exact/merged_lists.py.
+// src/nearlabel/search/living/kept_neighbors.py and src/nearlabel/search/exact/block_pairs.py.
 #include "label_rows.h"
 
 #include <algorithm>

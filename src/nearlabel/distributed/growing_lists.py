@@ -21,9 +21,8 @@ from nearlabel.distributed.vector_blocks import (
     write_array,
 )
 from nearlabel.graph import index_type
-from nearlabel.search.exact.block_pairs import neighbors_between
+from nearlabel.search.exact.block_pairs import merged_lists, neighbors_between
 from nearlabel.search.exact.index import ExactSearch
-from nearlabel.search.exact.merged_lists import merged_lists
 
 if TYPE_CHECKING:
     from nearlabel.search.exact.distances import Metric

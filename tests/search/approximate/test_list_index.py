@@ -24,7 +24,7 @@ from nearlabel.search.approximate import inverted_lists, probing
 from nearlabel.search.approximate.inverted_lists import ListIndex, planned_neighbors
 from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.approximate.probing import QueryPlan
-from nearlabel.search.exact.reordered_rows import ReorderedRows
+from nearlabel.search.reordered_rows import ReorderedRows
 
 pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.kernels]
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]

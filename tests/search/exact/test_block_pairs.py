@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nearlabel as nl
-from nearlabel.search.exact.block_pairs import neighbors_between
-from nearlabel.search.exact.merged_lists import merged_lists
+from nearlabel.search.exact.block_pairs import merged_lists, neighbors_between
 
 pytestmark = [pytest.mark.kernels, pytest.mark.engines]
 METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan")

@@ -11,10 +11,10 @@ from scipy import sparse
 from twin_graphs import assert_same, by_numpy, bytes_wanted
 
 import nearlabel as nl
-from nearlabel.search.exact import compiled_index
 from nearlabel.search.exact import compiled_index as compiled
+from nearlabel.search.exact import expected_limits
 from nearlabel.search.exact.byte_bounds import ByteBounds
-from nearlabel.search.exact.compiled_index import ExpectedLimits
+from nearlabel.search.exact.expected_limits import ExpectedLimits
 from nearlabel.search.exact.index import ExactIndex
 from nearlabel.search.exact.numpy_index import NumpyIndex
 from nearlabel.search.exact.packed_bounds import DenseBounds
@@ -192,7 +192,7 @@ def test_ties_at_a_limit_of_zero(kind):
 @pytest.mark.usefixtures("either_bounds")
 @pytest.mark.parametrize("rank", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_sample_that_expects_too_much_is_noticed(rank, searched_again):
-    with mock.patch.object(compiled_index, "_RANK", rank):
+    with mock.patch.object(expected_limits, "_RANK", rank):
         check_graphs("in random order", K)
     assert sum(searched_again) > N / 8
 

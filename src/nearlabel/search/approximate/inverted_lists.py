@@ -35,9 +35,9 @@ from nearlabel.search.approximate.stored_lists import (
 from nearlabel.search.exact.distances import Metric
 from nearlabel.search.exact.equal_rows import without_copies
 from nearlabel.search.exact.index import ExactSearch, exact_index, matching
-from nearlabel.search.exact.reordered_rows import ReorderedRows, ordered_rows
 from nearlabel.search.exact.row_arithmetic import METRICS, as_float, chunks, float_kind
 from nearlabel.search.interfaces import Index, Reached
+from nearlabel.search.reordered_rows import ReorderedRows, ordered_rows
 
 _SMALL, _LARGE = 1e-32, 1e38  # largest distances that leave room for smaller ones in float32
 _FEWEST = 2**15  # minimum number of rows: exact search is faster for fewer

@@ -33,9 +33,9 @@ from nearlabel.search.exact.distances import space
 from nearlabel.search.exact.index import ExactIndex
 from nearlabel.search.exact.packed_bounds import BlockBounds, DenseBounds, bounds_for
 from nearlabel.search.exact.reaching import Reach
-from nearlabel.search.exact.reordered_rows import RowsFromFile, ordered_rows
 from nearlabel.search.exact.row_arithmetic import core_rows, float_kind, points_of
 from nearlabel.search.interfaces import Reached
+from nearlabel.search.reordered_rows import RowsFromFile, ordered_rows
 
 _QUERIES_AT_ONCE = 8192  # they share lists, and their results stay in a cache
 _PACKED_BYTES = 2**30  # packed lists are cached up to this size

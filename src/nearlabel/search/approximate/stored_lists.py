@@ -15,8 +15,8 @@ from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.approximate.probing import ListedRows, QueryPlan
 from nearlabel.search.exact.byte_bounds import MOST_FEATURES, RATIOS
 from nearlabel.search.exact.packed_bounds import DenseBounds, is_ordinary
-from nearlabel.search.exact.reordered_rows import RowsFromFile
 from nearlabel.search.exact.row_arithmetic import METRICS, points_of
+from nearlabel.search.reordered_rows import RowsFromFile
 
 
 def listed_tree(listed: ListedRows) -> Tree:

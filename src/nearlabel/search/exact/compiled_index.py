@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import pairwise
-from math import ceil, isqrt, sqrt
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.budgets import KEPT_BYTES
 from nearlabel.search.exact.byte_bounds import fastest_bounds
+from nearlabel.search.exact.expected_limits import ExpectedLimits, expected_limits
 from nearlabel.search.exact.far_clusters import near_rows
 from nearlabel.search.exact.packed_bounds import (
     BlockBounds,
@@ -36,62 +37,6 @@ from nearlabel.search.exact.row_arithmetic import CoreObject, core_rows, points_
 from nearlabel.search.interfaces import Reached
 
 _NEAREST = 1, 3  # stripes that are compared before the next ones
-_EXPECTED = 8  # of the k nearest rows in the sample: more take longer to compare than they save
-_RANK = ceil(_EXPECTED + 3 * sqrt(_EXPECTED) + 3)
-
-
-class ExpectedLimits:
-    """Limits that the k-th nearest rows of queries hardly ever exceed, from a sample of the rows.
-
-    A search lists the rows within the limit of a query, which falls as more rows are seen. Until
-    then far more rows are listed than are needed. A sample tells the limit in advance: if its r-th
-    nearest row is nearer than the k-th nearest of all, then r of the k - 1 nearest are in the
-    sample. Of these the sample has `_EXPECTED` on average, and r is so much larger that this is
-    rare. It is noticed, because fewer than k rows are within the limit, and the query is searched
-    again without one. A graph with 100 neighbors takes two thirds of the time: see
-    `benchmarks/before_and_after.py`.
-
-    Parameters
-    ----------
-    bounds : BlockBounds
-    vectors : ndarray or csr_array, shape (n, d)
-    rows : Rows of the core
-        The same rows.
-    k : int
-    """
-
-    def __init__(self, bounds: BlockBounds, vectors: Matrix, rows: CoreObject, k: int) -> None:
-        n = len(rows)
-        sample = np.random.default_rng(0).choice(n, _EXPECTED * n // k, replace=False)
-        self._bounds = bounds
-        self._base, errors = bounds.pack(vectors, rows, np.sort(sample).astype(np.int32))
-        self._error = float(np.mean(errors))
-
-    def of(self, queries: Packed, errors: Array, *, are_base_rows: bool) -> Array:
-        """The limits of packed queries with these errors, on the scale of the bounds."""
-        rank = _RANK + are_base_rows  # a query may be in the sample itself
-        limits = np.empty(len(queries), np.float32)
-        # Blocks stay in the processor's cache.
-        step = max(1, 2**20 // len(self._base))
-        memory = np.empty(min(step, len(queries)) * len(self._base), np.float32)
-        for start in range(0, len(queries), step):
-            chosen = np.arange(start, min(start + step, len(queries)), dtype=np.int32)
-            block = self._bounds.block(queries[chosen], self._base, memory)
-            engine.core().row_limits(block, rank, limits[start : start + step])
-        # A bound is below the distance by half of the errors on average.
-        return limits + np.float32(0.5) * (errors + np.float32(self._error))
-
-
-def expected_limits(
-    bounds: BlockBounds, vectors: Matrix, rows: CoreObject, k: int
-) -> ExpectedLimits | None:
-    """A sample for limits, or None if it would not save time."""
-    # A sample of few rows says little.
-    if k < bounds.many_neighbors or len(rows) < 32 * k:
-        return None
-    if not bounds.is_divisible or bounds.centers is not None:
-        return None
-    return ExpectedLimits(bounds, vectors, rows, k)
 
 
 def compiled_index(
@@ -309,7 +254,7 @@ class CompiledIndex:
     def _limits_among(self, errors: Array, k: int, n_jobs: int) -> Array | None:
         """Limits of the base rows as queries, or None if they would not save time."""
         stripes, limits = self.stripes, np.empty(len(self.rows), np.float32)
-        expected = expected_limits(self._bounds, stripes.vectors, self.rows, k)
+        expected = expected_limits(self._bounds, self.rows, k)
         if expected is None:
             return None
 
@@ -376,7 +321,7 @@ class CompiledIndex:
         expected = None
         # For few queries, a sample takes longer than it saves.
         if not is_again and len(found) > 8:
-            expected = expected_limits(self._bounds, self.stripes.vectors, self.rows, found.k)
+            expected = expected_limits(self._bounds, self.rows, found.k)
 
         def search(rows: slice) -> Iterator[None]:
             part, centers, near = queries[rows], self._bounds.centers, None

@@ -17,9 +17,9 @@ from nearlabel.common.progress import Progress, Stages
 from nearlabel.graph import NeighborGraph, Recall, index_type
 from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 from nearlabel.search.exact.distances import Metric, space
-from nearlabel.search.exact.reordered_rows import ordered_rows
 from nearlabel.search.exact.row_arithmetic import as_float, chunks
 from nearlabel.search.interfaces import Index, Reached
+from nearlabel.search.reordered_rows import ordered_rows
 
 Build = Callable[[Matrix], Index]
 _WORTH_WHILE = 7 / 8  # largest share of distinct rows for which it pays

@@ -48,8 +48,6 @@ class BlockBounds(ABC):
         See above.
     marks_apart : bool
         Whether pairs without a common feature have a bound of their own.
-    is_divisible : bool
-        Whether packed rows can be sliced.
     centers : ndarray of float, shape (n_stripes, d), or None
         Of the stripes, if each has one of its own.
     sharper : BlockBounds or None
@@ -62,7 +60,6 @@ class BlockBounds(ABC):
     many_neighbors = 200
     relative = 0.0
     marks_apart = False
-    is_divisible = True
     centers: Floats | None = None
     sharper: BlockBounds | None = None
 
@@ -217,7 +214,7 @@ class SparseBounds(BlockBounds):
     """
 
     side = 2048
-    is_divisible = False
+    many_neighbors = 2**62  # a sample of packed rows could not be sliced
 
     def __init__(self, metric: str, vectors: Csr, reach: float) -> None:
         self.marks_apart = metric == "cosine"

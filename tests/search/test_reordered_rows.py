@@ -16,8 +16,8 @@ import pytest
 
 import nearlabel as nl
 from nearlabel.search import InvertedLists
-from nearlabel.search.exact import reordered_rows as ordered
-from nearlabel.search.exact.reordered_rows import ordered_rows
+from nearlabel.search import reordered_rows as ordered
+from nearlabel.search.reordered_rows import ordered_rows
 
 pytestmark = pytest.mark.usefixtures("small_lists")
 Usage = namedtuple("Usage", "total used free")
@@ -100,7 +100,7 @@ import os, signal, sys, tempfile
 import numpy as np
 import nearlabel as nl
 from nearlabel.search.approximate import inverted_lists as lists
-from nearlabel.search.exact import reordered_rows as ordered
+from nearlabel.search import reordered_rows as ordered
 from nearlabel.search.approximate import probe_counts as plans
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by children of some shells
