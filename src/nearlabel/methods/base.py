@@ -204,10 +204,10 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
 
         A fit that fails or is interrupted leaves this model as it was.
         """
+        model, Y = next_state(self), labels.matrix
         settings, n_jobs = self._checked_settings(), check_n_jobs(self.n_jobs)
         if self._journal is not None:
             self._journal.refuse_closed()
-        model, Y = next_state(self), labels.matrix
         n = Y.shape[0]
         X = source.vectors(model, n)
         k = usable_neighbors(self, n)

@@ -120,7 +120,6 @@ class LAMLkNN(MLkNN):
         assert change.counts is not None
         new = self._clusters_at(np.arange(change.before.n_places, change.after.n_places))
         self._cluster = np.concatenate([self._cluster[change.stayed], new])
-        self.__dict__.pop("cluster_sizes_", None)
         sizes = self.cluster_sizes_
         if len(sizes) > 1 and sizes.min() <= self.n_neighbors_:  # it joins the nearest, as in fit
             return False
