@@ -24,8 +24,6 @@ from nearlabel.app.served import Served
 from nearlabel.app.uploads import (
     keep_file,
     keep_vector,
-    remove_upload,
-    removing_uploads,
     text_content,
 )
 from nearlabel.collection.choices import State, Strategy
@@ -206,9 +204,7 @@ def forget_item(served: Service, id: ItemId) -> models.ChangeDone:
     """Forget an item for good: this cannot be undone. Only uploaded files are deleted."""
     with served.writing() as collection:
         _refuse_readonly(served)
-        known = collection.item(id)
         change = collection.forget(id)
-        remove_upload(served, known)
     return answers.done(served, change, [])
 
 
@@ -295,8 +291,7 @@ def undo(served: Service, wanted: models.Undoing | None = None) -> models.Undone
         sentence = collection.said_run(run) if run else "nothing can be undone"
         if wanted is not None and wanted.change not in {change.number for change in run[:1]}:
             raise Refusal(409, f"there is a later change by now ({sentence})", "changed_since")
-        with removing_uploads(served, run):
-            undone = collection.undo()
+        undone = collection.undo()
     # Of a run, the last change is returned; its description covers the whole run.
     return models.Undone(undone=undone and answers.change_of(undone, sentence))
 

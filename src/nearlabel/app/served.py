@@ -40,6 +40,8 @@ class Served:
 
     def __init__(self, collection: Collection, settings: ServiceSettings) -> None:
         self.collection, self.settings = collection, settings
+        if not collection.readonly:
+            collection.keep_uploads_in(settings.uploads)
         self.kind = collection.settings.kind  # constant; `settings` reads the database each time
         self.is_ready = False
         self._computing = threading.BoundedSemaphore(check_n_jobs(-1))

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
-from collections.abc import Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import NamedTuple
 
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
-from nearlabel.collection import Change, FileState, Item, NewItem
+from nearlabel.collection import FileState, NewItem
 from nearlabel.collection.indexing import TEXT_KEPT
 from nearlabel.collection.records import vector_content
 from nearlabel.common.arrays import Array
@@ -123,44 +119,6 @@ def keep_vector(served: Served, vector: Array, name: str, group: int) -> StoredI
         return StoredItem(known, is_new=False)
     (id,) = served.collection.add([NewItem(digest, vector, name=name)], group=group)
     return StoredItem(id, is_new=True)
-
-
-def remove_upload(served: Served, item: Item) -> None:
-    """Remove the file of a forgotten item, if it was uploaded."""
-    _remove_files(served, item.files, {item.content.hex()})
-
-
-@contextmanager
-def removing_uploads(served: Served, run: Sequence[Change]) -> Iterator[None]:
-    """Remove the files of uploads that are undone inside, with everything else of the run.
-
-    A file whose content an item still has is kept: it may be the last one.
-    """
-    folder, collection = served.settings.uploads, served.collection
-    may_be_some = any(change.kind in ("add", "files") for change in run)
-    before = collection.files(folder) if may_be_some else []
-    yield
-    if not before:
-        return
-    left = {file.path for file in collection.files(folder)}
-    gone = [file for file in before if file.path not in left]
-    known = collection.known_contents(_digests(gone))
-    _remove_files(served, gone, {digest.hex() for digest in _digests(gone) if digest not in known})
-
-
-def _digests(files: Iterable[FileState]) -> list[bytes]:
-    """The contents of files that are named after them."""
-    stems = [Path(file.path).stem for file in files]
-    return [bytes.fromhex(stem) for stem in stems if re.fullmatch("[0-9a-f]{64}", stem)]
-
-
-def _remove_files(served: Served, files: Iterable[FileState], contents: Container[str]) -> None:
-    """Remove the uploaded ones of some files, with one of these contents."""
-    for file in files:
-        path = Path(file.root, file.path)
-        if path.parent == served.settings.uploads.absolute() and path.stem in contents:
-            with suppress(OSError):
-                path.unlink()
 
 
 def shown_as(name: str) -> str:

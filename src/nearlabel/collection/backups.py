@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
-from nearlabel.collection.database import Database
+from nearlabel.collection.database import Database, readable_error
 from nearlabel.collection.folder_checks import (
     DATABASE,
     LOCK,
@@ -27,13 +27,13 @@ from nearlabel.collection.folder_checks import (
 )
 from nearlabel.collection.store_checks import vector_differences
 from nearlabel.common.file_locks import try_lock
-from nearlabel.common.files import sync_folder
+from nearlabel.common.files import sync, sync_folder
 
 
 def back_up(database: Database, target: Path) -> None:
     """Copy a collection into a new or empty folder."""
     with new_folder(target) as part:
-        _copy(database, part)
+        _copy(database, part, target)
         shutil.copymode(database.folder, part)
 
 
@@ -76,12 +76,18 @@ def _remove_unfinished(target: Path) -> None:
                     shutil.rmtree(part, ignore_errors=True)
 
 
-def _copy(database: Database, part: Path) -> None:
+def _copy(database: Database, part: Path, target: Path) -> None:
     with database.reading() as source, closing(sqlite3.connect(part / DATABASE)) as copy:
-        source.backup(copy)
+        try:
+            source.backup(copy)
+        except sqlite3.OperationalError as error:  # the other disk is full, or fails
+            raise readable_error(error, target) from error
+        copy.execute("DELETE FROM settings WHERE name = 'uploads'")  # they are not copied
+        copy.execute("DELETE FROM removals")
+        copy.commit()
         (index,) = source.execute("SELECT index_change FROM state").fetchone()
     with (part / DATABASE).open("rb") as file:
-        os.fsync(file.fileno())
+        sync(file.fileno())
     if index is not None:
         with suppress(FileNotFoundError):  # it can be rebuilt
             _copy_file(index_path(database.folder, index), index_path(part, index))
@@ -100,4 +106,4 @@ def _copy_file(source: Path, target: Path) -> None:
     with open(source, "rb", opener=opened_plainly) as old, target.open("xb") as new:
         shutil.copyfileobj(old, new, 2**22)
         new.flush()
-        os.fsync(new.fileno())
+        sync(new.fileno())

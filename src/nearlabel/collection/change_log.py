@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from nearlabel.collection.folder_checks import CollectionError
 from nearlabel.collection.records import Change
+from nearlabel.collection.upload_removal import list_uploads
 
 Row = tuple[Any, ...]
 MOST = 2**63 - 1  # the largest integer of a column
@@ -110,6 +111,8 @@ class ChangeLog:
             insert += f" ON CONFLICT (id) DO UPDATE SET {updates}"
         written = ((*key, *row) for key in differ if (row := rows[key]) is not None)
         self.connection.executemany(insert, written)
+        if what == What.FILE and self.kind == "undo":
+            list_uploads(self.connection, [current[key][:2] for key in differ if key in current])
 
     def settle(self, *, remove_tags: bool = True) -> Change | None:
         """Update what depends on the rows, at the end of a change.

@@ -708,11 +708,17 @@ class Collection:
         Change or None
             The change that was undone, the last one of a run; None if there is nothing to undo.
         """
-        with self._database.writing() as connection:
-            undone = change_log.undo(connection)
-            if undone is None:
-                connection.execute("ROLLBACK")
-            return undone
+        return self._folder.undo()
+
+    def keep_uploads_in(self, folder: str | os.PathLike[str]) -> None:
+        """Use a folder for uploads: files there are removed with their items.
+
+        Parameters
+        ----------
+        folder : path
+            It has files named after the sha256 of their content, which are no other collection's.
+        """
+        self._folder.keep_uploads_in(Path(folder))
 
     def forget(self, ids: int | Iterable[int]) -> Change | None:
         """Remove items for good: from all tables, files and the log of changes.
@@ -736,6 +742,7 @@ class Collection:
                 forget_items(log, wanted)
 
         change = self._folder.change("forget", None, work)
+        self._folder.remove_uploads()
         if change is not None:
             try:
                 self._folder.finish_erasing()

@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,11 @@ from nearlabel.collection.folder_checks import (
     DATABASE,
     CollectionError,
     OldVersionError,
+    opened_plainly,
     remove,
     vectors_path,
 )
+from nearlabel.common.files import sync, sync_folder
 
 _APPLICATION = 0x4E4C636F  # "NLco", shown by `file`
 _PATIENCE = 30  # seconds to wait for another process that reads or copies
@@ -109,6 +111,9 @@ CREATE TABLE vectors (
     data BLOB NOT NULL,
     checksum INTEGER NOT NULL
 ) STRICT;
+CREATE TABLE removals (
+    path BLOB NOT NULL PRIMARY KEY
+) STRICT, WITHOUT ROWID;
 ALTER TABLE state DROP COLUMN vectors_file;
 ALTER TABLE state DROP COLUMN vectors_end;
 """,
@@ -136,6 +141,8 @@ class Database:
         self._current = threading.local()
         self._is_closed = False
         with self.errors():
+            if not readonly:
+                _sync_log(folder)
             first = self._connect(self._mode)
             try:
                 first = self._checked(first)
@@ -182,7 +189,7 @@ class Database:
                     self._current.connection = writer
                     yield writer
                     if writer.in_transaction:  # otherwise there is nothing to commit
-                        writer.execute("COMMIT")
+                        _commit(writer)
                 finally:
                     self._current.connection = None
                     if writer.in_transaction:
@@ -255,18 +262,9 @@ class Database:
         """Whether `close` was called."""
         return self._is_closed
 
-    @contextmanager
-    def errors(self) -> Iterator[None]:
+    def errors(self) -> AbstractContextManager[None]:
         """Turn SQLite's errors into ours, one sentence that names the folder."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise readable_error(error, self.folder) from error
-        except UnicodeDecodeError:  # even an error message may not be valid UTF-8
-            why = "is damaged: its database contains invalid text; restore a backup"
-            raise CollectionError(why, self.folder) from None
-        except CollectionError as error:
-            raise error.of(self.folder) from None
+        return readable_errors(self.folder)
 
     def _taken(self) -> sqlite3.Connection:
         with self._pool:
@@ -321,6 +319,8 @@ class Database:
                 ("temp_store", "MEMORY"),  # write nothing outside of the folder
                 ("secure_delete", "ON"),
                 ("synchronous", "FULL"),
+                ("fullfsync", "ON"),  # of macOS
+                ("checkpoint_fullfsync", "ON"),
             ):
                 connection.execute(f"PRAGMA {name} = {value}").fetchall()
         except BaseException:
@@ -384,14 +384,60 @@ class Database:
 
 def create_database(folder: Path, settings: Iterable[tuple[str, str]]) -> None:
     """Create the empty database of a collection with these settings."""
-    connection = sqlite3.connect(folder / DATABASE, isolation_level=None)
-    try:
+    connecting = closing(sqlite3.connect(folder / DATABASE, isolation_level=None))
+    with readable_errors(folder), connecting as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         migrate(connection, 0, folder)
         connection.executemany("INSERT INTO settings VALUES (?, ?)", settings)
-    finally:
-        connection.close()
+
+
+def _sync_log(folder: Path) -> None:
+    """Sync the write-ahead log that a killed process left, before anything is read from it.
+
+    Only its owner knew whether the last commits were on the disk. What SQLite recovers from the log
+    is then there for good: it empties the log only after it has synced the database.
+    """
+    with suppress(FileNotFoundError):
+        log = opened_plainly(folder / f"{DATABASE}-wal", os.O_RDWR)
+        try:
+            sync(log)
+        finally:
+            os.close(log)
+        sync_folder(folder / DATABASE)
+
+
+def _commit(connection: sqlite3.Connection) -> None:
+    """Commit; if that fails, nothing of it can come back.
+
+    When the sync of the write-ahead log fails, the log has the whole commit, and recovery after a
+    kill would take it for valid, although it was refused. The frames of a log are read in order up
+    to the first invalid one, so another commit, which overwrites the first, removes all.
+    """
+    try:
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        with suppress(sqlite3.Error):  # otherwise the next change does the same
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            connection.execute(
+                f"PRAGMA user_version = {len(MIGRATIONS)}"
+            )  # writes, though the same
+        raise
+
+
+@contextmanager
+def readable_errors(folder: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ours, one sentence that names the folder."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise readable_error(error, folder) from error
+    except UnicodeDecodeError:  # even an error message may not be valid UTF-8
+        why = "is damaged: its database contains invalid text; restore a backup"
+        raise CollectionError(why, folder) from None
+    except CollectionError as error:
+        raise error.of(folder) from None
 
 
 def migrate(connection: sqlite3.Connection, version: int, folder: Path) -> int:

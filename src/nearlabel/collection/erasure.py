@@ -17,6 +17,7 @@ from pathlib import Path
 from nearlabel.collection.change_log import LISTED, ChangeLog, What, remove_unneeded_tags, unpacked
 from nearlabel.collection.folder_checks import THUMBNAILS
 from nearlabel.collection.stored_vectors import named_vectors
+from nearlabel.collection.upload_removal import list_uploads
 
 _CONTENT = 0  # position in the row of an item
 
@@ -28,8 +29,10 @@ def forget_items(log: ChangeLog, ids: Sequence[int]) -> None:
     models that have learned from the items.
     """
     connection, listed = log.connection, json.dumps(sorted(ids))
-    select = f"SELECT id FROM files WHERE item IN {LISTED}"
-    files = {number for (number,) in connection.execute(select, (listed,))}
+    select = f"SELECT id, root, path FROM files WHERE item IN {LISTED}"
+    rows = connection.execute(select, (listed,)).fetchall()
+    files = {number for number, _, _ in rows}
+    list_uploads(connection, [row[1:] for row in rows])
     had_rows = _changes_with_rows(connection)
     contents, vectors = _contents(connection, listed), named_vectors(connection).keys()
     for table, column in (("decisions", "item"), ("files", "item"), ("items", "id")):

@@ -12,7 +12,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from nearlabel.collection.change_log import LISTED, MOST, ChangeLog, Row, What, next_id, stored_rows
-from nearlabel.collection.item_tables import path_bytes, select_in
+from nearlabel.collection.folder_checks import path_bytes
+from nearlabel.collection.item_tables import select_in
 from nearlabel.collection.records import FileState, NewItem
 from nearlabel.collection.stored_vectors import append_vectors
 from nearlabel.collection.tag_changes import refuse_unknown

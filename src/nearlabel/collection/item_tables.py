@@ -9,7 +9,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from nearlabel.collection.change_log import LISTED, Row, moment
-from nearlabel.collection.folder_checks import CollectionError, NotInCollectionError
+from nearlabel.collection.folder_checks import (
+    CollectionError,
+    NotInCollectionError,
+    path_bytes,
+    path_text,
+)
 from nearlabel.collection.records import Decision, FileState, Item, TagCount
 from nearlabel.common.messages import did_you_mean, shown, some
 
@@ -22,16 +27,6 @@ STATES = {
 }
 _ID, _NAME = "id:", "name:"  # prefixes that force one reading
 _MOST_NAMES = 20_000  # searched for a name similar to a misspelled one
-
-
-def path_bytes(path: str) -> bytes:
-    """A path as stored: file names need not be valid text."""
-    return os.fsencode(path)
-
-
-def path_text(path: bytes) -> str:
-    """A path as a Python string."""
-    return os.fsdecode(path)
 
 
 def select_in(

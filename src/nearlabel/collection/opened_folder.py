@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from weakref import WeakSet
 
-from nearlabel.collection.change_log import ChangeLog
+from nearlabel.collection.change_log import ChangeLog, undo
 from nearlabel.collection.choices import KINDS
 from nearlabel.collection.database import Database
 from nearlabel.collection.erasure import remove_thumbnails
@@ -29,6 +29,7 @@ from nearlabel.collection.learned_answers import LearnedAnswers
 from nearlabel.collection.learned_rows import LearnedRows
 from nearlabel.collection.records import Change, Settings
 from nearlabel.collection.stored_vectors import read_form
+from nearlabel.collection.upload_removal import remove_uploads, set_uploads, uploads_folder
 from nearlabel.common.file_locks import try_lock
 from nearlabel.common.validation import check_integer
 
@@ -86,6 +87,34 @@ class OpenedFolder:
                 self.learned.save()
         return change
 
+    def undo(self) -> Change | None:
+        """Undo the last change that can be undone; None if there is none."""
+        with self.database.writing() as connection:
+            undone = undo(connection)
+            if undone is None:
+                connection.execute("ROLLBACK")
+        self.remove_uploads()
+        return undone
+
+    def keep_uploads_in(self, folder: Path) -> None:
+        """Use a folder for uploads, if it is another one."""
+        with self.database.reading() as connection:
+            if uploads_folder(connection) == folder.absolute():
+                return
+        with self.database.writing() as connection:
+            set_uploads(connection, folder)
+
+    def remove_uploads(self) -> None:
+        """Remove the files of uploads whose items are gone; a note says which are still there."""
+        with self.database.reading() as connection:
+            if connection.execute("SELECT 1 FROM removals").fetchone() is None:
+                return
+        with self.database.writing() as connection:
+            for error in remove_uploads(connection):
+                where = f"{error.filename} is still there"
+                note = f"the upload {where}, though its item is gone ({error.strerror})"
+                self.notes.extend({note}.difference(self.notes))
+
     def finish_erasing(self) -> None:
         """Erase from files what was removed from the tables, once nobody reads it any more.
 
@@ -129,6 +158,7 @@ class OpenedFolder:
         if self.database.n_lost_vectors:
             self.notes.append(self._said_lost(self.database.n_lost_vectors))
         self.learned.remove_others()
+        self.remove_uploads()
         if self._is_erasing():
             self.finish_erasing()
             self.notes.append("items that were being forgotten have now been erased")

@@ -18,6 +18,7 @@ import os
 import secrets
 import shutil
 import struct
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -29,6 +30,9 @@ import numpy as np
 from nearlabel.common.arrays import Array, Csr, Tree, csr_of_parts
 from nearlabel.common.mapped_arrays import MappedArray, checked
 from nearlabel.common.messages import one_line, plain_json
+
+if sys.platform == "darwin":
+    import fcntl
 
 FORMAT = 4
 
@@ -87,12 +91,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 shutil.copymode(target, temporary)
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            sync(file.fileno())
         temporary.replace(target)
         sync_folder(target)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG):
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EIO):
             error.filename = error.filename or str(path)
         raise
 
@@ -106,12 +110,21 @@ def remove_parts(path: str | os.PathLike[str], older_than: float = 0) -> None:
                 part.unlink()
 
 
+def sync(descriptor: int) -> None:
+    """Flush an open file to the disk: on macOS `fsync` leaves it in the cache of the drive."""
+    if sys.platform == "darwin":
+        with suppress(OSError):  # not every file system supports it
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(descriptor)
+
+
 def sync_folder(path: str | os.PathLike[str]) -> None:
     """Flush the creation, renaming or removal of a file to disk, if the system can."""
     with suppress(OSError):  # not every file system supports it, nor is every user allowed to
         folder = os.open(Path(path).parent, os.O_RDONLY)
         try:
-            os.fsync(folder)
+            sync(folder)
         finally:
             os.close(folder)
 

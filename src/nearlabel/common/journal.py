@@ -23,6 +23,7 @@ from nearlabel.common.files import (
     FileError,
     remove_parts,
     stored_digest,
+    sync,
     sync_folder,
     write_tree,
 )
@@ -206,12 +207,12 @@ class Journal(RenewedByFork):
         left = memoryview(content)
         while left:
             left = left[self._file.write(left) :]
-        os.fsync(self._file.fileno())
+        sync(self._file.fileno())
 
     def _cut(self, end: int) -> None:
         self._end = -1
         self._file.truncate(end)
-        os.fsync(self._file.fileno())
+        sync(self._file.fileno())
         self._end = end
 
 

@@ -6,7 +6,6 @@ The lists and their search results are the same as those of `InvertedLists` in o
 from __future__ import annotations
 
 import json
-import os
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearlabel.common.arrays import Array, Floats, Tree
-from nearlabel.common.files import read_stored, replacing, write_tree
+from nearlabel.common.files import read_stored, replacing, sync, write_tree
 from nearlabel.common.validation import check_integer, check_real
 from nearlabel.distributed.vector_blocks import (
     VectorBlocks,
@@ -162,7 +161,7 @@ def write_rows(path: str | Path, start: int, rows: Array) -> None:
         file.seek(target.offset + start * target.shape[1] * target.itemsize)
         file.write(np.ascontiguousarray(rows, target.dtype).data)
         file.flush()
-        os.fsync(file.fileno())
+        sync(file.fileno())
 
 
 @lru_cache(maxsize=1)
