@@ -9,7 +9,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Floats
 from nearlabel.experiments.evaluation import SplitResult
-from nearlabel.experiments.significance.pairs import LEVEL, Pair, check_level, paired_t
+from nearlabel.experiments.significance.pairs import LEVEL, Pair, paired_t
 
 ENOUGH_PARTS = 5  # for a test over parts; with fewer, it is over their test rows
 
@@ -38,7 +38,7 @@ def paired_over(parts: int) -> str:
 
 
 def standings(
-    results: Mapping[str, Sequence[SplitResult]], metric: str, *, loss: bool, level: float = LEVEL
+    results: Mapping[str, Sequence[SplitResult]], metric: str, *, loss: bool
 ) -> dict[str, Standing]:
     """Where algorithms stand by a metric; those that refused the data are left out.
 
@@ -46,7 +46,6 @@ def standings(
     again on other rows, but not with another training set; folds share training rows, which makes a
     test over them a little too bold.
     """
-    level = check_level(level)
     ran = {name: each for name, each in results.items() if not any(part.refusal for part in each)}
     means = {name: float(np.mean([part.metrics[metric] for part in ran[name]])) for name in ran}
     known = {name: mean for name, mean in means.items() if mean == mean}
@@ -70,7 +69,7 @@ def standings(
         if name == best:
             standing[name] = Standing(mean, error, 1.0, True, True)
         else:
-            is_alike = pair is not None and not p_value < level
+            is_alike = pair is not None and not p_value < LEVEL
             standing[name] = Standing(mean, error, p_value, False, is_alike, pair)
     return standing
 
