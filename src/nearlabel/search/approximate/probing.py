@@ -169,34 +169,22 @@ class ListedRows:
         """Write the neighbors of some queries among their nearest lists, in many steps.
 
         Query i is the row `itself` + i and excluded from its own neighbors, unless `itself` is -1.
-        A query whose lists contain too few rows probes more. `reach` collects the pairs within its
-        limits.
+        A query whose lists contain too few rows is compared with all. `reach` collects the pairs
+        within its limits.
         """
         near, is_short = self._probed_lists(queries, probes, found.k + (itself >= 0))
         if not is_short.any():
             yield from self._compare(queries, near, found, itself, reach)
             return
         assert itself < 0, "probes must be at least `least_probes`"
-        further = self.probes_beyond(probes.most, found.k)
-        for group, next_probes in ((~is_short, 0), (is_short, further)):
-            chosen = np.flatnonzero(group)
+        for chosen, lists in ((np.flatnonzero(~is_short), near), (np.flatnonzero(is_short), None)):
             if not len(chosen):
                 continue
-            part, asked = self._room(len(chosen), found.k), queries[chosen]
+            part = self._room(len(chosen), found.k)
             its_reach = None if reach is None else reach.of(chosen)
-            if next_probes and further < len(self.lists):
-                yield from self.search(asked, Probes.fixed(further), part, -1, its_reach)
-            else:
-                lists = None if next_probes else near[chosen]
-                yield from self._compare(asked, lists, part, -1, its_reach)
+            its_lists = None if lists is None else lists[chosen]
+            yield from self._compare(queries[chosen], its_lists, part, -1, its_reach)
             found.indices[chosen], found.distances[chosen] = part.indices, part.distances
-
-    def probes_beyond(self, probes: int, k: int) -> int:
-        """How many lists to probe next if this many contain too few rows: usually enough."""
-        count = len(self.lists)
-        # Twice as many as contain k rows on average; nearly all are no better than all.
-        most = max(2 * probes, -(-2 * k * count // len(self)))
-        return most if most * 8 < count else count
 
     def _compare(
         self,
