@@ -13,8 +13,9 @@ from scipy import sparse
 from strategies import vectors
 
 import nearlabel as nl
-from nearlabel.search.exact import row_arithmetic as rows_of_core
-from nearlabel.search.exact.row_arithmetic import METRICS, are_few, core_rows
+from nearlabel.search.exact import index
+from nearlabel.search.exact.index import are_few
+from nearlabel.search.exact.row_arithmetic import METRICS, core_rows
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core", "few_rows")]
 
@@ -25,7 +26,7 @@ CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not 
 def few_rows():
     """Treat all data as few rows, and make bounds unavailable."""
     with (
-        mock.patch.object(rows_of_core, "_FEW", 2**40),
+        mock.patch.object(index, "_FEW", 2**40),
         mock.patch("nearlabel.search.exact.index.compiled_index", side_effect=AssertionError),
     ):
         yield
@@ -77,7 +78,7 @@ def test_a_distance_that_overflows_is_refused():
 
 
 def test_what_counts_as_few():
-    with mock.patch.object(rows_of_core, "_FEW", 600):
+    with mock.patch.object(index, "_FEW", 600):
         assert are_few(np.empty((100, 6)), 1)
         assert not are_few(np.empty((100, 6)), 2)
         assert not are_few(sparse.eye_array(100, format="csr"), 1)

@@ -15,7 +15,7 @@ from scipy import sparse
 import nearlabel as nl
 from nearlabel.search import VectorStore, build_index
 from nearlabel.search.approximate import inverted_lists
-from nearlabel.search.exact import equal_rows, row_arithmetic
+from nearlabel.search.exact import equal_rows
 from nearlabel.search.exact import index as exact_search
 from nearlabel.search.living import living_index
 from nearlabel.search.living.living_index import LivingIndex
@@ -162,7 +162,7 @@ def test_any_history(data, how, form, few):
     draw_rows = lambda n: rng.integers(-1, highest + 1, (n, d)).astype(kind)  # noqa: E731
     states = []
     with (
-        mock.patch.object(row_arithmetic, "_FEW", few),
+        mock.patch.object(exact_search, "_FEW", few),
         mock.patch.object(living_index, "_RECENT", 3),
         mock.patch.object(exact_search, "_FEWEST_ADDED", 12),
         mock.patch.object(exact_search, "_MOST_FEATURES", data.draw(st.sampled_from([0, 8]))),
@@ -188,7 +188,7 @@ def test_reached_rows_against_the_definition(seed, metric, form):
     rng = np.random.default_rng(seed)
     X, queries = rng.integers(-2, 3, (40, 3)) / 2, rng.integers(-2, 3, (5, 3)) / 2
     limits = np.where(rng.random(40) < 0.2, -np.inf, rng.integers(0, 6, 40) / 2)
-    with mock.patch.object(row_arithmetic, "_FEW", 0):
+    with mock.patch.object(exact_search, "_FEW", 0):
         index = build_index(form(X), metric, "exact")
         graph, reached = index.nearest_and_reached(queries, 4, limits)
     assert_same(graph, index.graph(4, queries))
@@ -284,7 +284,7 @@ def test_equal_rows_are_reached_all(core):
     """The index of distinct rows answers for all copies, each with a limit of its own."""
     del core
     X = np.repeat(np.arange(8.0), 5)[:, None]
-    with mock.patch.object(row_arithmetic, "_FEW", 0):
+    with mock.patch.object(exact_search, "_FEW", 0):
         index = build_index(X, "euclidean", "exact")
     assert isinstance(index, equal_rows.EqualRowsIndex)
     limits = np.tile([0.0, 0.25, 0.5, 0.75, np.inf], 8)

@@ -24,7 +24,7 @@ from nearlabel.common.threads import run_blocks, run_slices
 from nearlabel.graph import NeighborGraph
 from nearlabel.search.budgets import KEPT_BYTES
 from nearlabel.search.exact.byte_bounds import fastest_bounds
-from nearlabel.search.exact.expected_limits import ExpectedLimits, expected_limits
+from nearlabel.search.exact.expected_limits import ExpectedLimits
 from nearlabel.search.exact.far_clusters import near_rows
 from nearlabel.search.exact.packed_bounds import (
     BlockBounds,
@@ -68,6 +68,14 @@ def compiled_index(
     longest = bounds.side if vectors.size <= KEPT_BYTES else 2 * bounds.side
     starts = even_starts(len(rows), min(longest, side), bounds.panel)
     return CompiledIndex(PackedStripes(bounds, vectors, rows, starts, KEPT_BYTES), metric)
+
+
+def expected_limits(bounds: BlockBounds, rows: CoreObject, k: int) -> ExpectedLimits | None:
+    """A sample for limits, or None if it would not save time."""
+    # A sample of few rows says little.
+    if k < bounds.many_neighbors or len(rows) < 32 * k or bounds.centers is not None:
+        return None
+    return ExpectedLimits(bounds, rows, k)
 
 
 def even_starts(n: int, side: int, panel: int) -> list[int]:

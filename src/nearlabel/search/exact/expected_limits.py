@@ -55,11 +55,3 @@ class ExpectedLimits:
             engine.core().row_limits(block, rank, limits[start : start + step])
         # A bound is below the distance by half of the errors on average.
         return limits + np.float32(0.5) * (errors + np.float32(self._error))
-
-
-def expected_limits(bounds: BlockBounds, rows: CoreObject, k: int) -> ExpectedLimits | None:
-    """A sample for limits, or None if it would not save time."""
-    # A sample of few rows says little.
-    if k < bounds.many_neighbors or len(rows) < 32 * k or bounds.centers is not None:
-        return None
-    return ExpectedLimits(bounds, rows, k)

@@ -25,11 +25,12 @@ from nearlabel.search.exact.equal_rows import without_copies
 from nearlabel.search.exact.kd_tree import POWERS, TreeIndex
 from nearlabel.search.exact.numpy_index import NumpyIndex
 from nearlabel.search.exact.reaching import all_reached
-from nearlabel.search.exact.row_arithmetic import METRICS, CoreObject, are_few, as_float, core_rows
+from nearlabel.search.exact.row_arithmetic import METRICS, CoreObject, as_float, core_rows
 from nearlabel.search.interfaces import Index, Reached
 
 _MOST_FEATURES = 8  # of rows in a k-d tree
-_FEW = 1 / 16  # if at most this share of rows is left, NumPy searches them
+_FEW_LEFT = 1 / 16  # if at most this share of rows is left, NumPy searches them
+_FEW = 2**18  # differences of features; benchmarks/special_ways.py measures them
 # benchmarks/living_models.py measures them.
 _FEWEST_ADDED = 4096  # rows searched beside an index before all are indexed together,
 _MOST_ADDED = 1 / 8  # or this share of its rows
@@ -110,19 +111,20 @@ class ExactIndex(Index):
         base, alone = self.vectors, queries is None
         n, rows = base.shape[0], base if alone else matching(queries, base)
         m = rows.shape[0]
+        measures_all = self._tree is None and self._rows is not None and are_few(base, m)
         graph = NeighborGraph.unchecked(np.empty((m, k), index_type(n)), np.empty((m, k)), n)
         left = np.arange(m)
         tell = progress  # for the first engine that sees all rows
         if self._tree is not None:
             left = self._tree.search(rows, graph, alone, n_jobs, _all_but_one(progress))
             tell = None
-        elif self._rows is not None and are_few(base, m):
+        elif measures_all:
             asked = self._rows if alone else core_rows(rows, str(self._metric))
             engine.core().nearest_rows(asked, self._rows, alone, graph.indices, graph.distances)
             if progress is not None:
                 progress(m, m)
             return graph
-        if len(left) > _FEW * m:
+        if len(left) > _FEW_LEFT * m:
             compiled = self.compiled
             if compiled is not None and alone:
                 left = compiled.fill_among(graph, n_jobs, tell)
@@ -168,6 +170,14 @@ class ExactIndex(Index):
         if added <= max(_FEWEST_ADDED, _MOST_ADDED * n) and removed <= _MOST_REMOVED * n:
             return None
         return lambda vectors, _: exact_index(vectors, self._metric, self._block_bytes)
+
+
+def are_few(vectors: Matrix, count: int) -> bool:
+    """Whether measuring all distances of `count` queries is as fast as preparing bounds."""
+    n, d = vectors.shape
+    # A stored feature takes as long as this many dense ones.
+    terms = 8 * (1 + vectors.nnz // n) if is_sparse(vectors) else d
+    return bool(count * n * terms <= _FEW)
 
 
 def tree_wins(vectors: Matrix, metric: Metric) -> bool:

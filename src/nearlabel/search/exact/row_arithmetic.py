@@ -22,7 +22,6 @@ from nearlabel.search.budgets import ELEMENTS_AT_ONCE
 CoreObject: TypeAlias = Any  # rows, shortlists and others: the compiled core has no types for mypy
 
 METRICS = ("euclidean", "sqeuclidean", "cosine", "manhattan")
-_FEW = 2**18  # differences of features; measured
 
 
 def chunks(vectors: Matrix, width: int) -> Iterator[tuple[slice, Matrix]]:
@@ -165,11 +164,3 @@ def core_rows(vectors: Matrix, metric: str, copied_bytes: float = np.inf) -> Cor
         exponents,
         lengths,
     )
-
-
-def are_few(vectors: Matrix, count: int) -> bool:
-    """Whether measuring all distances of `count` queries is as fast as preparing bounds."""
-    n, d = vectors.shape
-    # A stored feature takes as long as this many dense ones.
-    terms = 8 * (1 + vectors.nnz // n) if is_sparse(vectors) else d
-    return bool(count * n * terms <= _FEW)
