@@ -1,8 +1,7 @@
 // Pairs of a query and a row that bounds leave open, until a better bound decides.
 //
 // Masks have a bit for each pair that is open. Testing bit after bit would cost a wrongly predicted
-// branch per word, which takes as long as comparing hundreds of rows; so words are expanded to row
-// numbers without branches where the processor can.
+// branch per word; so words are expanded to row numbers without branches where the processor can.
 #pragma once
 
 #include "distances.h"
