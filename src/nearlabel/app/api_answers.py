@@ -123,12 +123,13 @@ def changes(served: Served, limit: int) -> list[models.Changed]:
 
 def done(served: Served, change: Change | None, ids: Iterable[int]) -> models.ChangeDone:
     """The result of a change."""
-    items = served.collection.items_of(sorted({*ids})[:_ITEMS_TOLD])
-    described_items = [described(served, item) for item in items.values()]
-    if change is None:
-        return models.ChangeDone(change=None, items=described_items)
-    sentence = served.collection.said_changes([change])[change.number]
-    return models.ChangeDone(change=change_of(change, sentence), items=described_items)
+    with served.collection.snapshot(learned=False):
+        items = served.collection.items_of(sorted({*ids})[:_ITEMS_TOLD])
+        sentences = served.collection.said_changes([] if change is None else [change])
+    return models.ChangeDone(
+        change=change and change_of(change, sentences[change.number]),
+        items=[described(served, item) for item in items.values()],
+    )
 
 
 def decisions_of(ids: Iterable[int], change: models.TagChange) -> Decided:
@@ -193,9 +194,14 @@ def settled(served: Served) -> models.Settled:
 
 def set_method(served: Served, change: models.MethodChange) -> None:
     """Change how the collection learns."""
-    with served.writing() as collection:
+    collection = served.collection
+
+    def work() -> bool:
         method = collection.settings.method
         collection.set_method(with_other(method, change.method, change.n_neighbors))
+        return True
+
+    collection.together(work)
 
 
 def _near(served: Served, item: Item, distance: float) -> Tree:

@@ -22,8 +22,9 @@ from nearlabel.app.asked_queries import Query as Asked
 from nearlabel.app.responses import Refusal, documented
 from nearlabel.app.served import Served
 from nearlabel.app.uploads import (
-    keep_file,
-    keep_vector,
+    StoredItem,
+    kept_file,
+    kept_vector,
     text_content,
 )
 from nearlabel.collection.choices import State, Strategy
@@ -169,22 +170,25 @@ async def add_item(served: Service, body: Body, response: Response) -> models.Ad
     def work() -> models.AddedItem:
         new = None if body.json is None else models.NewContent.model_validate_json(body.json)
         tags = tag_names(body.tags if new is None else new.tags)  # before anything is stored
-        with served.writing() as collection:
-            _refuse_readonly(served)
-            group = collection.new_group()
-            if new is None:
-                stored = keep_file(served, body.content, body.name, group)
-            elif served.kind == "vectors" and new.vector is not None and new.text is None:
-                stored = keep_vector(served, vector_of(served, new.vector), new.name, group)
-            elif served.kind == "texts" and new.text is not None and new.vector is None:
-                stored = keep_file(served, text_content(new.text), new.name, group)
-            else:
-                wanted = {"pictures": "a picture as a file", "texts": "text", "vectors": "vector"}
-                raise Refusal(
-                    422, f"this collection holds {served.kind}: send {wanted[served.kind]}"
-                )
+        _refuse_readonly(served)
+        if new is None:
+            keep = kept_file(served, body.content, body.name)
+        elif served.kind == "vectors" and new.vector is not None and new.text is None:
+            keep = kept_vector(served, vector_of(served, new.vector), new.name)
+        elif served.kind == "texts" and new.text is not None and new.vector is None:
+            keep = kept_file(served, text_content(new.text), new.name)
+        else:
+            wanted = {"pictures": "a picture as a file", "texts": "text", "vectors": "vector"}
+            raise Refusal(422, f"this collection holds {served.kind}: send {wanted[served.kind]}")
+
+        def changes() -> StoredItem:
+            group = served.collection.new_group()
+            stored = keep(group)
             if tags:
-                collection.tag(stored.id, tags, group=group)
+                served.collection.tag(stored.id, tags, group=group)
+            return stored
+
+        stored = served.collection.together(changes)
         item = answers.described(served, served.collection.item(stored.id))
         return models.AddedItem(id=stored.id, is_new=stored.is_new, item=item)
 
@@ -202,10 +206,8 @@ def item(served: Service, id: ItemId) -> models.Described:
 @router.delete("/items/{id}", tags=["items"], responses=documented(404, 507))
 def forget_item(served: Service, id: ItemId) -> models.ChangeDone:
     """Forget an item for good: this cannot be undone. Only uploaded files are deleted."""
-    with served.writing() as collection:
-        _refuse_readonly(served)
-        change = collection.forget(id)
-    return answers.done(served, change, [])
+    _refuse_readonly(served)
+    return answers.done(served, served.collection.forget(id), [])
 
 
 @router.get("/items/{id}/tags", tags=["items"], responses=documented(404))
@@ -255,25 +257,22 @@ def tags(
 @router.post("/tags/rename", tags=["tags"], responses=documented(404, 409, 507))
 def rename(served: Service, change: models.Renaming) -> models.ChangeDone:
     """Rename a tag and all levels below it."""
-    with served.writing() as collection:
-        _refuse_readonly(served)
-        return answers.done(served, collection.rename_tag(change.old, change.new), [])
+    _refuse_readonly(served)
+    return answers.done(served, served.collection.rename_tag(change.old, change.new), [])
 
 
 @router.post("/tags/merge", tags=["tags"], responses=documented(404, 507))
 def merge(served: Service, change: models.Merging) -> models.ChangeDone:
     """Merge several tags into one. Where they disagree on an item, yes wins over no."""
-    with served.writing() as collection:
-        _refuse_readonly(served)
-        return answers.done(served, collection.merge_tags(change.tags, change.into), [])
+    _refuse_readonly(served)
+    return answers.done(served, served.collection.merge_tags(change.tags, change.into), [])
 
 
 @router.post("/tags/delete", tags=["tags"], responses=documented(404, 507))
 def delete(served: Service, change: models.Deleting) -> models.ChangeDone:
     """Remove a tag from all items. Tags below it stay."""
-    with served.writing() as collection:
-        _refuse_readonly(served)
-        return answers.done(served, collection.delete_tag(change.tag), [])
+    _refuse_readonly(served)
+    return answers.done(served, served.collection.delete_tag(change.tag), [])
 
 
 @router.get("/changes", tags=["changes"])
@@ -285,22 +284,25 @@ def changes(served: Service, limit: Few = 20) -> models.Changes:
 @router.post("/undo", tags=["changes"], responses=documented(409, 507))
 def undo(served: Service, wanted: models.Undoing | None = None) -> models.Undone:
     """Undo the last change; called again, the one before it."""
-    with served.writing() as collection:
-        _refuse_readonly(served)
+    _refuse_readonly(served)
+    collection = served.collection
+
+    def work() -> models.Changed | None:
         run = collection.next_undo()
         sentence = collection.said_run(run) if run else "nothing can be undone"
         if wanted is not None and wanted.change not in {change.number for change in run[:1]}:
             raise Refusal(409, f"there is a later change by now ({sentence})", "changed_since")
         undone = collection.undo()
-    # Of a run, the last change is returned; its description covers the whole run.
-    return models.Undone(undone=undone and answers.change_of(undone, sentence))
+        # Of a run, the last change is returned; its description covers the whole run.
+        return undone and answers.change_of(undone, sentence)
+
+    return models.Undone(undone=collection.together(work))
 
 
 def _decided(served: Served, decisions: answers.Decided) -> models.ChangeDone:
-    with served.writing() as collection:
-        _refuse_readonly(served)
-        change = collection.decide(decisions)
-        return answers.done(served, change, (id for id, *_ in decisions))
+    _refuse_readonly(served)
+    change = served.collection.decide(decisions)
+    return answers.done(served, change, (id for id, *_ in decisions))
 
 
 def _refuse_readonly(served: Served) -> None:

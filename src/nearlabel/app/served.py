@@ -45,7 +45,6 @@ class Served:
         self.kind = collection.settings.kind  # constant; `settings` reads the database each time
         self.is_ready = False
         self._computing = threading.BoundedSemaphore(check_n_jobs(-1))
-        self._writing = threading.RLock()
         self._decoding = threading.BoundedSemaphore(_DECODED_AT_ONCE)
         self._making = threading.Lock()
         self._features: ItemFeatures | None = None
@@ -59,12 +58,6 @@ class Served:
         """
         with self._computing, self.collection.snapshot():
             yield
-
-    @contextmanager
-    def writing(self) -> Iterator[Collection]:
-        """The collection, for changes that belong together and must not be interleaved."""
-        with self._writing:
-            yield self.collection
 
     def totals(self) -> Totals:
         """The numbers of items and tags, counted again after each change."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Callable
 from typing import NamedTuple
 
 from nearlabel.app.responses import Refusal
@@ -87,38 +88,51 @@ def text_content(text: str) -> bytes:
         raise Refusal(422, "text contains an unpaired surrogate") from None
 
 
-def keep_file(served: Served, content: bytes, name: str, group: int) -> StoredItem:
-    """Add the content of a file to the collection, unless it exists."""
+def kept_file(served: Served, content: bytes, name: str) -> Callable[[int], StoredItem]:
+    """What adds the content of a file to the collection, unless it exists, as part of a run.
+
+    The vector, which takes longest, is computed before.
+    """
     suffix = check_content(served, content)
     digest = hashlib.sha256(content).digest()
     collection = served.collection
-    known = collection.known_contents([digest]).get(digest)
-    if known is not None and not collection.item(known).is_missing:
-        return StoredItem(known, is_new=False)
-    vector = None if known is not None else served.vector_of(content)
+    is_known = bool(collection.known_contents([digest]))
+    vector = None if is_known else served.vector_of(content)
     folder = served.settings.uploads
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{digest.hex()}{suffix}"
-    if path.is_symlink():  # the folder may come from anybody; the target is not replaced
-        path.unlink()
-    with replacing(path) as file:
-        file.write(content)
-    status = path.stat()
-    state = FileState(str(folder.absolute()), path.name, status.st_size, status.st_mtime_ns)
-    shown = shown_as(name) or f"{digest.hex()[:12]}{suffix}"
-    text = content.decode("utf-8-sig")[:TEXT_KEPT] if served.kind == "texts" else None
-    (id,) = collection.add([NewItem(digest, vector, (state,), shown, text)], group=group)
-    return StoredItem(id, is_new=known is None)
+
+    def keep(group: int) -> StoredItem:
+        known = collection.known_contents([digest]).get(digest)
+        if known is not None and not collection.item(known).is_missing:
+            return StoredItem(known, is_new=False)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{digest.hex()}{suffix}"
+        if path.is_symlink():  # the folder may come from anybody; the target is not replaced
+            path.unlink()
+        with replacing(path) as file:
+            file.write(content)
+        status = path.stat()
+        state = FileState(str(folder.absolute()), path.name, status.st_size, status.st_mtime_ns)
+        shown = shown_as(name) or f"{digest.hex()[:12]}{suffix}"
+        text = content.decode("utf-8-sig")[:TEXT_KEPT] if served.kind == "texts" else None
+        row = served.vector_of(content) if known is None and vector is None else vector
+        (id,) = collection.add([NewItem(digest, row, (state,), shown, text)], group=group)
+        return StoredItem(id, is_new=known is None)
+
+    return keep
 
 
-def keep_vector(served: Served, vector: Array, name: str, group: int) -> StoredItem:
-    """Add a vector to the collection, unless it exists under this name."""
-    digest = vector_content(name, vector)
-    known = served.collection.known_contents([digest]).get(digest)
-    if known is not None:
-        return StoredItem(known, is_new=False)
-    (id,) = served.collection.add([NewItem(digest, vector, name=name)], group=group)
-    return StoredItem(id, is_new=True)
+def kept_vector(served: Served, vector: Array, name: str) -> Callable[[int], StoredItem]:
+    """What adds a vector to the collection, unless it exists under this name, as part of a run."""
+    collection, digest = served.collection, vector_content(name, vector)
+
+    def keep(group: int) -> StoredItem:
+        known = collection.known_contents([digest]).get(digest)
+        if known is not None:
+            return StoredItem(known, is_new=False)
+        (id,) = collection.add([NewItem(digest, vector, name=name)], group=group)
+        return StoredItem(id, is_new=True)
+
+    return keep
 
 
 def shown_as(name: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
@@ -53,6 +53,8 @@ from nearlabel.common.validation import (
 
 if TYPE_CHECKING:
     from nearlabel.collection.learner import Learner
+
+_Result = TypeVar("_Result")
 
 
 class Collection:
@@ -101,7 +103,6 @@ class Collection:
         self._folder = OpenedFolder(self.path, readonly=readonly)
         self._database = self._folder.database
         self._similar = SimilarItems()
-        self._grouping, self._last_group = threading.Lock(), 0
 
     @classmethod
     def create(
@@ -402,9 +403,23 @@ class Collection:
 
     def new_group(self) -> int:
         """A number that groups changes into one run, which `undo` takes back together."""
-        with self._grouping:  # concurrent threads get different numbers
-            self._last_group = max(self.last_change(), self._last_group) + 1
-            return self._last_group
+        return self._folder.new_group()
+
+    def together(self, work: Callable[[], _Result]) -> _Result:
+        """Make several changes at once: all are on disk when the call returns, or none.
+
+        Parameters
+        ----------
+        work : callable
+            Changes the collection, and may read from it what it has changed. It runs in the thread
+            that writes: others wait meanwhile, so what takes long is better done before.
+
+        Returns
+        -------
+        object
+            What `work` returns. If that is None, nothing is changed.
+        """
+        return self._folder.write(lambda _: work())
 
     def add(self, new_items: Sequence[NewItem], *, group: int | None = None) -> list[int]:
         """Add items; those that exist already are found by their content.
@@ -708,7 +723,7 @@ class Collection:
         Change or None
             The change that was undone, the last one of a run; None if there is nothing to undo.
         """
-        return self._folder.undo()
+        return self._folder.write(change_log.undo)
 
     def keep_uploads_in(self, folder: str | os.PathLike[str]) -> None:
         """Use a folder for uploads: files there are removed with their items.
@@ -735,6 +750,7 @@ class Collection:
         Change or None
         """
         wanted = _ids(ids)
+        self._database.refuse_part()
 
         def work(log: ChangeLog) -> None:
             tag_changes.refuse_unknown(log, wanted, self.path)
@@ -742,7 +758,6 @@ class Collection:
                 forget_items(log, wanted)
 
         change = self._folder.change("forget", None, work)
-        self._folder.remove_uploads()
         if change is not None:
             try:
                 self._folder.finish_erasing()
@@ -756,8 +771,8 @@ class Collection:
 
     def compact(self) -> None:
         """Free unused space and rebuild the index."""
-        with self._database.alone() as connection:
-            remove_thumbnails(self.path, connection)
+        self._database.refuse_part()
+        self._database.alone(partial(remove_thumbnails, self.path))
         self._folder.learned.compact()
         self._database.rewrite()
 

@@ -1,7 +1,7 @@
 """The database of a collection: schema, connections, and SQLite's errors as readable messages.
 
-A single connection writes, guarded by a lock; readers borrow connections from a pool. Within a
-thread `reading` and `writing` nest: the code inside sees the same state.
+A single thread writes, with a connection of its own; readers borrow connections from a pool. Within
+a thread `reading` and `write` nest: the code inside sees the same state.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import os
 import secrets
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from nearlabel.collection.first_format import move_vectors
@@ -29,6 +31,7 @@ from nearlabel.collection.folder_checks import (
 )
 from nearlabel.common.files import sync, sync_folder
 
+_Result = TypeVar("_Result")
 _APPLICATION = 0x4E4C636F  # "NLco", shown by `file`
 _PATIENCE = 30  # seconds to wait for another process that reads or copies
 
@@ -136,7 +139,7 @@ class Database:
         self._mode = "ro" if readonly else "rw"
         self._idle: list[sqlite3.Connection] = []
         self._writer: sqlite3.Connection | None = None
-        self._lock = threading.RLock()  # of the writing connection
+        self._jobs = ThreadPoolExecutor(1, "collection")  # a thread that writes
         self._pool = threading.Lock()  # of the readers, which never wait for a writer
         self._current = threading.local()
         self._is_closed = False
@@ -173,51 +176,97 @@ class Database:
                 self._current.connection = None
                 self._given_back(connection)
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: at the end either everything is on disk, or nothing."""
+    def write(self, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        """Run a job in a transaction: at the end either everything is on disk, or nothing.
+
+        Jobs of all threads run one after the other, in one thread. Within a job another one is a
+        part of it. One that returns None has changed nothing: what it did is taken back.
+        """
         self.refuse_changes()
-        with self._lock:
-            self._refuse_closed()
-            self._refuse_vanished()
-            writer = self._writer
-            assert writer is not None
-            with self.errors():
-                try:
-                    writer.execute("BEGIN IMMEDIATE")
-                    writer.execute("PRAGMA defer_foreign_keys = ON")
-                    self._current.connection = writer
-                    yield writer
-                    if writer.in_transaction:  # otherwise there is nothing to commit
-                        _commit(writer)
-                finally:
-                    self._current.connection = None
-                    if writer.in_transaction:
-                        with suppress(sqlite3.Error):
-                            writer.execute("ROLLBACK")
+        return self._run(partial(self._transact, work))
+
+    def alone(self, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        """Run a job outside of a transaction, while nobody else writes."""
+        return self._run(partial(self._unshared, work))
 
     def refuse_changes(self) -> None:
-        """Refuse early what `writing` would refuse."""
+        """Refuse early what `write` would refuse."""
         if self.readonly:
             raise CollectionError("was opened with readonly=True", self.folder)
-        if getattr(self._current, "connection", None) is not None:
+        if getattr(self._current, "connection", None) is not None and not self.is_writing:
             raise RuntimeError("a collection cannot be changed while this thread reads it")
 
-    @contextmanager
-    def alone(self) -> Iterator[sqlite3.Connection]:
-        """The writing connection outside of a transaction, while no other thread writes."""
-        with self._lock:
-            self._refuse_closed()
-            self._refuse_vanished()
-            writer = self._writer
-            assert writer is not None
-            with self.errors():
-                yield writer
+    def refuse_part(self) -> None:
+        """Refuse what cannot be a part of a job, as it waits for others or for the whole job."""
+        if self.is_writing:
+            raise RuntimeError("this is not possible among changes that are made together")
 
-    def wait_for_readers(self) -> None:
-        """Wait, but not forever, until all readers of all processes read the current state."""
-        with self.alone() as writer:
-            writer.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+    @property
+    def is_writing(self) -> bool:
+        """Whether this is the thread that writes, within a job."""
+        return getattr(self._current, "is_writer", False)
+
+    def _run(self, job: Callable[[Event], _Result]) -> _Result:
+        """Run a job in the thread that writes.
+
+        After an interrupt it is withdrawn or, if it has begun, taken back at its end.
+        """
+        interrupted = Event()
+        if self.is_writing:
+            return job(interrupted)
+        self._refuse_closed()
+        try:
+            running = self._jobs.submit(job, interrupted)
+        except RuntimeError:  # the interpreter ends, and with it all other threads
+            return job(interrupted)
+        try:
+            return running.result()
+        except BaseException:
+            if not running.cancel() and not running.done():
+                interrupted.set()
+                wait([running])
+            raise
+
+    def _transact(
+        self, work: Callable[[sqlite3.Connection], _Result], interrupted: Event
+    ) -> _Result:
+        with self._writing() as writer:
+            begin, end, take_back = "BEGIN IMMEDIATE", "COMMIT", ["ROLLBACK"]
+            if writer.in_transaction:
+                begin, end = "SAVEPOINT part", "RELEASE part"
+                take_back = ["ROLLBACK TO part", end]
+            writer.execute(begin)
+            writer.execute("PRAGMA defer_foreign_keys = ON")
+            is_over = False
+            try:
+                result = work(writer)
+                if result is not None and not interrupted.is_set():
+                    _commit(writer, end)
+                    is_over = True
+                return result
+            finally:
+                if not is_over and writer.in_transaction:
+                    with suppress(sqlite3.Error):
+                        for statement in take_back:
+                            writer.execute(statement)
+
+    def _unshared(self, work: Callable[[sqlite3.Connection], _Result], _: Event) -> _Result:
+        with self._writing() as writer:
+            return work(writer)
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """The connection that writes, for a job in this thread."""
+        self._refuse_closed()
+        self._refuse_vanished()
+        assert self._writer is not None
+        before = getattr(self._current, "connection", None), self.is_writing
+        self._current.connection, self._current.is_writer = self._writer, True
+        try:
+            with self.errors():
+                yield self._writer
+        finally:
+            self._current.connection, self._current.is_writer = before
 
     def rewrite(self) -> bool:
         """Rewrite the file without deleted rows; returns whether the write-ahead log is empty, too.
@@ -225,21 +274,24 @@ class Database:
         The log cannot be emptied while another process reads an older state. A plain VACUUM would
         have its copy in memory, or outside of the folder.
         """
+        return self.alone(self._rewrite)
+
+    def _rewrite(self, writer: sqlite3.Connection) -> bool:
         part = self.folder / f".{DATABASE}.{secrets.token_hex(4)}.part"
-        with self.alone() as writer:
-            try:
-                os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-                writer.execute("VACUUM INTO ?", (str(part),))
-                with closing(sqlite3.connect(part)) as copy:
-                    copy.backup(writer)
-            finally:
-                remove(part)
-            busy, _, _ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            return not busy
+        try:
+            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            writer.execute("VACUUM INTO ?", (str(part),))
+            with closing(sqlite3.connect(part)) as copy:
+                copy.backup(writer)
+        finally:
+            remove(part)
+        busy, _, _ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not busy
 
     def close(self) -> None:
-        """Close all idle connections."""
-        with self._lock, self._pool:
+        """Finish the jobs that were given, and close all idle connections."""
+        self._jobs.shutdown()
+        with self._pool:
             self._is_closed = True
             connections = [*self._idle, *([self._writer] if self._writer else [])]
             self._idle, self._writer = [], None
@@ -252,8 +304,8 @@ class Database:
 
         Closing one would release locks that the parent holds.
         """
-        left: list[object] = [self._idle, self._writer, self._current]
-        self._lock, self._pool, self._is_closed = threading.RLock(), threading.Lock(), True
+        left: list[object] = [self._idle, self._writer, self._current, self._jobs]
+        self._pool, self._is_closed = threading.Lock(), True
         self._idle, self._writer, self._current = [], None, threading.local()
         return left
 
@@ -407,15 +459,15 @@ def _sync_log(folder: Path) -> None:
         sync_folder(folder / DATABASE)
 
 
-def _commit(connection: sqlite3.Connection) -> None:
-    """Commit; if that fails, nothing of it can come back.
+def _commit(connection: sqlite3.Connection, statement: str) -> None:
+    """Commit, or release a savepoint; if that fails, nothing of it can come back.
 
     When the sync of the write-ahead log fails, the log has the whole commit, and recovery after a
     kill would take it for valid, although it was refused. The frames of a log are read in order up
     to the first invalid one, so another commit, which overwrites the first, removes all.
     """
     try:
-        connection.execute("COMMIT")
+        connection.execute(statement)
     except sqlite3.Error:
         with suppress(sqlite3.Error):  # otherwise the next change does the same
             if connection.in_transaction:

@@ -18,6 +18,7 @@ from nearlabel.collection.learned_rows import LearnedRows
 from nearlabel.collection.learner import FEWEST_UNSAVED, Learner
 from nearlabel.collection.records import Settings
 from nearlabel.common.files import FileError
+from nearlabel.common.threads import ForkSafeLock
 
 
 class LearnedAnswers:
@@ -34,8 +35,8 @@ class LearnedAnswers:
         self._folder, self._settings = database.folder, settings
         self._learner: Learner | None = None
         self._followed = 0  # the last change the learner has followed
-        self._lock = threading.RLock()  # held while the learner is updated
-        self._saving = threading.RLock()  # held while a file is written; acquired before all others
+        self._lock = ForkSafeLock()  # held while the learner is updated
+        self._saving = ForkSafeLock()  # held while a file is written; acquired before all others
         self._held = threading.local()  # the learner that this thread uses
 
     @contextmanager
@@ -48,9 +49,10 @@ class LearnedAnswers:
         if held is not None:
             yield held
             return
+        self._database.refuse_part()  # what is rolled back must not be learned
         for tries_left in (2, 1, 0):
             with ExitStack() as read:
-                with self._lock:  # the learner must not advance beyond the state read
+                with self._lock.held():  # the learner must not advance beyond the state read
                     connection = read.enter_context(self._database.reading())
                     if self._is_replaced(connection) and tries_left:
                         continue  # another process replaced the file; read the newer state
@@ -63,7 +65,7 @@ class LearnedAnswers:
 
     def is_worth_saving(self, *, closing: bool = False) -> bool:
         """Whether the next opening would take long without a new file."""
-        with self._lock:
+        with self._lock.held():
             if self._learner is not None:
                 return self._learner.is_worth_saving(closing=closing)
         if not closing:
@@ -83,20 +85,25 @@ class LearnedAnswers:
             Whether such a file exists: not if another method was chosen meanwhile.
         """
         self._database.refuse_changes()
-        with self._saving:
-            with self._lock:
+        self._database.refuse_part()
+        with self._saving.held():
+            with self._lock.held():
                 with self._database.reading() as connection:
                     learner = self._current(connection)
                 change, still = self._followed, learner.at_rest()
             digest = still.save(change)
-            with self._database.writing() as connection, self._lock:
-                is_wanted = learner is self._learner and learner.is_by(self._settings().method)
-                if is_wanted:
-                    is_worth_loading = learner.saved(still)
-                    connection.execute(
-                        "UPDATE state SET index_change = ?, index_digest = ?",
-                        (None if digest is None else change, digest),
-                    )
+            is_worth_loading = False
+
+            def job(connection: sqlite3.Connection) -> bool:
+                nonlocal is_worth_loading
+                with self._lock.held():
+                    is_wanted = learner is self._learner and learner.is_by(self._settings().method)
+                    if is_wanted:
+                        is_worth_loading = learner.saved(still)
+                        self._record(connection, None if digest is None else change, digest)
+                    return is_wanted
+
+            is_wanted = self._database.write(job)
             if is_wanted and tidy and is_worth_loading and digest is not None:
                 self._load_again(learner, change, digest)
         self.remove_others()
@@ -107,40 +114,53 @@ class LearnedAnswers:
         loaded = self._new_learner(self._settings())
         loaded.notes = self._notes
         self._notes.extend(loaded.opened(change, digest))
-        with self._lock, self._database.reading() as connection:
+        with self._lock.held(), self._database.reading() as connection:
             if learner is self._learner:
                 loaded.follow(touched_after(connection, change))
                 self._learner, self._followed = loaded, last_change(connection)
 
     def set_method(self, method: str) -> None:
         """Store another method, as JSON, in the settings and drop everything of the old one."""
-        with self._database.writing() as connection, self._lock:  # no file is recorded meanwhile
-            connection.execute("UPDATE settings SET value = ? WHERE name = 'method'", (method,))
-            connection.execute("UPDATE state SET index_change = NULL, index_digest = NULL")
-        self.remove_others()
+
+        def job(connection: sqlite3.Connection) -> bool:
+            with self._lock.held():  # no file is recorded meanwhile
+                connection.execute("UPDATE settings SET value = ? WHERE name = 'method'", (method,))
+                self._record(connection, None, None)
+            return True
+
+        self._database.write(job)
+        if not self._database.is_writing:
+            self.remove_others()
 
     def forget(self) -> None:
         """Rewrite the file without forgotten items, if there was a file or a model."""
-        with self._saving:
+        with self._saving.held():
             with self._database.reading() as connection:
                 index, _ = _stored(connection)
             if self._learner is not None or index is not None:
                 with suppress(OSError, FileError):  # it can be rebuilt
                     if self.save():
                         return
-            with self._database.writing() as connection:
-                connection.execute("UPDATE state SET index_change = NULL, index_digest = NULL")
+            self._database.write(lambda writer: self._record(writer, None, None))
         self.remove_others()
+
+    def _record(
+        self, connection: sqlite3.Connection, change: int | None, digest: str | None
+    ) -> bool:
+        """Name the index file in the database."""
+        update = "UPDATE state SET index_change = ?, index_digest = ?"
+        connection.execute(update, (change, digest))
+        return True
 
     def differences(self) -> list[str]:
         """How the model differs from a fresh one, in words."""
-        with self._database.reading() as connection, self._lock:
+        with self._database.reading() as connection, self._lock.held():
             learner = self._current(connection)
             return list(learner.verify().differences)
 
     def compact(self) -> None:
         """Rebuild the model, if there is one, and write it."""
-        with self._lock:
+        with self._lock.held():
             if self._learner is not None:
                 self._learner.compact()
         self.save()
@@ -153,15 +173,6 @@ class LearnedAnswers:
             if change != current:
                 remove(path)
 
-    def drop(self) -> None:
-        """Learn from scratch at the next query."""
-        with self._lock:
-            self._learner = None
-
-    def leave(self) -> None:
-        """After a fork, in the child: replace the locks by free ones."""
-        self._lock, self._saving = threading.RLock(), threading.RLock()
-
     def _is_replaced(self, connection: sqlite3.Connection) -> bool:
         index, _ = _stored(connection)
         if self._learner is not None or index is None:
@@ -170,7 +181,7 @@ class LearnedAnswers:
 
     def _current(self, connection: sqlite3.Connection) -> Learner:
         """The learner, updated to the state that is being read."""
-        with self._lock:
+        with self._lock.held():
             last, settings = last_change(connection), self._settings()
             learner, followed = self._learner, self._followed
             if learner is not None and followed > last:  # an older state, for this reader only
@@ -194,7 +205,7 @@ class LearnedAnswers:
 
     def _new_learner(self, settings: Settings) -> Learner:
         try:
-            return Learner(self._folder, settings, self._source)
+            return Learner(self._folder, settings, self._source, self._lock)
         except (TypeError, ValueError):
             why = "is damaged: its settings name an unknown method"
             raise CollectionError(why, self._folder) from None

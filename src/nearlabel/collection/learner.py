@@ -73,6 +73,8 @@ class Learner:
     settings : Settings
         Its `method` has the name of the method and its parameters.
     source : TrainingItems
+    lock : ForkSafeLock, optional
+        Held while the model changes.
 
     Attributes
     ----------
@@ -82,11 +84,17 @@ class Learner:
         Rows changed since the index file was written.
     """
 
-    def __init__(self, folder: Path, settings: Settings, source: TrainingItems) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: Settings,
+        source: TrainingItems,
+        lock: ForkSafeLock | None = None,
+    ) -> None:
         self._folder, self._source = Path(folder), source
         self._method = dict(settings.method)
         estimator(self._method)
-        self._lock = ForkSafeLock()
+        self._lock = lock or ForkSafeLock()
         self._origin: Learner | None = None  # the learner that `as_it_is` copied
         self._model: NeighborClassifier | None = None
         self._items = Grown(np.empty(0, np.int64))

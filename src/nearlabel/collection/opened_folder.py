@@ -5,14 +5,16 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
 
-from nearlabel.collection.change_log import ChangeLog, undo
+from nearlabel.collection.change_log import ChangeLog, last_change
 from nearlabel.collection.choices import KINDS
 from nearlabel.collection.database import Database
 from nearlabel.collection.erasure import remove_thumbnails
@@ -33,6 +35,8 @@ from nearlabel.collection.upload_removal import remove_uploads, set_uploads, upl
 from nearlabel.common.file_locks import try_lock
 from nearlabel.common.validation import check_integer
 
+_Result = TypeVar("_Result")
+
 
 class OpenedFolder:
     """The database, the vectors and the model of one collection."""
@@ -43,6 +47,7 @@ class OpenedFolder:
     def __init__(self, path: Path, *, readonly: bool) -> None:
         self.path, self.readonly = path, readonly
         self.notes: list[str] = []
+        self._last_group = 0
         check_folder(path, readonly=readonly)
         self._lock = None if readonly else _locked(path)
         try:
@@ -75,57 +80,59 @@ class OpenedFolder:
         """Make a change: at the end either all of it is on disk, or nothing."""
         if group is not None:
             check_integer(group, "group", low=0, high=2**63 - 1)
-        with self.database.writing() as connection:
+
+        def job(connection: sqlite3.Connection) -> Change | None:
             log = ChangeLog(connection, kind, group)
             work(log)
-            change = log.settle(remove_tags=kind != "forget")
-            if change is None:
-                connection.execute("ROLLBACK")
-                return None
-        if self.learned.is_worth_saving():
-            with suppress(OSError):  # derived data must not make a committed change fail
-                self.learned.save()
-        return change
+            return log.settle(remove_tags=kind != "forget")
 
-    def undo(self) -> Change | None:
-        """Undo the last change that can be undone; None if there is none."""
-        with self.database.writing() as connection:
-            undone = undo(connection)
-            if undone is None:
-                connection.execute("ROLLBACK")
-        self.remove_uploads()
-        return undone
+        return self.write(job)
+
+    def write(self, job: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        """Run a job, and afterwards what follows from its changes, once it is on disk."""
+        result = self.database.write(job)
+        if not self.database.is_writing:  # not a part of another one
+            self.remove_uploads()
+            if self.learned.is_worth_saving():
+                with suppress(OSError):  # derived data must not make a committed change fail
+                    self.learned.save()
+        return result
+
+    def new_group(self) -> int:
+        """A number for a run of changes, greater than that of any change or run."""
+
+        def job(connection: sqlite3.Connection) -> int:
+            self._last_group = max(last_change(connection), self._last_group) + 1
+            return self._last_group
+
+        return self.database.write(job)
 
     def keep_uploads_in(self, folder: Path) -> None:
         """Use a folder for uploads, if it is another one."""
         with self.database.reading() as connection:
             if uploads_folder(connection) == folder.absolute():
                 return
-        with self.database.writing() as connection:
-            set_uploads(connection, folder)
+        self.database.write(partial(set_uploads, folder=folder))
 
     def remove_uploads(self) -> None:
         """Remove the files of uploads whose items are gone; a note says which are still there."""
         with self.database.reading() as connection:
             if connection.execute("SELECT 1 FROM removals").fetchone() is None:
                 return
-        with self.database.writing() as connection:
-            for error in remove_uploads(connection):
-                where = f"{error.filename} is still there"
-                note = f"the upload {where}, though its item is gone ({error.strerror})"
-                self.notes.extend({note}.difference(self.notes))
+        for error in self.database.write(remove_uploads):
+            where = f"{error.filename} is still there"
+            note = f"the upload {where}, though its item is gone ({error.strerror})"
+            self.notes.extend({note}.difference(self.notes))
 
     def finish_erasing(self) -> None:
         """Erase from files what was removed from the tables, once nobody reads it any more.
 
         While another process reads an older state, the write-ahead log is left for the next time.
         """
-        with self.database.alone() as connection:
-            remove_thumbnails(self.path, connection)
+        self.database.alone(partial(remove_thumbnails, self.path))
         self.learned.forget()
         if self.database.rewrite():
-            with self.database.writing() as connection:
-                connection.execute("UPDATE state SET is_erasing = 0")
+            self.database.write(lambda writer: writer.execute("UPDATE state SET is_erasing = 0"))
 
     def close(self, *, save: bool) -> None:
         """Close the folder; others can then write."""
@@ -146,7 +153,6 @@ class OpenedFolder:
     def leave_all(cls) -> None:
         """After a fork, in the child: leave alone what the parent has open."""
         for folder in list(cls._all):
-            folder.learned.leave()
             cls._of_parents.append(folder.database.leave())
 
     def _recover(self) -> None:

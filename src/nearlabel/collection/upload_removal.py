@@ -26,10 +26,11 @@ from nearlabel.common.files import sync_folder
 _NAME = re.compile(r"[0-9a-f]{64}\.[a-z0-9]+")
 
 
-def set_uploads(connection: sqlite3.Connection, folder: Path) -> None:
+def set_uploads(connection: sqlite3.Connection, folder: Path) -> bool:
     """Record the folder of uploads, within a transaction."""
     value = json.dumps([path_bytes(str(folder.absolute())).hex(), *_database_file(connection)])
     connection.execute("INSERT OR REPLACE INTO settings VALUES ('uploads', ?)", (value,))
+    return True
 
 
 def uploads_folder(connection: sqlite3.Connection) -> Path | None:
