@@ -90,7 +90,9 @@ def is_index(path: Path) -> bool:
 
 def part_files(folder: Path) -> Iterator[Path]:
     """Files that a process did not finish writing."""
-    part = re.compile(r"\.(?:collection\.sqlite|index-\d+\.model|thumbnail)\.[0-9a-f]+\.part")
+    part = re.compile(
+        r"\.(?:collection\.sqlite|index-\d+\.model|thumbnail)\.[0-9a-f]+\.part(-journal)?"
+    )
     return (path for path in folder.iterdir() if part.fullmatch(path.name))
 
 
