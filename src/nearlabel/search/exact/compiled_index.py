@@ -51,19 +51,19 @@ def compiled_index(
         return None
     side = max(1, isqrt(block_bytes // 4))
     if isinstance(bounds, DenseBounds):
-        is_small = 8 * vectors.shape[0] * vectors.shape[1] <= KEPT_BYTES
-        if is_small and bounds.are_vague(rows):
+        in_float32, is_small = bounds, 8 * vectors.shape[0] * vectors.shape[1] <= KEPT_BYTES
+        if not is_sparse(vectors):
+            bounds = fastest_bounds(in_float32, rows)
+        if bounds is in_float32 and is_small and in_float32.are_vague(rows):
             points = points_of(vectors, metric)
-            parts = near_rows(points, bounds.center, min(bounds.side, side))
+            parts = near_rows(points, in_float32.center, min(bounds.side, side))
             if parts is not None:
                 order = np.concatenate(parts)
                 centers = np.array([points[part].mean(axis=0) for part in parts])
                 vectors, starts = vectors[order], np.cumsum([0, *map(len, parts)]).tolist()
-                rows, bounds = core_rows(vectors, metric), bounds.centered_at(centers)
+                rows, bounds = core_rows(vectors, metric), in_float32.centered_at(centers)
                 stripes = PackedStripes(bounds, vectors, rows, starts, KEPT_BYTES)
                 return CompiledIndex(stripes, metric, order)
-        if not is_sparse(vectors):
-            bounds = fastest_bounds(bounds, rows)
     # Stripes that are packed repeatedly are longer, so that packing does not dominate.
     longest = bounds.side if vectors.size <= KEPT_BYTES else 2 * bounds.side
     starts = even_starts(len(rows), min(longest, side), bounds.panel)
