@@ -11,6 +11,7 @@ from strategies import label_matrices, vectors
 from threadpoolctl import threadpool_limits
 
 from nearlabel.blend import axes, rows
+from nearlabel.blend.projections import Landmarks
 from nearlabel.blend.ridge import (
     ALPHAS,
     LabelRidge,
@@ -172,3 +173,16 @@ def test_many_labels_take_little_memory(monkeypatch):
     rows = np.arange(50)
     wanted = left_out_scores(few).at(rows, rows[::-1])
     np.testing.assert_allclose(scores.at(rows, label[::-1]), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_few_rows_have_one_axis_less_than_there_are_rows(seed):
+    """Their centered features have none for the last one, which rounding must not decide."""
+    random = np.random.default_rng(seed)
+    X = random.gamma(1, size=(60, 20)) * 10.0 ** random.integers(-2, 3, 20)
+    Y = canonical_csr(sparse.csr_array((random.random((60, 2)) < 0.4).astype(np.int64)))
+    for width in 3, 1, 0.3:
+        landmarks = Landmarks(X, width / X.var() / 20)
+        values = np.linalg.eigvalsh(landmarks.kernel(X))
+        assert values[0] > 1e-8 * values[-1]  # no direction is dropped
+        assert len(axes.kernel_axes(X, Y, landmarks).values) == len(X) - 1

@@ -378,3 +378,15 @@ def test_lists_of_tags_written_as_strings(put):
     for odd in ("['a'", "[1, 'a']", "{'a': 'b'}", "['a' for a in b]"):
         kept = nl.datasets.load(put(f'x,tags\n1,"{odd}"\n'), separator=";")
         assert kept.label_names.tolist() == [odd]
+
+
+def test_a_name_of_a_row_with_a_carriage_return(tmp_path):
+    data = nl.datasets.Dataset(
+        np.arange(4.0).reshape(2, 2),
+        sparse.csr_array([[1, 0], [1, 1]]),
+        np.array(["x", "y"]),
+        row_names=np.array(["a\rb", "c"]),
+    )
+    for suffix in (".csv", ".tsv"):
+        nl.datasets.save(data, tmp_path / f"toy{suffix}")
+        assert nl.datasets.load(tmp_path / f"toy{suffix}").row_names.tolist() == ["a\rb", "c"]

@@ -277,3 +277,18 @@ def test_left_out_scores_are_near_those_of_models_without_the_row(keep_features)
     # A part of the rows does not depend on the others.
     some = model._left_out_scores(graph.take(rows[:3]), X[:3], rows[:3]).toarray()
     np.testing.assert_array_equal(some, own[:3])
+
+
+@pytest.mark.parametrize("keep_features", [False, True])
+def test_left_out_scores_in_any_order_and_after_forgetting(keep_features):
+    data = nl.datasets.make_local_labels(60, 5, 4)
+    model = nl.IBLR(3, keep_features=keep_features).fit(data.X, data.Y)
+    scores = model.left_out_scores().toarray()
+    rows = np.r_[np.arange(60)[::-1], 0]
+    np.testing.assert_array_equal(model.left_out_scores(rows).toarray(), scores[rows])
+    model.forget([3, 7]).refresh()
+    left = np.delete(np.arange(60), [3, 7])
+    again = nl.IBLR(3, keep_features=keep_features).fit(data.X[left], data.Y[left])
+    np.testing.assert_array_equal(
+        model.left_out_scores().toarray(), again.left_out_scores().toarray()
+    )

@@ -317,6 +317,18 @@ def test_the_recall_of_the_search_is_kept(tmp_path, monkeypatch):
     assert nl.BRkNN(search="approximate").fit(made.X, made.Y).search_recall_ is None
 
 
+@pytest.mark.parametrize("mmap", [False, True])
+def test_lists_of_a_file_are_built_again(tmp_path, monkeypatch, mmap):
+    """Their rows, in the order of the lists, are brought into their own."""
+    monkeypatch.setattr("nearlabel.search.approximate.inverted_lists._FEWEST", 1024)
+    made = nl.datasets.make_local_labels(1500, 5, 6)
+    nl.MLkNN(search=nl.InvertedLists(recall=0.9)).fit(made.X, made.Y).save(tmp_path / "model")
+    exact = nl.MLkNN(search="exact").fit(made.X, made.Y).kneighbors(made.X[:9])
+    assert nl.load(tmp_path / "model", mmap=mmap).compact().verify()
+    again = nl.load(tmp_path / "model", mmap=mmap).search_with("exact").kneighbors(made.X[:9])
+    np.testing.assert_array_equal(again, exact)
+
+
 @pytest.mark.parametrize(
     "search",
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from nearlabel.labels.counts import label_totals
 
 _WIDEST = 3_000  # rows or features, whichever are fewer, for a full decomposition
 _TRUNCATED_RANK = 1_000
+_FEW_CELLS = 2**25  # of features of rows: benchmarks/blend_at_scale.py has more
 LABEL_CELLS = 2**26  # numbers in an array of axes x labels or features: 512 MiB
 _ROWS_AT_ONCE = 2**12  # at least: every block visits many labels or features
 
@@ -32,19 +33,22 @@ def kernel_axes(X: Matrix, Y: Csr, landmarks: Landmarks) -> Axes:
 
     With K the kernel of rows and landmarks, the features are K R, where R has the eigenvectors of
     the landmarks' kernel over the roots of their eigenvalues; directions with tiny ones are
-    dropped. ZcᵀZc is Rᵀ KcᵀKc R and ZcᵀY is Rᵀ KcᵀY: both are sums over rows of K, which take one
-    pass. That loses about 1e-10 per row, far below the smallest penalty.
+    dropped. Of many rows, ZcᵀZc is Rᵀ KcᵀKc R and ZcᵀY is Rᵀ KcᵀY, which saves a product per row.
+    That loses the axes of the least values, which do not count among so many rows; of few rows,
+    whose centered features have an axis of no extent, it would leave noise in the place of zero.
     """
     kernel = landmarks.kernel(landmarks.rows)
     values, vectors = np.linalg.eigh((kernel + kernel.T) / 2)
     inside = values > 1e-9 * values[-1]
     whitening = vectors[:, inside] / np.sqrt(values[inside])
-    mean, gram, cross = _moments(X, Y, landmarks)
-    gram = whitening.T @ gram @ whitening
+    if X.shape[0] * len(values) > _FEW_CELLS:
+        mean, gram, cross = _moments(X, Y, landmarks.kernel)
+        mean, gram, cross = mean @ whitening, whitening.T @ gram @ whitening, cross @ whitening
+    else:
+        mean, gram, cross = _moments(X, Y, lambda rows: landmarks.kernel(rows) @ whitening)
     values, vectors = _nonzero(np.linalg.eigh((gram + gram.T) / 2))
-    weights = whitening @ vectors
-    projection = Projection(np.empty(0), weights, -mean @ weights, landmarks)
-    return Axes(values, projection, (cross @ weights).T)
+    projection = Projection(np.empty(0), whitening @ vectors, -mean @ vectors, landmarks)
+    return Axes(values, projection, (cross @ vectors).T)
 
 
 def linear_axes(X: Matrix, Y: Csr, seed: int) -> Axes:
@@ -76,18 +80,18 @@ def _linear(mean: Floats, vectors: Floats) -> Projection:
 
 
 def _moments(
-    X: Matrix, Y: Csr, landmarks: Landmarks | None = None
+    X: Matrix, Y: Csr, features: Callable[[Matrix], Floats] | None = None
 ) -> tuple[Floats, Floats, Floats]:
-    """The mean of rows or of their kernel, ZcᵀZc, and Yᵀ Zc."""
+    """The mean of rows or of their features, ZcᵀZc, and Yᵀ Zc."""
     (n, q), totals = Y.shape, label_totals(Y)
-    if landmarks is None and sparse.issparse(X):
+    if features is None and sparse.issparse(X):
         Z: Csr = X.astype(np.float64)
         mean = _mean(Z)
         gram = (Z.T @ Z).toarray() - n * np.outer(mean, mean)
         return mean, gram, (Y.T @ Z).toarray() - np.outer(totals, mean)
 
     def of(rows: slice) -> Floats:
-        return X[rows].astype(np.float64) if landmarks is None else landmarks.kernel(X[rows])
+        return X[rows].astype(np.float64) if features is None else features(X[rows])
 
     # Relative to a point near the mean nothing is lost by cancellation, so one pass suffices.
     near = of(slice(0, 1024)).mean(axis=0)

@@ -81,8 +81,10 @@ def write_csv(data: Dataset, path: Path, delimiter: str = ",") -> None:
     """Write a data set as a table, with one column of 0 and 1 for each label."""
     header = written_columns(data)
     rows = (written_row(data, row) for row in range(len(data)))
-    # Unquoted, another delimiter in a name could be mistaken for the table's.
+    # Unquoted, another delimiter in a name could be mistaken for the table's, and a carriage return
+    # for the end of a line.
     odd = any(mark in name for name in header for mark in ",;|\t\r")
+    odd |= data.row_names is not None and any("\r" in name for name in data.row_names.tolist())
     write_rows(
         path, chain([header], rows), delimiter, csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL
     )

@@ -116,11 +116,14 @@ class IBLR(NeighborClassifier):
         return DenseScores(expit(self._regressions.log_odds(vote_shares(graph, self._labels), X)))
 
     def _left_out_scores(self, graph: NeighborGraph, X: Matrix, rows: Array) -> LabelScores:
-        if len(rows) < self._labels.shape[0]:  # a row's influence depends on all the others
-            return self._scores(graph, X)
-        omega, Y, n_jobs = vote_shares(graph, self._labels), self._labels, check_n_jobs(self.n_jobs)
-        log_odds = self._regressions.left_out_log_odds(omega, X, Y, float(self.ridge), n_jobs)
-        return DenseScores(expit(log_odds))
+        places, first, which = np.unique(rows, return_index=True, return_inverse=True)
+        if not np.array_equal(places, self.items_.places):
+            return self._scores(graph, X)  # a row's influence depends on all the others
+        omega, n_jobs = vote_shares(graph.take(first), self._labels), check_n_jobs(self.n_jobs)
+        log_odds = self._regressions.left_out_log_odds(
+            omega, X if X is None else X[first], self._labels[places], float(self.ridge), n_jobs
+        )
+        return DenseScores(expit(log_odds[which]))
 
     def _terms(self, label: int, count: int, graph: NeighborGraph, X: Matrix) -> dict[str, float]:
         return self._regressions.parts(label, vote_shares(graph, self._labels), X)

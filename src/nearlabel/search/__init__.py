@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from nearlabel.common.arrays import Array, Floats, Matrix, MatrixLike
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer, check_n_jobs, check_vectors
@@ -18,6 +20,7 @@ from nearlabel.search.interfaces import Index, Search
 from nearlabel.search.living.kept_neighbors import HeadChanges, KeptNeighbors
 from nearlabel.search.living.living_index import LivingIndex
 from nearlabel.search.precomputed import PrecomputedIndex, given_distances
+from nearlabel.search.reordered_rows import ReorderedRows
 from nearlabel.search.restricted import neighbors_with_margin, restrict
 from nearlabel.search.vector_store import VectorStore
 
@@ -161,6 +164,8 @@ def neighbor_graph(
 def build_index(vectors: Matrix, metric: Metric, search: object) -> Index:
     """An index of base rows, built by the search that `search` names or is."""
     how = check_search(search)
+    if isinstance(vectors, ReorderedRows):  # of a file with lists, which are not used any more
+        vectors = np.asarray(vectors)
     if not is_precomputed(metric):
         index = how.build(vectors, metric)
         return index if isinstance(index, Index) else UserIndex(vectors, metric, how, index)
