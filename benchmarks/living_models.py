@@ -236,7 +236,7 @@ def kept_recall(model: Any, rows: int = 512) -> dict[str, Any]:
     """The recall reported by the model, and that of its kept neighbors on a sample."""
     items = model.items_
     some = np.sort(np.random.default_rng(4).choice(items.places, rows, replace=False))
-    own = items.living.neighbors.head(some)
+    own = items.lists.head(some)
     vectors = items.store.take(items.places)
     among = nl.neighbor_graph(
         vectors, own.k + 1, items.store.take(some), search="exact", n_jobs=2
