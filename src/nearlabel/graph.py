@@ -139,7 +139,8 @@ class NeighborGraph:
 
     def head(self, k: int) -> NeighborGraph:
         """The graph of the k nearest neighbors only; shares memory with this one."""
-        k = check_integer(k, "k", low=1, high=self.k)
+        if type(k) is not int or not 0 < k <= self.k:
+            k = check_integer(k, "k", low=1, high=self.k)
         return self.unchecked(self.indices[:, :k], self.distances[:, :k], self.n_base, self.recall)
 
     def rows(self, start: int, stop: int) -> NeighborGraph:
