@@ -145,8 +145,7 @@ class Database:
         self._current = threading.local()
         self._is_closed = False
         with self.errors():
-            if not readonly:
-                _sync_log(folder)
+            self.was_killed = not readonly and _sync_log(folder)  # the last process that wrote
             first = self._connect(self._mode)
             try:
                 first = self._checked(first)
@@ -447,19 +446,24 @@ def create_database(folder: Path, settings: Iterable[tuple[str, str]]) -> None:
         connection.executemany("INSERT INTO settings VALUES (?, ?)", settings)
 
 
-def _sync_log(folder: Path) -> None:
+def _sync_log(folder: Path) -> bool:
     """Sync the write-ahead log that a killed process left, before anything is read from it.
+
+    Returns whether there was one; another process that reads keeps it, too.
 
     Only its owner knew whether the last commits were on the disk. What SQLite recovers from the log
     is then there for good: it empties the log only after it has synced the database.
     """
-    with suppress(FileNotFoundError):
+    try:
         log = opened_plainly(folder / f"{DATABASE}-wal", os.O_RDWR)
-        try:
-            sync(log)
-        finally:
-            os.close(log)
-        sync_folder(folder / DATABASE)
+    except FileNotFoundError:
+        return False
+    try:
+        sync(log)
+    finally:
+        os.close(log)
+    sync_folder(folder / DATABASE)
+    return True
 
 
 def _commit(connection: sqlite3.Connection, statement: str) -> None:

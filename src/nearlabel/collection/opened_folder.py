@@ -163,6 +163,8 @@ class OpenedFolder:
             remove(path)
         if self.database.n_lost_vectors:
             self.notes.append(self._said_lost(self.database.n_lost_vectors))
+        if self.database.was_killed:  # after a change, and before it removed what follows from it
+            self.database.alone(partial(remove_thumbnails, self.path))
         self.learned.remove_others()
         self.remove_uploads()
         if self._is_erasing():
