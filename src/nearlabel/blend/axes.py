@@ -34,8 +34,8 @@ def kernel_axes(X: Matrix, Y: Csr, landmarks: Landmarks) -> Axes:
     With K the kernel of rows and landmarks, the features are K R, where R has the eigenvectors of
     the landmarks' kernel over the roots of their eigenvalues; directions with tiny ones are
     dropped. Of many rows, ZcᵀZc is Rᵀ KcᵀKc R and ZcᵀY is Rᵀ KcᵀY, which saves a product per row.
-    That loses the axes of the least values, which do not count among so many rows; of few rows,
-    whose centered features have an axis of no extent, it would leave noise in the place of zero.
+    That loses digits of the smallest values: of few rows, which have one value less than landmarks
+    once they are centered, it would leave noise in the place of zero.
     """
     kernel = landmarks.kernel(landmarks.rows)
     values, vectors = np.linalg.eigh((kernel + kernel.T) / 2)

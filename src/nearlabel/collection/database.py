@@ -479,9 +479,8 @@ def _commit(connection: sqlite3.Connection, statement: str) -> None:
         with suppress(sqlite3.Error):  # otherwise the next change does the same
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            connection.execute(
-                f"PRAGMA user_version = {len(MIGRATIONS)}"
-            )  # writes, though the same
+            # This writes, although the number stays the same.
+            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         raise
 
 
