@@ -111,9 +111,9 @@ def test_an_interrupted_change_is_taken_back(songs, has_begun):
 
     def interrupt():
         began.wait(10)
-        time.sleep(0.2)  # the other thread waits by then
+        time.sleep(0.5)  # the other thread waits by then, on a busy machine, too
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.1)
+        time.sleep(1)  # and has been interrupted
         ends.set()
 
     threads = [threading.Thread(target=interrupt)]
