@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nearlabel.cli.output import (
+    Paragraph,
+    Table,
     check_target,
     column_blocks,
+    plain,
+    render,
     say,
-    say_folded,
-    say_json,
-    say_table,
     width,
 )
 from nearlabel.cli.reproduce import _say_numbers
@@ -32,7 +39,7 @@ def columns(request, monkeypatch):
 
 def test_no_digit_is_lost_at_any_width(capsys, columns):
     rows = [(name, *numbers) for name, numbers in zip(NAMES, NUMBERS, strict=True)]
-    say_table(("", *(f"k = {k}" for k in range(5))), rows)
+    say(Table(("", *(f"k = {k}" for k in range(5))), rows))
     printed = capsys.readouterr().out
     assert max(map(len, printed.splitlines())) <= columns
     expected = sorted(cell for numbers in NUMBERS for cell in numbers)
@@ -52,7 +59,7 @@ def test_published_numbers_and_ours_are_wrapped_too(capsys, columns):
 
 def test_numbers_within_a_table_of_text(capsys, columns):
     texts = ", ".join(f"photo {number} at 0.{number}" for number in range(100, 110))
-    say_table(("tag", "probability", "neighbors"), [("sunset", "0.987", texts)], numbers=False)
+    say(Table(("tag", "probability", "neighbors"), [("sunset", "0.987", texts)], numbers=False))
     printed = capsys.readouterr().out
     assert max(map(len, printed.splitlines())) <= columns
     assert "0.987" in printed
@@ -60,13 +67,13 @@ def test_numbers_within_a_table_of_text(capsys, columns):
 
 
 def test_columns_of_text_are_aligned_to_the_left(capsys):
-    say_table(("name", "format", "size"), [("a", "npz", "4 kB"), ("b", "pictures", "")])
+    say(Table(("name", "format", "size"), [("a", "npz", "4 kB"), ("b", "pictures", "")]))
     assert capsys.readouterr().out.splitlines()[2:] == ["a      npz        4 kB", "b      pictures"]
 
 
 def test_a_path_is_never_broken(capsys, columns):
     path = "/a/folder/" + "with-a-long-name/" * 8
-    say_folded(f"wrote many items to {path} in a second")
+    say(Paragraph(f"wrote many items to {path} in a second"))
     assert path in capsys.readouterr().out
 
 
@@ -83,14 +90,40 @@ def test_blocks_have_all_columns_in_order_and_fit(widths, most):
 def test_lines_for_people_have_no_control_characters(capsys):
     say("wrote \x1b[2J\u202e.svg\nnearlabel fit x")
     assert capsys.readouterr().out == "wrote \\x1b[2J\\u202e.svg\nnearlabel fit x\n"
-    say_json({"name": "\u202e"})  # programs get names as they are
+    render({"name": "\u202e"}, (), json=True)  # programs get names as they are
     assert "\u202e" in capsys.readouterr().out
+
+
+class Point(NamedTuple):
+    x: float
+    at: datetime
+
+
+def test_a_result_is_printed_as_text_or_as_json(capsys):
+    def text():
+        yield "two lines"
+        yield Paragraph("a second line")
+
+    record = {"path": Path("a.model"), "points": (Point(0.5, datetime(2026, 1, 2)),)}
+    render(record, text(), json=False)
+    assert capsys.readouterr().out == "two lines\na second line\n"
+    render(record, text(), json=True)
+    assert json.loads(capsys.readouterr().out) == {
+        "path": "a.model",
+        "points": [{"x": 0.5, "at": "2026-01-02T00:00:00"}],
+    }
+
+
+def test_numbers_that_json_has_not():
+    assert plain([math.nan, -math.inf, np.float32(0.5), np.arange(2), None]) == [
+        *(None, None, 0.5, [0, 1], None)
+    ]
 
 
 def test_a_width_of_zero_is_not_known(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "0")
     assert width() == 80
-    say_folded("a text")
+    say(Paragraph("a text"))
     assert capsys.readouterr().out == "a text\n"
 
 

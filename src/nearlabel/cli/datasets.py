@@ -12,13 +12,13 @@ from nearlabel.cli.options import Count, Data, Json, Seed, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.output import (
+    Block,
+    Paragraph,
+    Table,
     check_target,
     counted,
     file_size,
-    say,
-    say_folded,
-    say_json,
-    say_table,
+    render,
     steps,
 )
 
@@ -39,46 +39,41 @@ def datasets_list(*, public: Switch = False, json: Json = False) -> None:
     """
     import nearlabel as nl
     from nearlabel.datasets.picture_sets import available_pictures
+    from nearlabel.datasets.public_sets import HOMES
 
     tables = nl.datasets.available()
     if public:
-        _list_public(set(tables), json)
-        return
-    pictures = available_pictures()
-    if json:
-        paths = (*tables.items(), *pictures.items())
-        say_json([{"name": name, "file": str(path)} for name, path in paths])
-        return
-    folders = ", ".join(map(str, nl.datasets.data_folders()))
-    if not tables and not pictures:
-        say(f"no data set in {folders}; set NEARLABEL_DATA to use other folders")
-    else:
-        rows = [
-            (name, path.name.removeprefix(f"{name}."), file_size(path))
-            for name, path in tables.items()
-        ]
-        rows += [(name, "pictures", "") for name in pictures]
-        say(f"{counted(len(rows), 'data set')} in {folders}")
-        say_table(("name", "format", "size"), rows)
-    say_folded("'nearlabel datasets list --public' shows what 'nearlabel datasets fetch' downloads")
-
-
-def _list_public(there: set[str], json: bool) -> None:
-    """List the public data sets, with their sizes, and whether the data folder has them."""
-    from nearlabel.datasets.public_sets import HOMES
-
-    sizes = ("items", "features", "labels")
-    if json:
-        say_json(
+        heads = ("name", "items", "features", "labels", "there")
+        homes = [(name, *home.shape, name in tables) for name, home in HOMES.items()]
+        render(
+            [dict(zip(heads, home, strict=True)) for home in homes],
             [
-                {"name": name, **dict(zip(sizes, home.shape, strict=True)), "there": name in there}
-                for name, home in HOMES.items()
-            ]
+                Table(heads, [(*home, "yes" if there else "no") for *home, there in homes]),
+                Paragraph("'nearlabel datasets fetch NAME' downloads one into the data folder"),
+            ],
+            json,
         )
         return
-    rows = [(name, *home.shape, "yes" if name in there else "no") for name, home in HOMES.items()]
-    say_table(("name", *sizes, "here"), rows)
-    say_folded("'nearlabel datasets fetch NAME' downloads one into the data folder")
+    pictures = available_pictures()
+    folders = ", ".join(map(str, nl.datasets.data_folders()))
+    rows = [
+        (name, path.name.removeprefix(f"{name}."), file_size(path)) for name, path in tables.items()
+    ]
+    rows += [(name, "pictures", "") for name in pictures]
+    listed: list[Block] = [
+        f"{counted(len(rows), 'data set')} in {folders}",
+        Table(("name", "format", "size"), rows),
+    ]
+    render(
+        [{"name": name, "file": path} for name, path in (tables | pictures).items()],
+        [
+            *(listed if rows else [f"no data set in {folders}; NEARLABEL_DATA sets other folders"]),
+            Paragraph(
+                "'nearlabel datasets list --public' shows what 'nearlabel datasets fetch' downloads"
+            ),
+        ],
+        json,
+    )
 
 
 def describe(
@@ -107,14 +102,15 @@ def describe(
         name: asdict(nl.datasets.describe(reading.load(name, gaps=gaps, gaps_option="--gaps")))
         for name in data
     }
-    if json:
-        say_json([{"dataset": name, **description} for name, description in descriptions.items()])
-        return
     rows = [
         (key.replace("_", " "), *(_cell(description[key]) for description in descriptions.values()))
         for key in next(iter(descriptions.values()))
     ]
-    say_table(("", *descriptions), [row for row in rows if any(row[1:])])
+    render(
+        [{"dataset": name, **description} for name, description in descriptions.items()],
+        Table(("", *descriptions), [row for row in rows if any(row[1:])]),
+        json,
+    )
 
 
 def _cell(value: object) -> str:
@@ -151,19 +147,12 @@ def fetch(
             "NAME is missing; for example: nearlabel datasets fetch yeast "
             "('nearlabel datasets list --public' shows the names)"
         )
-    paths = []
+    fetched = []
     for wanted in name:
         with steps(f"fetching {wanted}") as progress, naming(name="NAME", mirror="--mirror"):
-            paths.append(nl.datasets.fetch(wanted, mirror=mirror, progress=progress))
-        if not json:
-            say(f"{wanted}: {paths[-1]}")
-    if json:
-        say_json(
-            [
-                {"name": fetched, "file": str(path)}
-                for fetched, path in zip(name, paths, strict=True)
-            ]
-        )
+            path = nl.datasets.fetch(wanted, mirror=mirror, progress=progress)
+        fetched.append({"name": wanted, "file": path})
+    render(fetched, [f"{data['name']}: {data['file']}" for data in fetched], json)
 
 
 def paint(
@@ -201,10 +190,11 @@ def paint(
         raise ValueError(f"{table} already exists; --overwrite replaces it and its pictures")
     scenes = nl.datasets.paint_scenes(n, seed)
     scenes.save(folder, overwrite=overwrite)
-    if json:
-        say_json({"folder": folder, "pictures": n, "labels": scenes.label_names.tolist()})
-    else:
-        say(f"wrote {table} and {counted(n, 'picture')} in {Path(folder, 'pictures')}")
+    render(
+        {"folder": folder, "pictures": n, "labels": scenes.label_names},
+        f"wrote {table} and {counted(n, 'picture')} in {Path(folder, 'pictures')}",
+        json,
+    )
 
 
 def convert(
@@ -239,8 +229,8 @@ def convert(
     items = reading.load(data, gaps=gaps, gaps_option="--gaps")
     with naming(path="TARGET", format="TARGET"):
         nl.datasets.save(items, target)
-    if json:
-        size = Path(target).stat().st_size
-        say_json({"file": target, "items": len(items), "bytes": size})
-    else:
-        say(f"wrote {target} ({counted(len(items), 'item')}, {file_size(target)})")
+    render(
+        {"file": target, "items": len(items), "bytes": Path(target).stat().st_size},
+        f"wrote {target} ({counted(len(items), 'item')}, {file_size(target)})",
+        json,
+    )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
-import json
+import math
 import os
 import re
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime
+from json import dumps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -66,9 +69,137 @@ def write(text: str = "", *, flush: bool = False) -> None:
         raise
 
 
-def say(text: str = "") -> None:
-    """Print lines for people, with control characters as escapes."""
-    write("\n".join(map(printable, text.split("\n"))) + "\n")
+@dataclass(frozen=True)
+class Paragraph:
+    """A text that is folded to lines of at most 80 characters, fewer in a narrow terminal.
+
+    Words are never broken, so that paths stay whole.
+    """
+
+    text: str
+    indent: str = "  "  # of all lines but the first
+
+    def __str__(self) -> str:
+        return textwrap.fill(
+            printable(self.text),
+            min(width(), WIDTH),
+            subsequent_indent=self.indent,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table within the width of the terminal.
+
+    In a table of `numbers`, columns that do not fit are printed in another table below, and only
+    names in the first column are wrapped, so that no digit is lost. To make room, `shorten` cuts
+    these names. Otherwise the table is of text, whose cells are wrapped.
+    """
+
+    columns: Sequence[str]
+    rows: Iterable[Sequence[Any]]
+    numbers: bool = True
+    shorten: bool = False
+
+    def __str__(self) -> str:
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        texts, most = [], width()
+        lines = [[Text(printable(cell)) for cell in row] for row in (self.columns, *self.rows)]
+        if self.shorten:
+            _, *others = _widths(lines)
+            room = most - sum(_GAP + wide for wide in others)
+            for line in lines:
+                line[0].truncate(max(room, 16), overflow="ellipsis")
+        widths = _widths(lines)
+        every = [range(len(self.columns))]
+        for block in column_blocks(widths, most, _GAP) if self.numbers else every:
+            table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+            for place in block:
+                cells = [line[place].plain for line in lines[1:]]
+                is_number = self.numbers and place and any(map(_NUMBER.match, cells))
+                whole = place > 0 if self.numbers else all(map(_NUMBER.fullmatch, cells))
+                justify: Any = "right" if is_number else "left"
+                table.add_column(lines[0][place], justify=justify, overflow="fold", no_wrap=whole)
+            for line in lines[1:]:
+                table.add_row(*(line[place] for place in block))
+            if self.numbers:
+                room = most - sum(_GAP + widths[place] for place in block[1:])
+                table.columns[0].width = min(widths[0], max(room, 8))
+            console = Console(width=10_000 if self.numbers else most)
+            with console.capture() as printed:
+                console.print(table)
+            texts.append("\n".join(line.rstrip() for line in printed.get().splitlines()))
+        return "\n\n".join(texts)  # perhaps with the styles of a terminal
+
+
+Block = str | Paragraph | Table  # a string is printed as it is
+
+
+def render(record: object, text: Block | Iterable[Block], json: bool) -> None:
+    """Print the result of a command: its `record` for programs as JSON, or its `text` for people.
+
+    A text that takes work is best given as a generator, which does nothing if JSON is wanted.
+    """
+    if json:
+        write(dumps(plain(record), ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+    elif isinstance(text, Block):
+        say(text)
+    else:
+        say(*text)
+
+
+def say(*blocks: Block) -> None:
+    """Print blocks for people, with control characters as escapes; without blocks, a line."""
+    for block in blocks or ("",):
+        if isinstance(block, str):
+            write("\n".join(map(printable, block.split("\n"))) + "\n")
+        else:
+            write(f"{block}\n")
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: records as objects, paths and times as text, NaN as null."""
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    elif hasattr(value, "_asdict"):  # a named tuple
+        value = value._asdict()
+    elif hasattr(value, "tolist"):  # of NumPy
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Path):
+        return str(value)
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def say_folded(text: str, indent: str = "  ") -> None:
+    """Print a paragraph."""
+    say(Paragraph(text, indent))
+
+
+def say_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    numbers: bool = True,
+    shorten: bool = False,
+) -> None:
+    """Print a table."""
+    say(Table(columns, rows, numbers, shorten))
+
+
+def say_json(value: object) -> None:
+    """Print a value for programs."""
+    render(value, (), json=True)
 
 
 def width() -> int:
@@ -78,18 +209,6 @@ def width() -> int:
     console = Console()
     known = console.is_terminal or "COLUMNS" in os.environ
     return (console.width if known else 0) or WIDTH  # some environments have COLUMNS=0
-
-
-def say_folded(text: str, indent: str = "  ") -> None:
-    """Print a text for people in lines of at most 80 characters, fewer in a narrow terminal."""
-    columns = min(width(), WIDTH)
-    how: Any = {"break_on_hyphens": False, "break_long_words": False}  # paths stay whole
-    say(textwrap.fill(text, columns, subsequent_indent=indent, **how))
-
-
-def say_json(value: object) -> None:
-    """Print a value for programs: the only thing on standard output."""
-    write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
 
 
 def counted(number: int, what: str) -> str:
@@ -108,52 +227,6 @@ def file_size(path: str | Path) -> str:
 def printable(name: object) -> str:
     """A name from a file, for people, with control characters as escapes."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(name))
-
-
-def say_table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    numbers: bool = True,
-    shorten: bool = False,
-) -> None:
-    """Print a table within the width of the terminal.
-
-    In a table of `numbers`, columns that do not fit are printed in another table below, and only
-    names in the first column are wrapped, so that no digit is lost. To make room, `shorten` cuts
-    these names. Otherwise the table is of text, whose cells are wrapped.
-    """
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    texts, lines = [], [[Text(printable(cell)) for cell in row] for row in (columns, *rows)]
-    most = width()
-    if shorten:
-        _, *others = _widths(lines)
-        room = most - sum(_GAP + wide for wide in others)
-        for line in lines:
-            line[0].truncate(max(room, 16), overflow="ellipsis")
-    widths = _widths(lines)
-    for block in column_blocks(widths, most, _GAP) if numbers else [range(len(columns))]:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for place in block:
-            cells = [line[place].plain for line in lines[1:]]
-            aligned: Any = (
-                "right" if numbers and place and any(map(_NUMBER.match, cells)) else "left"
-            )
-            whole = place > 0 if numbers else all(map(_NUMBER.fullmatch, cells))
-            table.add_column(lines[0][place], justify=aligned, overflow="fold", no_wrap=whole)
-        for line in lines[1:]:
-            table.add_row(*(line[place] for place in block))
-        if numbers:
-            room = most - sum(_GAP + widths[place] for place in block[1:])
-            table.columns[0].width = min(widths[0], max(room, 8))
-        console = Console(width=10_000 if numbers else most)
-        with console.capture() as printed:
-            console.print(table)
-        texts.append("\n".join(line.rstrip() for line in printed.get().splitlines()))
-    write("\n\n".join(texts) + "\n")  # perhaps with the styles of a terminal
 
 
 def _widths(lines: Sequence[Sequence[Any]]) -> list[int]:
@@ -198,7 +271,7 @@ def write_results(path: str, records: Iterable[Tree]) -> int:
 
 def _table_cell(value: object) -> Any:
     """A value in a table; nested values, such as parameters, as JSON."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+    return dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
 
 def is_table(path: str | None) -> bool:
