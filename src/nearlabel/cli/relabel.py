@@ -150,7 +150,7 @@ def _relabel_items(
 
 def _tags(there: Set[str], texts: tuple[str, ...] | None, separator: str | None) -> list[str]:
     """The labels named by an option, each once; names of existing labels are not split."""
-    from nearlabel.datasets.row_fields import tag_sets
+    from nearlabel.common.tag_texts import tag_sets
 
     # Split like cells of a table, unless the model has a label of that name.
     cells = [(text,) if text in there else text for text in texts or ()]

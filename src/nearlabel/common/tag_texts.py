@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 SEPARATORS = (";", "|", ",")
+TagCell = str | tuple[str, ...]  # a text with several tags, or a list of them
 
 
 def tag_separator(texts: Iterable[str], among: Sequence[str] = SEPARATORS) -> str | None:
@@ -28,3 +31,22 @@ def is_written_list(text: str) -> bool:
     is_empty = text in ("[]", "()", "set()")
     has_texts = "'" in text or '"' in text
     return is_empty or (has_texts and text[:1] + text[-1:] in ("[]", "()", "{}"))
+
+
+def tag_sets(cells: Iterable[TagCell], separator: str | None) -> list[set[str]]:
+    """The tags of each cell of a column: a text with several of them, or a list."""
+    lists = [_as_list(cell) for cell in cells]
+    separator = separator or tag_separator(cell for cell in lists if isinstance(cell, str))
+    return [
+        set(separated_tags(cell, separator) if isinstance(cell, str) else cell) for cell in lists
+    ]
+
+
+def _as_list(cell: TagCell) -> TagCell:
+    """A cell with a list converted to a string, as pandas writes it, as that list."""
+    if isinstance(cell, str) and is_written_list(cell):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            tags = literal_eval(cell.strip())
+            if all(isinstance(tag, str) for tag in tags) and not isinstance(tags, dict):
+                return tuple(filter(None, map(str.strip, tags)))
+    return cell

@@ -55,18 +55,21 @@ def csv_rows(
         raise file.error(f"{what}; it must have the names of the columns", 1)
     outside_quotes = "".join(header.split('"')[::2])
     delimiter = delimiter or usual or max(",;\t|", key=outside_quotes.count)
-    return delimiter, _rows(file, chain([header], lines), delimiter)
+    return delimiter, _rows(file, header, delimiter)
 
 
-def _rows(file: TextFile, lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+def _rows(file: TextFile, header: str, delimiter: str) -> Iterator[list[str]]:
     # A cell may be as long as a line: the csv module has one limit per process.
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
-    begin = file.line
+    before, begin = file.line - 1, file.line
+    lines = chain([header], chain.from_iterable(file.blocks()))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
-        for row in csv.reader(lines, delimiter=delimiter, strict=True):
+        for row in reader:
+            file.line = before + reader.line_num
+            begin = file.line + 1
             if row:
                 yield row
-            begin = file.line + 1
     except csv.Error as error:
         message = f"not a row of a table: {error}"
         if "field limit" in str(error):

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from array import array
-from ast import literal_eval
-from collections.abc import Iterable, Sized
-from contextlib import suppress
+from collections.abc import Sized
 from dataclasses import replace
 
 import numpy as np
 
 from nearlabel.common.arrays import Array, Csr, text_array
 from nearlabel.common.messages import shown
-from nearlabel.common.tag_texts import is_written_list, separated_tags, tag_separator
+from nearlabel.common.tag_texts import TagCell, tag_sets
 from nearlabel.datasets.column_values import Columns, SparseRows, names_of, numbered
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.text_lines import Source
-
-TagCell = str | tuple[str, ...]  # a text with several tags, or a list of them
 
 
 class RowFields:
@@ -91,22 +87,3 @@ class RowFields:
             rows.add(map(place.get, tags), [1.0] * len(tags))  # type: ignore[arg-type]
         distinct = rows.matrix(len(place)).astype(np.int8)
         return distinct[np.array(self._set_of)], names_of(place) if place else text_array([])
-
-
-def tag_sets(cells: Iterable[TagCell], separator: str | None) -> list[set[str]]:
-    """The tags of each cell of a column: a text with several of them, or a list."""
-    lists = [_as_list(cell) for cell in cells]
-    separator = separator or tag_separator(cell for cell in lists if isinstance(cell, str))
-    return [
-        set(separated_tags(cell, separator) if isinstance(cell, str) else cell) for cell in lists
-    ]
-
-
-def _as_list(cell: TagCell) -> TagCell:
-    """A cell with a list converted to a string, as pandas writes it, as that list."""
-    if isinstance(cell, str) and is_written_list(cell):
-        with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-            tags = literal_eval(cell.strip())
-            if all(isinstance(tag, str) for tag in tags) and not isinstance(tags, dict):
-                return tuple(filter(None, map(str.strip, tags)))
-    return cell

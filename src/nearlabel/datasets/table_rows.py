@@ -162,10 +162,20 @@ class TableColumn(Column):
             self.codes = numbered(known_values(self.name, features))
         self.unknown: str | None = None  # the first value that the model does not know
 
+    def add(self, cells: Cells, lines: Sequence[int]) -> None:
+        """Add cells, which are on these lines of the file."""
+        start = 0
+        if not isinstance(cells, np.ndarray):
+            while start < len(cells) and not self._is_decided:
+                self._file.line = lines[start]
+                self.values.append(self.read(cells[start]))
+                start += 1
+        super().add(cells[start:], lines[start:])
+
     def plain_values(self, cells: Cells) -> Floats | None:
         """Cells that are all plain numbers or known values; None if one may be something else."""
         if not isinstance(cells, np.ndarray):
-            return super().plain_values(cells) if self._is_decided else None
+            return super().plain_values(cells)
         self._is_decided = True
         are_plain = np.isin(cells, (0, 1)) if self.is_label else np.isfinite(cells)
         if self.accepts_gaps:

@@ -31,6 +31,7 @@ _MARKS = {
 }
 LABEL_MARK = "label:"  # before the name of a label that could be mistaken for a feature
 LONGEST_LINE = 2**24  # bytes: a longer line means a damaged or hostile file
+_LETTERS_AT_ONCE = 2**16
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)  # errors of damaged compressed files
 
 
@@ -91,6 +92,22 @@ class TextFile(Source):
     def lines(self) -> Iterator[str]:
         """The lines, with their line ends; they can be read once."""
         return self._lines
+
+    def blocks(self) -> Iterator[list[str]]:
+        """The lines that have not been read yet, many at once; `line` is that of the last one."""
+        block: list[str] = []
+        size = 0
+        try:
+            for text in self._lines:
+                block.append(text)
+                size += len(text)
+                if size >= _LETTERS_AT_ONCE:
+                    yield block
+                    block, size = [], 0
+        except DataError:  # the lines before it may have an error, too
+            yield block
+            raise
+        yield block
 
     def _read(self) -> Generator[str]:
         with ExitStack() as opened:
