@@ -203,7 +203,7 @@ def test_tags_are_given(ask, asked, scenes):
 
 def test_tags_need_items(fail, scenes):
     new = scenes / "new" / "pictures" / f"{TAGGED:05d}.jpg"
-    assert f"{new} is not in c" in fail("tag", "c", 1, new, "--add", "boats")
+    assert f"c has no item with the content of {new}" in fail("tag", "c", 1, new, "--add", "boats")
 
 
 def test_suggestions_compared_with_the_truth(ask, asked, scenes, tmp_path):

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from nearlabel.app import api_models as models
-from nearlabel.app.asked_queries import Query
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
 from nearlabel.collection import Change, Item, TagCount
 from nearlabel.collection.learning_methods import with_other
+from nearlabel.collection.queries import Query
 from nearlabel.common.arrays import Tree
 
 Decided = list[tuple[int, str, bool | None, str]]
@@ -42,7 +42,7 @@ def described(served: Served, item: Item) -> models.Described:
 
 def suggestions(served: Served, query: Query, top: int) -> list[models.Suggested]:
     """The most probable tags of the query, with the neighbors that voted."""
-    suggested = served.collection.suggest(query.question, query.top or top)
+    suggested = served.collection.suggest(query.question, top)
     items = served.collection.items_of(
         [voter.id for suggestion in suggested for voter in suggestion.voters]
     )
@@ -62,7 +62,7 @@ def suggestions(served: Served, query: Query, top: int) -> list[models.Suggested
 
 def groups(served: Served, query: Query, top: int, per_tag: int) -> list[models.Group]:
     """For each of the most probable tags, the nearest items that have it."""
-    groups = served.collection.retrieve(query.question, query.top or top, per_tag)
+    groups = served.collection.retrieve(query.question, top, per_tag)
     items = served.collection.items_of([id for group in groups for id, _ in group.items])
     return [
         models.Group(
@@ -78,13 +78,6 @@ def similar(served: Served, query: Query, n: int) -> list[models.NamedItem]:
     """The nearest items."""
     neighbors = served.collection.similar(query.question, n)
     return _named(served, served.collection.items_of([id for id, _ in neighbors]), neighbors)
-
-
-def asked(query: Query) -> Tree:
-    """The query, as the fields of `models.QueriedItem`."""
-    if query.item is None:
-        return {"id": None, "name": query.name, "tags": None, "no": None}
-    return {"id": query.item.id, "name": query.name, "tags": query.item.yes, "no": query.item.no}
 
 
 def questions(

@@ -18,7 +18,6 @@ from nearlabel.app.asked_queries import (
     posted,
     vector_of,
 )
-from nearlabel.app.asked_queries import Query as Asked
 from nearlabel.app.responses import Refusal, documented
 from nearlabel.app.served import Served
 from nearlabel.app.uploads import (
@@ -28,6 +27,7 @@ from nearlabel.app.uploads import (
     text_content,
 )
 from nearlabel.collection.choices import State, Strategy
+from nearlabel.collection.queries import Query as Asked
 from nearlabel.collection.tag_names import tag_names
 
 router = APIRouter(prefix="/api", responses=documented())
@@ -79,9 +79,9 @@ async def tag(served: Service, body: Body, top: Few = 10) -> models.Suggestions:
     Nothing is stored. An item of the collection is answered as if it were new.
     """
 
-    def answer(query: Asked) -> models.Suggestions:
-        suggestions = answers.suggestions(served, query, top)
-        return models.Suggestions(**answers.asked(query), suggestions=suggestions)
+    def answer(query: Asked, wanted: int | None) -> models.Suggestions:
+        suggestions = answers.suggestions(served, query, wanted or top)
+        return models.Suggestions(**query.record, suggestions=suggestions)
 
     return await answered(served, body, answer)
 
@@ -95,9 +95,9 @@ async def tag(served: Service, body: Body, top: Few = 10) -> models.Suggestions:
 async def retrieve(served: Service, body: Body, top: Few = 5, per_tag: Few = 8) -> models.Groups:
     """Find the nearest items for each of the most probable tags."""
 
-    def answer(query: Asked) -> models.Groups:
-        groups = answers.groups(served, query, top, per_tag)
-        return models.Groups(**answers.asked(query), groups=groups)
+    def answer(query: Asked, wanted: int | None) -> models.Groups:
+        groups = answers.groups(served, query, wanted or top, per_tag)
+        return models.Groups(**query.record, groups=groups)
 
     return await answered(served, body, answer)
 
@@ -111,9 +111,9 @@ async def retrieve(served: Service, body: Body, top: Few = 5, per_tag: Few = 8) 
 async def similar(served: Service, body: Body, top: Few = 12) -> models.Similar:
     """Find the nearest items, regardless of their tags."""
 
-    def answer(query: Asked) -> models.Similar:
-        neighbors = answers.similar(served, query, query.top or top)
-        return models.Similar(**answers.asked(query), items=neighbors)
+    def answer(query: Asked, wanted: int | None) -> models.Similar:
+        neighbors = answers.similar(served, query, wanted or top)
+        return models.Similar(**query.record, items=neighbors)
 
     return await answered(served, body, answer)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -15,8 +14,8 @@ from nearlabel.app.api_models import ItemQuery
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
 from nearlabel.app.uploads import check_content, shown_as, text_content
-from nearlabel.collection import Item
-from nearlabel.common.arrays import Array, Matrix, Tree
+from nearlabel.collection.queries import Asked, Query, queries
+from nearlabel.common.arrays import Array, Tree
 
 T = TypeVar("T")
 
@@ -43,25 +42,6 @@ class Posted(NamedTuple):
     content: bytes = b""
     name: str = ""
     tags: tuple[str, ...] = ()
-
-
-class Query(NamedTuple):
-    """A query.
-
-    Attributes
-    ----------
-    question : int or array
-        What `suggest` and similar methods of a collection take.
-    item : Item or None
-        The item of the collection, if it is one.
-    name : str
-    top : int or None
-    """
-
-    question: int | Matrix
-    item: Item | None
-    name: str
-    top: int | None = None
 
 
 def body_of(model: str) -> Tree:
@@ -104,50 +84,51 @@ async def posted(request: Request) -> Posted:
     raise Refusal(415, f"send {_JSON}, {_FORM}, or a picture as image/jpeg")
 
 
-def query_of(served: Served, body: Posted) -> Query:
-    """The query of a request."""
+async def answered(served: Served, body: Posted, answer: Callable[[Query, int | None], T]) -> T:
+    """The answer to a request, from one state of the collection, computed in a thread.
+
+    `answer` takes the query, and how many results a body of JSON asks for.
+    """
+
+    def work() -> T:
+        asked, top = _asked(served, body)
+        query = query_about(served, asked)
+        if not query.name:
+            query = query._replace(name=shown_as(body.name))
+        with served.answering():
+            if query.item is not None:  # its current state
+                query = query_about(served, query.item.id)
+            return answer(query, top)
+
+    return await run_in_threadpool(work)
+
+
+def query_about(served: Served, asked: Asked) -> Query:
+    """The query about an item, a vector, or the content of a file."""
+    answers, unread = queries(served.collection, [asked], served.vectors_of)
+    for error in unread:
+        raise error
+    return answers[0]
+
+
+def _asked(served: Served, body: Posted) -> tuple[Asked, int | None]:
+    """What a request asks about, and how many results it wants, if it says so."""
     if body.json is None:
-        return query_of_file(served, body.content, body.name)
+        check_content(served, body.content)
+        return body.content, None
     asked = ItemQuery.model_validate_json(body.json)
     given = [name for name in ("id", "vector", "text") if getattr(asked, name) is not None]
     if len(given) != 1:
         raise Refusal(422, "exactly one of id, vector and text is required")
     if asked.id is not None:
-        return query_of_item(served, asked.id, asked.top)
+        return asked.id, asked.top
     if given[0] != served.kind.removesuffix("s"):
         raise Refusal(422, f"{given[0]}: this collection holds {served.kind}: {_instead(served)}")
     if asked.text is not None:
-        return query_of_file(served, text_content(asked.text), "", asked.top)
-    return Query(vector_of(served, asked.vector or []), None, "", asked.top)
-
-
-async def answered(served: Served, body: Posted, answer: Callable[[Query], T]) -> T:
-    """The answer to a request, from one state of the collection, computed in a thread."""
-
-    def work() -> T:
-        query = query_of(served, body)
-        with served.answering():
-            if query.item is not None:  # its current state
-                query = query_of_item(served, query.item.id, query.top)
-            return answer(query)
-
-    return await run_in_threadpool(work)
-
-
-def query_of_item(served: Served, id: int, top: int | None = None) -> Query:
-    """The query for an item of the collection."""
-    item = served.collection.item(id)
-    return Query(item.id, item, item.shown_name, top)
-
-
-def query_of_file(served: Served, content: bytes, name: str, top: int | None = None) -> Query:
-    """The query for the content of a file, which may be an item of the collection."""
-    check_content(served, content)
-    digest = hashlib.sha256(content).digest()
-    known = served.collection.known_contents([digest]).get(digest)
-    if known is not None:
-        return query_of_item(served, known, top)
-    return Query(served.vector_of(content), None, shown_as(name), top)
+        content = text_content(asked.text)
+        check_content(served, content)
+        return content, asked.top
+    return vector_of(served, asked.vector or []), asked.top
 
 
 def vector_of(served: Served, values: Sequence[float]) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlencode
@@ -16,13 +15,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from nearlabel.app import api_answers as answers
 from nearlabel.app import api_models as models
 from nearlabel.app.api_routes import Body, Few, ItemId, Service
-from nearlabel.app.asked_queries import Query as Asked
-from nearlabel.app.asked_queries import answered, query_of_item
+from nearlabel.app.asked_queries import answered, query_about
 from nearlabel.app.logins import SECONDS, cookie_name, cookie_of, is_token
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
 from nearlabel.app.visible_names import visible
 from nearlabel.collection.choices import METHODS, State, Strategy
+from nearlabel.collection.queries import Query as Asked
 from nearlabel.collection.thumbnails import THUMBNAIL_SIZE
 
 ITEMS_A_PAGE = 120
@@ -80,27 +79,27 @@ def grid(
 def item_page(served: Service, id: ItemId) -> HTMLResponse:
     """One item, with its tags and suggestions."""
     with served.answering():
-        query = query_of_item(served, id)
+        query = query_about(served, id)
         return _answer_page(served, query)
 
 
 @router.post("/ask")
 async def ask(served: Service, body: Body) -> HTMLResponse:
     """Suggestions for a file that was dropped on the page."""
-    return await answered(served, body, partial(_answer_page, served))
+    return await answered(served, body, lambda query, _: _answer_page(served, query))
 
 
 @router.get("/items/{id}/near")
 def near(served: Service, id: ItemId) -> HTMLResponse:
     """The items near one, by tag and overall: fetched after the rest of its page."""
     with served.answering():
-        return _near(served, query_of_item(served, id))
+        return _near(served, query_about(served, id))
 
 
 @router.post("/near")
 async def near_file(served: Service, body: Body) -> HTMLResponse:
     """The same for a file that was dropped on the page."""
-    return await answered(served, body, partial(_near, served))
+    return await answered(served, body, lambda query, _: _near(served, query))
 
 
 @router.get("/review")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -77,11 +77,11 @@ class Served:
                 self._features = item_features(settings.kind, settings.features)
             return self._features
 
-    def vector_of(self, content: bytes) -> Matrix:
-        """The vector of a picture or a text, from the content of its file."""
+    def vectors_of(self, contents: Iterable[bytes]) -> Matrix:
+        """The vectors of pictures or texts, from the contents of their files."""
         features = self.features()
         with self._decoding:
-            return features.vectors([content])
+            return features.vectors(contents)
 
     def thumbnail(self, id: int, size: int) -> bytes:
         """A thumbnail of an item, created on first use."""
@@ -97,7 +97,7 @@ class Served:
                     self.collection.similar(id)
             self.totals()
             if self.kind != "vectors":
-                self.vector_of(_example(self.kind))
+                self.vectors_of([_example(self.kind)])
         self.is_ready = True
 
 

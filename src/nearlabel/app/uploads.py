@@ -97,7 +97,7 @@ def kept_file(served: Served, content: bytes, name: str) -> Callable[[int], Stor
     digest = hashlib.sha256(content).digest()
     collection = served.collection
     is_known = bool(collection.known_contents([digest]))
-    vector = None if is_known else served.vector_of(content)
+    vector = None if is_known else served.vectors_of([content])
     folder = served.settings.uploads
 
     def keep(group: int) -> StoredItem:
@@ -114,7 +114,7 @@ def kept_file(served: Served, content: bytes, name: str) -> Callable[[int], Stor
         state = FileState(str(folder.absolute()), path.name, status.st_size, status.st_mtime_ns)
         shown = shown_as(name) or f"{digest.hex()[:12]}{suffix}"
         text = content.decode("utf-8-sig")[:TEXT_KEPT] if served.kind == "texts" else None
-        row = served.vector_of(content) if known is None and vector is None else vector
+        row = served.vectors_of([content]) if known is None and vector is None else vector
         (id,) = collection.add([NewItem(digest, row, (state,), shown, text)], group=group)
         return StoredItem(id, is_new=known is None)
 

@@ -16,7 +16,7 @@ from nearlabel.cli.model_changes import (
     verification_code,
     verification_record,
 )
-from nearlabel.cli.open_collections import items_of, open_collection
+from nearlabel.cli.open_collections import open_collection
 from nearlabel.cli.options import Part
 from nearlabel.cli.options.reading import LabelReading, check_unused, is_table
 from nearlabel.cli.output import counted, say_folded, say_json, steps
@@ -219,10 +219,11 @@ def _indexed(store: Collection, source: str, jobs: int | None) -> Addition:
 def _labels_of(store: Collection, pictures: Any) -> list[TaggedFile]:
     """The labels of a picture set as tags of items."""
     from nearlabel.collection.exchange.tag_tables import TaggedFile
+    from nearlabel.collection.queries import named_items
 
     ends, tagged = pictures.Y.indptr.tolist(), []
     for path, start, stop in zip(pictures.pictures, ends[:-1], ends[1:], strict=True):
-        (item,) = items_of(store, [str(path)])
+        (item,) = named_items(store, [str(path)])
         labels = pictures.Y.indices[start:stop].tolist()
         names = tuple(str(pictures.label_names[label]) for label in labels)
         tagged.append(TaggedFile(path.name, names, id=item.id))
@@ -235,12 +236,13 @@ def forget_items(
     """Erase items from a collection for good."""
     _check(changing)
     from nearlabel.collection import CollectionError
+    from nearlabel.collection.queries import named_items
 
     with open_collection(path) as store:
         items, missing = {}, 0
         for name in names:
             try:
-                (item,) = items_of(store, [name])
+                (item,) = named_items(store, [name])
                 items[item.id] = item
             except (CollectionError, ValueError):
                 if not ignore_missing:
@@ -274,11 +276,12 @@ def relabel_items(
 ) -> int | None:
     """Set the tags of items in a collection to `sets`, or add and remove some tags."""
     _check(changing)
-    with open_collection(path) as store:
-        from nearlabel.common.messages import first_twice
+    from nearlabel.collection.queries import named_items
+    from nearlabel.common.messages import first_twice
 
+    with open_collection(path) as store:
         answers: list[tuple[int, str, bool]] = []
-        items = [items_of(store, [name])[0] for name in names]
+        items = [named_items(store, [name])[0] for name in names]
         if (twice := first_twice([str(item.id) for item in items])) is not None:
             raise ValueError(f"two of the items are the same one, item {twice}")
         for place, item in enumerate(items):

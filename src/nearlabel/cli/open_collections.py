@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from nearlabel.cli.output import steps
 from nearlabel.common.messages import encodable
@@ -15,9 +15,8 @@ from nearlabel.common.messages import encodable
 if TYPE_CHECKING:
     from nearlabel.collection import Collection, Item
     from nearlabel.collection.contact_sheets import Tile
+    from nearlabel.collection.queries import Query
     from nearlabel.common.arrays import Tree
-
-_FILES_AT_ONCE = 64
 
 
 def is_collection(path: str) -> bool:
@@ -73,52 +72,25 @@ def listed_tags(tags: Iterable[str]) -> str:
 
 def item_record(item: Item) -> Tree:
     """An item in JSON."""
-    return {"id": item.id, "name": item.shown_name, "tags": item.yes, "no": item.no}
+    from nearlabel.collection.queries import query_of
+
+    return query_of(item).record
 
 
-class AskedItem(NamedTuple):
-    """An item that a command asks about.
+def headline(query: Query) -> str:
+    """What stands above the answers to a query."""
+    if query.item is None:
+        return query.name
+    return f"{query.name} (item {query.item.id}): {tags_text(query.item)}"
 
-    Attributes
-    ----------
-    name : str
-    question : int or array
-        What `suggest` and `retrieve` of a collection take: an id, or a vector.
-    item : Item or None
-        What the collection has of it; None for a file that is not in the collection.
-    file : str or None
-        The path of the file, where one was asked about.
-    content : bytes
-        The sha256 of the content.
-    """
 
-    name: str
-    question: Any
-    item: Item | None
-    file: str | None
-    content: bytes
+def query_tile(store: Collection, query: Query) -> Tile:
+    """How what was asked about looks on a page."""
+    from nearlabel.collection.contact_sheets import Tile
 
-    @property
-    def record(self) -> Tree:
-        """The item for JSON."""
-        if self.item is not None:
-            return item_record(self.item)
-        return {"id": None, "name": self.name, "tags": None, "no": None}
-
-    @property
-    def headline(self) -> str:
-        """What stands above its answers."""
-        if self.item is None:
-            return self.name
-        return f"{self.name} (item {self.item.id}): {tags_text(self.item)}"
-
-    def tile(self, store: Collection) -> Tile:
-        """How it looks on a page."""
-        from nearlabel.collection.contact_sheets import Tile
-
-        if self.item is not None:
-            return item_tile(store, self.item, tags_text(self.item))
-        return Tile(self.name, _thumbnail(store, self.content, [Path(str(self.file))]))
+    if query.item is not None:
+        return item_tile(store, query.item, tags_text(query.item))
+    return Tile(query.name, _thumbnail(store, query.content, [Path(str(query.file))]))
 
 
 def item_tile(store: Collection, item: Item, note: str) -> Tile:
@@ -143,104 +115,18 @@ def _thumbnail(store: Collection, content: bytes, files: Sequence[Path]) -> byte
     return None
 
 
-def items_of(store: Collection, names: Sequence[str]) -> list[Item]:
-    """Items of a collection by their ids, names or files, each once."""
-    items: dict[int, Item] = {}
-    for name in names:
-        item = _item_of(store, name)
-        if item is None:
-            raise ValueError(
-                f"{name} is not in {store.path}; 'nearlabel index' or 'nearlabel add' adds it"
-            )
-        items[item.id] = item
-    return [*items.values()]
-
-
-def _item_of(store: Collection, name: str) -> Item | None:
-    """The item of a name; None for a file that is not an item. Files are matched by content."""
-    path = Path(name)
-    if store.settings.kind == "vectors" or not path.is_file():
-        return store.item(store.find(name))
-    from nearlabel.collection.folder_scan import read_unchanged
-    from nearlabel.features.picture_formats import MOST_BYTES
-
-    known = store.known_contents([(digest := read_unchanged(path, MOST_BYTES).digest)])
-    return store.item(known[digest]) if known else None
-
-
-def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> list[AskedItem]:
-    """Items of a collection, and files and folders that need not be in it, as questions.
+def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> list[Query]:
+    """Items of a collection, and files and folders that need not be in it.
 
     Files that cannot be read are skipped, with notes.
     """
-    settings = store.settings
-    if settings.kind == "vectors":
-        return [asked_item(item) for item in items_of(store, names)]
-    from nearlabel.collection.item_features import item_features
-    from nearlabel.features.picture_files import found_files
+    from nearlabel.collection.queries import queries
 
-    features = item_features(settings.kind, settings.features, n_jobs=jobs)
-    questions: list[AskedItem] = []
-    files: list[Any] = []
-    for name in names:
-        if Path(name).is_dir():
-            files += found_files(name, features.files)
-        elif Path(name).is_file():
-            files.append(name)
-        else:
-            questions.append(asked_item(store.item(store.find(name))))
-    with steps("reading", settings.kind) as progress:
-        for start in range(0, len(files), _FILES_AT_ONCE):
-            batch = files[start : start + _FILES_AT_ONCE]
-            questions += _of_files(store, batch, features, jobs)
-            progress(start + len(batch), len(files))
-    if not questions:
-        raise ValueError(f"{', '.join(names[:2])}: there are no {settings.kind} that can be read")
-    return questions
-
-
-def asked_item(item: Item) -> AskedItem:
-    """An item of a collection as a question."""
-    return AskedItem(item.shown_name, item.id, item, None, item.content)
-
-
-def _of_files(
-    store: Collection, files: Sequence[Any], features: Any, jobs: int | None
-) -> Iterator[AskedItem]:
-    """Some files, those that are items as items; a single one that cannot be read is an error."""
-    from nearlabel.collection.folder_scan import ReadFile, read_unchanged
-    from nearlabel.features.picture_files import Skipping, in_parallel
-    from nearlabel.features.pictures import name_of
-
-    def read(path: Any) -> tuple[str, ReadFile]:
-        if not isinstance(path, str):  # a folder that could not be listed
-            path.read()
-        return path, read_unchanged(path, features.files.most_bytes)
-
-    reading = Skipping([*files], jobs)
-    contents = dict(in_parallel(reading, read))
-    known = store.known_contents(content.digest for content in contents.values())
-    new = {path: file for path, file in contents.items() if file.digest not in known}
-    making = Skipping([file.content for file in new.values()], jobs)
-    try:
-        X = features.vectors(making) if new else None
-    except ValueError:
-        if len(making.skipped) < len(making):
-            raise
-    broken = [(name_of(files[at]), error.reason) for at, error in reading.skipped]
-    unmade = {[*new][at]: error.reason for at, error in making.skipped}
-    for path, reason in [*broken, *unmade.items()]:
-        warnings.warn(f"{encodable(path)} {reason}; left out", stacklevel=2)
-    row = 0
-    for path, file in contents.items():
-        if file.digest in known:
-            yield asked_item(store.item(known[file.digest]))._replace(file=path)
-        elif path not in unmade:
-            yield AskedItem(encodable(path), _row(X, row), None, path, file.digest)
-            row += 1
-
-
-def _row(X: Any, row: int) -> Any:
-    from scipy import sparse
-
-    return X[row : row + 1] if sparse.issparse(X) else X[row]
+    kind = store.settings.kind
+    with steps("reading", kind) as progress:
+        answered, unread = queries(store, names, n_jobs=jobs, progress=progress)
+    for error in unread:
+        warnings.warn(f"{encodable(error.name)} {error.reason}; left out", stacklevel=2)
+    if not answered:
+        raise ValueError(f"{', '.join(names[:2])}: there are no {kind} that can be read")
+    return answered

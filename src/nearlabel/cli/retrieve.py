@@ -12,11 +12,11 @@ from cyclopts import Parameter
 from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.model_items import check_keeps_items
 from nearlabel.cli.open_collections import (
-    AskedItem,
     asked,
     is_collection,
     item_tile,
     open_collection,
+    query_tile,
 )
 from nearlabel.cli.options import Count, DataOrPictures, as_typed
 from nearlabel.cli.output import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
     from nearlabel.collection import Collection
+    from nearlabel.collection.queries import Query
 
 _PAGES = (".html", ".htm")
 
@@ -89,10 +90,10 @@ def retrieve(
             raise ValueError(f"--html must end in {' or '.join(_PAGES)}; got {html}")
         check_target("--html", html, *data)
     with open_collection(model, readonly=True) as store:
-        questions = asked(store, data, answering.searching.jobs)
-        records = [_of_collection(store, question, top, per_tag) for question in questions]
+        queries = asked(store, data, answering.searching.jobs)
+        records = [_of_collection(store, query, top, per_tag) for query in queries]
         if html is not None:
-            _write_sheet(store, questions, records, html)
+            _write_sheet(store, queries, records, html)
     if html is None or answering.output is not None:
         _tell(answering, records, ("tag", "probability"))
     elif answering.json:
@@ -173,7 +174,7 @@ def _of_model(model: BaseEstimator, blocks: Blocks, top: int, per_tag: int) -> I
         progress(len(names), len(names))
 
 
-def _of_collection(store: Collection, question: AskedItem, top: int, per_tag: int) -> Record:
+def _of_collection(store: Collection, query: Query, top: int, per_tag: int) -> Record:
     """The groups of an item, by a collection."""
     groups = [
         {
@@ -184,21 +185,21 @@ def _of_collection(store: Collection, question: AskedItem, top: int, per_tag: in
                 for id, distance in group.items
             ],
         }
-        for group in store.retrieve(question.question, top, per_tag)
+        for group in store.retrieve(query.question, top, per_tag)
     ]
-    return {**question.record, "groups": groups}
+    return {**query.record, "groups": groups}
 
 
 def _write_sheet(
-    store: Collection, questions: Sequence[AskedItem], records: Sequence[Record], path: str
+    store: Collection, queries: Sequence[Query], records: Sequence[Record], path: str
 ) -> None:
     """Write the page with the groups of all items."""
     from nearlabel.collection.contact_sheets import AnsweredItem, TagRow, contact_sheet
     from nearlabel.common.files import replacing
 
     answered = []
-    for question, record in zip(questions, records, strict=True):
-        has = set() if question.item is None else {*question.item.yes}
+    for query, record in zip(queries, records, strict=True):
+        has = set() if query.item is None else {*query.item.yes}
         rows = [
             TagRow(
                 group["tag"],
@@ -211,7 +212,7 @@ def _write_sheet(
             )
             for group in record["groups"]
         ]
-        answered.append(AnsweredItem(question.tile(store), rows))
+        answered.append(AnsweredItem(query_tile(store, query), rows))
     nearest = f"the nearest {store.settings.kind} that carry it"
     about = f"{counted(len(answered), 'item')}, and for each of the likeliest tags {nearest}"
     with replacing(path) as file:

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from nearlabel.cli.open_collections import (
-    AskedItem,
     asked,
-    asked_item,
+    headline,
     item_record,
-    items_of,
     listed_tags,
     open_collection,
     tags_text,
@@ -23,6 +21,7 @@ from nearlabel.collection.choices import State
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection, Item, Suggestion
+    from nearlabel.collection.queries import Query
 
 _ITEMS_SHOWN = 10
 
@@ -109,15 +108,17 @@ def tag(
         return
     with open_collection(collection, readonly=True) as store:
         if state is None:
-            questions = asked(store, picture, jobs)
+            queries = asked(store, picture, jobs)
         else:
-            questions = [asked_item(item) for item in store.items(state=state)]
+            from nearlabel.collection.queries import query_of
+
+            queries = [query_of(item) for item in store.items(state=state)]
         if truth is not None:
             from nearlabel.cli.truth_tables import compare_with
 
-            compare_with(truth, store, questions, json)
+            compare_with(truth, store, queries, json)
         else:
-            _suggest(store, questions, top, why, json)
+            _suggest(store, queries, top, why, json)
 
 
 def _check_once(given: Mapping[str, Sequence[str]]) -> None:
@@ -136,8 +137,10 @@ def _accept(
     path: str, pictures: Sequence[str], state: State | None, top: int, least: float, json: bool
 ) -> None:
     """Give items the suggested tags that are probable enough, in one change."""
+    from nearlabel.collection.queries import named_items
+
     with open_collection(path) as store, steps("suggesting", "items") as progress:
-        items = items_of(store, pictures) if state is None else store.items(state=state)
+        items = named_items(store, pictures) if state is None else store.items(state=state)
         answers: list[tuple[int, str, bool]] = []
         for count, item in enumerate(items, 1):
             answers += [
@@ -165,6 +168,7 @@ def _give(
     json: bool,
 ) -> None:
     """Give tags to items."""
+    from nearlabel.collection.queries import named_items
     from nearlabel.collection.tag_names import tag_names
     from nearlabel.common.messages import did_you_mean, shown
 
@@ -175,7 +179,8 @@ def _give(
         for name in tag_names(names, option)
     ]
     with open_collection(path) as store:
-        ids = store.ids(state=state) if state else [item.id for item in items_of(store, pictures)]
+        named = [] if state else named_items(store, pictures)
+        ids = store.ids(state=state) if state else [item.id for item in named]
         before = {tag.name for tag in store.tags()}
         for name, answer in answers:
             if answer is None and name not in before:
@@ -200,16 +205,14 @@ def _say_items(items: Sequence[Item]) -> None:
         say(f"… and {counted(len(items) - _ITEMS_SHOWN, 'more item')}")
 
 
-def _suggest(
-    store: Collection, questions: Sequence[AskedItem], top: int, why: bool, json: bool
-) -> None:
+def _suggest(store: Collection, queries: Sequence[Query], top: int, why: bool, json: bool) -> None:
     """Print the likeliest tags of items."""
-    answers = ((question, store.suggest(question.question, top)) for question in questions)
+    answers = ((query, store.suggest(query.question, top)) for query in queries)
     if json:
         say_json(
             [
                 {
-                    **question.record,
+                    **query.record,
                     "suggestions": [
                         {
                             "tag": suggestion.tag,
@@ -222,16 +225,16 @@ def _suggest(
                         for suggestion in suggestions
                     ],
                 }
-                for question, suggestions in answers
+                for query, suggestions in answers
             ]
         )
         return
-    if not questions:
+    if not queries:
         say("no items")
-    for number, (question, suggestions) in enumerate(answers):
+    for number, (query, suggestions) in enumerate(answers):
         if number:
             say()
-        say_folded(printable(question.headline))
+        say_folded(printable(headline(query)))
         if not suggestions:
             say("  no suggestions: too little has been tagged yet")
         elif why:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from nearlabel.cli.open_collections import AskedItem
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, say, say_json, say_table
 from nearlabel.common.messages import encodable
@@ -16,6 +15,7 @@ from nearlabel.common.messages import encodable
 if TYPE_CHECKING:
     from nearlabel.collection import Collection
     from nearlabel.collection.exchange.tag_tables import TaggedFile
+    from nearlabel.collection.queries import Query
 
 T = TypeVar("T")
 _METRICS = {  # with an arrow towards better values
@@ -27,7 +27,7 @@ _METRICS = {  # with an arrow towards better values
 }
 
 
-def compare_with(table: str, store: Collection, questions: Sequence[AskedItem], json: bool) -> None:
+def compare_with(table: str, store: Collection, queries: Sequence[Query], json: bool) -> None:
     """Print how well suggestions agree with a table; items that it does not have are left out."""
     import numpy as np
 
@@ -36,12 +36,10 @@ def compare_with(table: str, store: Collection, questions: Sequence[AskedItem], 
 
     with naming(encoding=None):
         rows = read_csv_tags(table)
-    asked = [*{question.content: question for question in questions}.values()]
-    row_of = _rows_of(questions, rows)
+    asked = [*{query.content: query for query in queries}.values()]
+    row_of = _rows_of(queries, rows)
     compared = [
-        (question, rows[row_of[question.content]].yes)
-        for question in asked
-        if question.content in row_of
+        (query, rows[row_of[query.content]].yes) for query in asked if query.content in row_of
     ]
     left_out = len(asked) - len(compared)
     if not compared:
@@ -52,9 +50,9 @@ def compare_with(table: str, store: Collection, questions: Sequence[AskedItem], 
     place = {name: column for column, name in enumerate(names)}
     Y = np.zeros((len(compared), len(names)), np.int8)
     scores = np.zeros(Y.shape)
-    for row, (question, tags) in enumerate(compared):
+    for row, (query, tags) in enumerate(compared):
         Y[row, [place[name] for name in tags]] = 1
-        for suggestion in store.suggest(question.question, len(names)):
+        for suggestion in store.suggest(query.question, len(names)):
             scores[row, place[suggestion.tag]] = suggestion.probability
     values = evaluate(Y, scores, (scores >= 0.5).astype(np.int8))
     metrics = {name: None if np.isnan(values[name]) else float(values[name]) for name in _METRICS}
@@ -72,7 +70,7 @@ def compare_with(table: str, store: Collection, questions: Sequence[AskedItem], 
     )
 
 
-def _rows_of(questions: Sequence[AskedItem], rows: Sequence[TaggedFile]) -> dict[bytes, int]:
+def _rows_of(queries: Sequence[Query], rows: Sequence[TaggedFile]) -> dict[bytes, int]:
     """The row of each content.
 
     The path of a row is the end of a path of the item, or that one is the end of it: the longer the
@@ -83,12 +81,12 @@ def _rows_of(questions: Sequence[AskedItem], rows: Sequence[TaggedFile]) -> dict
         parts = _parts(row.file)
         by_name.setdefault(parts[-1], []).append((number, parts))
     shared: dict[tuple[bytes, int], int] = {}
-    for question in questions:
-        for path in _paths(question):
+    for query in queries:
+        for path in _paths(query):
             for number, parts in by_name.get(path[-1], ()):
                 length = min(len(path), len(parts))
                 if path[-length:] == parts[-length:]:
-                    key = (question.content, number)
+                    key = (query.content, number)
                     shared[key] = max(length, shared.get(key, 0))
     rows_of: dict[bytes, dict[int, int]] = {}
     contents_of: dict[int, dict[bytes, int]] = {}
@@ -110,14 +108,14 @@ def _longest(lengths: Mapping[T, int]) -> list[T]:
     return [thing for thing, length in lengths.items() if length == most]
 
 
-def _paths(question: AskedItem) -> set[tuple[str, ...]]:
+def _paths(query: Query) -> set[tuple[str, ...]]:
     """All that an item may be called in a table."""
-    paths = {question.name}
-    if question.file is not None:
-        paths.add(encodable(str(Path(question.file).absolute())))
-    if question.item is not None:
-        paths.add(question.item.name)
-        for file in question.item.files:
+    paths = {query.name}
+    if query.file is not None:
+        paths.add(encodable(str(Path(query.file).absolute())))
+    if query.item is not None:
+        paths.add(query.item.name)
+        for file in query.item.files:
             paths |= {encodable(file.path), encodable(str(Path(file.root, file.path)))}
     return {_parts(path) for path in paths}
 
