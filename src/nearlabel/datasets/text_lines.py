@@ -31,7 +31,7 @@ _MARKS = {
 }
 LABEL_MARK = "label:"  # before the name of a label that could be mistaken for a feature
 LONGEST_LINE = 2**24  # bytes: a longer line means a damaged or hostile file
-_LETTERS_AT_ONCE = 2**16
+_LETTERS_AT_ONCE = 2**15
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)  # errors of damaged compressed files
 
 
