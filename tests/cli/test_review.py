@@ -16,7 +16,7 @@ import pytest
 
 from nearlabel.cli import review as review_verb
 from nearlabel.cli import run
-from nearlabel.cli.review import _Review
+from nearlabel.cli.review import Review
 from nearlabel.collection import Collection, FileState, NewItem
 from nearlabel.collection.records import vector_content
 
@@ -24,7 +24,7 @@ pytest.importorskip("rich")
 from rich.cells import cell_len
 from rich.console import Console
 
-from nearlabel.cli.review_screen import Screen
+from nearlabel.cli import review_screen
 
 CENTERS = {"sea": [5, 0, 0], "city": [0, 5, 0], "sun|set": [0, 0, 5]}
 ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[a-zA-Z]|\]8;[^\x1b]*\x1b\\)")
@@ -64,12 +64,12 @@ def store(path):
         yield opened
 
 
-def screen(store):
-    return Screen(store, Console(force_terminal=True, width=80, height=30))
+def console():
+    return Console(force_terminal=True, width=80, height=30)
 
 
 def reviewed(store, keys, *lines, strategy="mixed", tag=None, limit=None):
-    answers = _Review(store, strategy, tag, Typed(keys, *lines), screen(store))
+    answers = Review(store, strategy, tag, Typed(keys, *lines), console())
     answers.ask(limit)
     return answers.summary()
 
@@ -163,16 +163,17 @@ def test_questions_about_one_tag_end_after_many_noes(store, monkeypatch):
     truth = {item.id: item.name.split()[0] for item in store.items()}
     asked = []
 
-    class Honest:
-        def question(self, question, *rest):
+    class Noted(review_screen.ShownQuestion):
+        def __init__(self, store, question, *rest):
             asked.append(question.item)
-            return screen(store).question(question, *rest)
+            super().__init__(store, question, *rest)
 
     class Person(Typed):
         def key(self):
             return "y" if truth[asked[-1]] == "sea" else "n"
 
-    answers = _Review(store, "mixed", "sea", Person(""), Honest())
+    monkeypatch.setattr(review_screen, "ShownQuestion", Noted)
+    answers = Review(store, "mixed", "sea", Person(""), console())
     answers.ask(None)
     assert "the last 3 were not sea" in answers.summary()
     assert {truth[item] for item in asked[-3:]} <= {"city", "sun|set"}

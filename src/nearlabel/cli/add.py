@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nearlabel.cli.collection_changes import add_to_collection
-from nearlabel.cli.model_changes import Changing, OpenModel, source_name
+from nearlabel.cli.changes import Changing
+from nearlabel.cli.collection_changes import decided_record
+from nearlabel.cli.import_tags import note_import
 from nearlabel.cli.model_items import items_for, vectors
-from nearlabel.cli.open_collections import is_collection
+from nearlabel.cli.open_models import OpenModel
 from nearlabel.cli.options import DataOrPictures, Part, Switch
-from nearlabel.cli.options.reading import LabelReading, is_table, label_names
+from nearlabel.cli.options.reading import LabelReading, is_table, label_names, source_name
 from nearlabel.cli.output import counted, steps
 
 if TYPE_CHECKING:
-    from nearlabel.common.arrays import Array
+    from nearlabel.collection.exchange.importing import ImportReport
+    from nearlabel.collection.indexing import IndexReport
+    from nearlabel.common.arrays import Array, Tree
     from nearlabel.datasets import Dataset
 
 
@@ -50,32 +53,62 @@ def add(
     cat new.jsonl | nearlabel add songs.model - --json
     nearlabel add photos.nearlabel rome.jpg
     """
-    if is_collection(model):
-        if skip_known:
-            raise ValueError("--skip-known: a collection always skips items that it has")
-        return add_to_collection(model, data, part, reading, changing)
     source = source_name(data)
     with changing.opened(model, ids=source) as opened:
-        in_table = is_table(data, reading.format)
-        items = items_for(opened.pipeline, reading, data, part)
-        names = label_names(items, source, in_table)
-        given = len(items)
-        if skip_known:
-            items, names = _only(items, _are_new(opened, items, source), names)
-        skipped = given - len(items)
-        labels = opened.labels(items.Y, names)
-        ids = _ids(opened, items, source, reading.id)
-        if len(items):
-            X = vectors(opened.pipeline, items)
-            with steps("adding") as progress:
-                opened.model.partial_fit(X, ids=ids, progress=progress, **labels)
-        new = opened.model.ids_[len(opened.model.ids_) - len(items) :].tolist()
-        added = f"added {counted(len(new), 'item')}"
-        if ids is None:  # which the file does not contain
-            added += f", ids {new[0]} to {new[-1]}" if len(new) > 1 else f", id {new[0]}"
-        if skipped:
-            added += f", skipped {skipped:,} that were already there"
-        return changing.finish(opened, added, added=len(new), ids=new, skipped=skipped)
+        if isinstance(opened, OpenModel):
+            done, record = _rows(opened, data, part, skip_known, reading)
+        elif skip_known:
+            raise ValueError("--skip-known: a collection always skips items that it has")
+        else:
+            files, tags = opened.add(data, part, reading)
+            if not changing.json:
+                note_import(tags, model)
+            done, record = _items(files, tags)
+        return changing.finish(opened, done, **record)
+
+
+def _items(files: IndexReport, tags: ImportReport) -> tuple[str, Tree]:
+    """What was added to a collection, for people and for JSON."""
+    known = files.moved + files.copied + files.found + files.unchanged
+    done = f"added {counted(files.new, 'item')}"
+    if tags.given:
+        done += f" and {counted(tags.given, 'tag')}"
+    if files.changed:
+        done += f", changed {files.changed:,}"
+    if known:
+        done += f", {known:,} known already"
+    return done, {
+        "added": files.new,
+        "changed": files.changed,
+        **decided_record(tags),
+        "known": known,
+    }
+
+
+def _rows(
+    opened: OpenModel, data: str, part: Part, skip_known: bool, reading: LabelReading
+) -> tuple[str, Tree]:
+    """Add items to a model; what was added, for people and for JSON."""
+    source, in_table = source_name(data), is_table(data, reading.format)
+    items = items_for(opened.pipeline, reading, data, part)
+    names = label_names(items, source, in_table)
+    given = len(items)
+    if skip_known:
+        items, names = _only(items, _are_new(opened, items, source), names)
+    skipped = given - len(items)
+    labels = opened.labels(items.Y, names)
+    ids = _ids(opened, items, source, reading.id)
+    if len(items):
+        X = vectors(opened.pipeline, items)
+        with steps("adding") as progress:
+            opened.model.partial_fit(X, ids=ids, progress=progress, **labels)
+    new = opened.model.ids_[len(opened.model.ids_) - len(items) :].tolist()
+    done = f"added {counted(len(new), 'item')}"
+    if ids is None:  # which the file does not contain
+        done += f", ids {new[0]} to {new[-1]}" if len(new) > 1 else f", id {new[0]}"
+    if skipped:
+        done += f", skipped {skipped:,} that were already there"
+    return done, {"added": len(new), "ids": new, "skipped": skipped}
 
 
 def _are_new(opened: OpenModel, items: Dataset, source: str) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nearlabel.cli.open_collections import open_collection
 from nearlabel.cli.options import Json
-from nearlabel.cli.output import counted, say_folded, say_json
+from nearlabel.cli.output import Paragraph, counted, render
 
 
 def backup(collection: str, folder: str, *, json: Json = False) -> None:
@@ -28,7 +28,5 @@ def backup(collection: str, folder: str, *, json: Json = False) -> None:
         store.backup(folder)
     with open_collection(folder, readonly=True) as copied:
         counts = copied.counts()
-    if json:
-        say_json({"collection": collection, "backup": folder, **counts})
-    else:
-        say_folded(f"{folder}: a copy of {collection} with {counted(counts['items'], 'item')}")
+    text = Paragraph(f"{folder}: a copy of {collection} with {counted(counts['items'], 'item')}")
+    render({"collection": collection, "backup": folder, **counts}, text, json)

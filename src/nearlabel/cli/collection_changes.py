@@ -1,114 +1,204 @@
-"""add, forget and relabel for a collection instead of a model file."""
+"""Collections that are open for changes, as model files are in `open_models`."""
 
 from __future__ import annotations
 
 import os
+import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from nearlabel.cli.import_tags import note_some
-from nearlabel.cli.model_changes import (
-    Changing,
-    say_verification,
-    verification_code,
-    verification_record,
-)
-from nearlabel.cli.open_collections import open_collection
 from nearlabel.cli.options import Part
-from nearlabel.cli.options.reading import LabelReading, check_unused, is_table
-from nearlabel.cli.output import counted, say_folded, say_json, steps
+from nearlabel.cli.options.reading import LabelReading, check_unused, dividing_tags
+from nearlabel.cli.output import counted, steps
 
 if TYPE_CHECKING:
-    from nearlabel.collection import Collection
+    from nearlabel.collection import Collection, Item
     from nearlabel.collection.exchange.importing import ImportReport
     from nearlabel.collection.exchange.tag_tables import TaggedFile
-    from nearlabel.common.arrays import Tree
+    from nearlabel.collection.indexing import IndexReport
+    from nearlabel.collection.store_checks import CollectionCheck
+    from nearlabel.common.arrays import Csr, Tree
+    from nearlabel.common.progress import Progress
     from nearlabel.datasets import Dataset
 
 _ROWS_AT_ONCE = 4096
 
 
-def vector_features(items: Dataset) -> Tree:
-    """The settings of a collection of vectors, with the column names of its first table."""
-    names = items.feature_names
-    known = {} if names is None or len(names) > 10_000 else {"columns": names.tolist()}
-    return {"name": "given", **known}
+class OpenCollection:
+    """A collection that is open for changes.
+
+    Attributes
+    ----------
+    path : str
+    store : Collection
+    """
+
+    kind, label = "collection", "tag"
+    separator = ";"  # of tags in a text
+
+    def __init__(self, path: str, store: Collection, jobs: int | None) -> None:
+        self.path, self.store, self._jobs = path, store, jobs
+
+    @property
+    def label_names(self) -> list[str]:
+        """The names of the tags."""
+        return [tag.name for tag in self.store.tags()]
+
+    def add(self, data: str, part: Part, reading: LabelReading) -> tuple[IndexReport, ImportReport]:
+        """Add files or rows, with their labels as tags."""
+        import nearlabel as nl
+        from nearlabel.collection.exchange.importing import ImportReport, import_files
+        from nearlabel.collection.queries import named_items
+        from nearlabel.datasets.picture_sets import is_picture_set
+
+        store, kind = self.store, self.store.settings.kind
+        if kind == "vectors":
+            return add_rows(store, read_table(reading, data, part), data)
+        check_unused(reading, data)
+        if kind != "pictures" or not is_picture_set(data):
+            return self._add_files(data), ImportReport()
+        pictures = nl.datasets.load_pictures(data)
+        report = self._add_files(str(pictures.pictures[0].parent))
+        names = [path.name for path in pictures.pictures]
+        ids = [named_items(store, [str(path)])[0].id for path in pictures.pictures]
+        tagged = _tagged(names, ids, pictures.Y, pictures.label_names.tolist())
+        return report, import_files(store, tagged, group=report.group)
+
+    def _add_files(self, source: str) -> IndexReport:
+        """Add the files of a folder, or a single one."""
+        from nearlabel.collection.indexing import plan_index, run_index
+        from nearlabel.collection.item_features import item_features
+
+        if not Path(source).exists():
+            raise ValueError(f"there is no file or folder {source}")
+        store, settings = self.store, self.store.settings
+        features = item_features(settings.kind, settings.features, n_jobs=self._jobs)
+        real = Path(os.path.realpath(source))
+        plan = plan_index(store, real.parent if real.is_file() else real, features.files)
+        if real.is_file():
+            plan = plan.only(real.relative_to(plan.root).as_posix())
+            if not (plan.seen or plan.new or plan.unchanged or plan.scan.skipped):
+                raise ValueError(
+                    f"{source}: {self.path} holds {settings.kind}, and this is not one of them"
+                )
+        with steps("adding", settings.kind) as progress:
+            report = run_index(store, plan, features, n_jobs=self._jobs, progress=progress)
+        for path, reason in report.skipped:
+            if real.is_file():
+                raise ValueError(f"{source} {reason}")
+            warnings.warn(f"{path} {reason}; left out", stacklevel=2)
+        return report
+
+    def forget(
+        self, given: Sequence[str], listed: Sequence[str], source: str | None, ignore_missing: bool
+    ) -> Tree:
+        """Erase items for good, by their ids, names or files, some of them `listed` in a file."""
+        from nearlabel.collection.folder_checks import NotInCollectionError
+
+        items, missing = {}, 0
+        for name in dict.fromkeys([*given, *listed]):
+            try:
+                item = self._item(name, None if name in given else source)
+                items[item.id] = item
+            except NotInCollectionError:
+                if not ignore_missing:
+                    raise
+                missing += 1
+        if items:
+            self.store.forget([*items])
+        files = [Path(file.root, file.path) for item in items.values() for file in item.files]
+        left = sum(map(Path.exists, files))
+        return {"forgotten": len(items), "missing": missing, "files_left": left}
+
+    def relabel(
+        self, names: Sequence[str], source: str | None, Y: Csr, labels: Sequence[str] | None
+    ) -> None:
+        """Replace the tags of items; those that are removed count as rejected."""
+        items = self._items(names, source)
+        answers: list[tuple[int, str, bool]] = []
+        for item, tags in zip(items, _label_sets(Y, labels), strict=True):
+            answers += [(item.id, name, False) for name in item.yes if name not in tags]
+            answers += [(item.id, name, True) for name in tags]
+        self.store.decide(answers)
+
+    def edit(self, names: Sequence[str], add: Sequence[str], remove: Sequence[str]) -> None:
+        """Give items tags, and reject some."""
+        answers = [*((name, True) for name in add), *((name, False) for name in remove)]
+        items = self._items(names)
+        self.store.decide([(item.id, name, answer) for item in items for name, answer in answers])
+
+    def _items(self, names: Sequence[str], source: str | None = None) -> list[Item]:
+        """Items that must be different ones; an error names the file that names them."""
+        from nearlabel.common.messages import first_twice
+
+        items = [self._item(name, source) for name in names]
+        if (twice := first_twice([str(item.id) for item in items])) is not None:
+            raise ValueError(f"two of the items are the same one, item {twice}")
+        return items
+
+    def _item(self, name: str, source: str | None) -> Item:
+        from nearlabel.collection.folder_checks import NotInCollectionError
+        from nearlabel.collection.queries import named_items
+
+        try:
+            (item,) = named_items(self.store, [name])
+        except NotInCollectionError as error:
+            raise error if source is None else NotInCollectionError(f"{source}: {error}") from None
+        return item
+
+    def rewrite(self, **_: bool) -> None:
+        """Rewrite the files without data that is no longer needed."""
+        self.store.compact()
+
+    def verify(self, progress: Progress) -> CollectionCheck:  # noqa: ARG002
+        """Check everything: the database, all vectors, and the model."""
+        return self.store.verify()
+
+    def contents(self) -> Tree:
+        """What the collection has now, for JSON."""
+        counts = self.store.counts()
+        return {"items": counts["items"], "tags": counts["tags"]}
+
+    def notes(self, record: Tree) -> Iterator[str]:
+        """What becomes of the files of forgotten items."""
+        if left := record.get("files_left", 0):
+            yield (
+                f"files stay where they are ({counted(left, 'file')}): the next 'nearlabel index' "
+                "adds them again as new items, unless you delete them or move them away"
+            )
 
 
-def dividing_tags(reading: LabelReading, data: str) -> LabelReading:
-    """How a table is read for a collection: tags are separated by ``;`` unless the user chooses."""
-    from nearlabel.collection.exchange.tag_tables import SEPARATOR
+def read_table(reading: LabelReading, data: str, part: Part = "all") -> Dataset:
+    """The rows of a table that may have no labels."""
+    from nearlabel.datasets.table_columns import NoLabelsError
 
-    if reading.separator is not None or not is_table(data, reading.format):
-        return reading
-    return replace(reading, separator=SEPARATOR)
-
-
-def with_or_without_labels(reading: LabelReading, data: str, part: Part = "all") -> Dataset:
-    """Read the rows of a table that may have no labels."""
-    reading = dividing_tags(reading, data)
+    reading = dividing_tags(reading, data, OpenCollection.separator)
     try:
         return reading.load(data, part)
     except ValueError as error:
-        if "which columns are labels?" not in str(error):
+        if not isinstance(error.__cause__, NoLabelsError):
             raise
         return replace(reading, labels=()).load(data, part)
 
 
-class Addition(NamedTuple):
-    """The result of adding files or rows, and their tags."""
-
-    new: int
-    changed: int
-    known: int
-    tags: ImportReport
-    group: int | None
-
-    @property
-    def record(self) -> Tree:
-        """The result for JSON."""
-        return {
-            "new": self.new,
-            "changed": self.changed,
-            "given": self.tags.given,
-            "kept": [{"id": decision.id, "tag": decision.tag} for decision in self.tags.kept],
-            "problems": self.tags.problems,
-        }
-
-
-def note_kept(report: ImportReport) -> None:
-    """Print notes about tags that were not given."""
-    notes = [
-        f"{file}: you said {'yes' if is_yes else 'no'} to {tag!r}, which is kept"
-        for _, file, tag, is_yes in report.kept
-    ]
-    note_some([*report.problems, *notes])
-
-
-def rows_text(added: Addition) -> str:
-    """What was done with the rows of a table, for people."""
-    counts = [(added.new, "new"), (added.changed, "changed"), (added.known, "unchanged")]
-    parts = [f"{count:,} {what}" for count, what in counts if count]
-    return ", ".join([*parts, f"{counted(added.tags.given, 'tag')} given"])
-
-
-def add_rows(store: Collection, items: Dataset, source: str) -> Addition:
+def add_rows(store: Collection, items: Dataset, source: str) -> tuple[IndexReport, ImportReport]:
     """Add the rows of a data set to a collection of vectors, with their labels as tags."""
     import numpy as np
     from scipy import sparse
 
     from nearlabel.collection import NewItem
     from nearlabel.collection.exchange.importing import import_files
-    from nearlabel.collection.exchange.tag_tables import TaggedFile
+    from nearlabel.collection.indexing import IndexReport
     from nearlabel.collection.records import vector_content
     from nearlabel.common.messages import first_twice, shown
     from nearlabel.datasets.frames import is_frame
     from nearlabel.datasets.loading import with_features
-    from nearlabel.datasets.text_lines import names_or_numbers
 
+    begin = time.monotonic()
     if store.settings.kind != "vectors":
         raise ValueError(f"{source}: {store.path} holds {store.settings.kind}, not rows of tables")
     columns = store.settings.features.get("columns")
@@ -121,202 +211,49 @@ def add_rows(store: Collection, items: Dataset, source: str) -> Addition:
     names = items.row_names.tolist()
     if (twice := first_twice(names)) is not None:
         raise ValueError(f"{source} has two items with the id {shown(twice)}")
-    labels = names_or_numbers(items.label_names, items.Y.shape[1])
-    group, before = store.new_group(), store.counts()["items"]
-    there = store.known_names(names)
+    report = IndexReport(group=store.new_group())
+    before, there = store.counts()["items"], store.known_names(names)
     ids: list[int] = []
-    known = 0
     with steps("adding", "rows") as progress:
         for start in range(0, len(items), _ROWS_AT_ONCE):
             X = items.X[start : start + _ROWS_AT_ONCE].astype(np.float32)
             new = []
             for row, name in enumerate(names[start : start + _ROWS_AT_ONCE]):
                 x = X[row : row + 1]
-                values = x.toarray() if sparse.issparse(x) else x
-                content = vector_content(name, values.ravel())
+                content = vector_content(name, (x.toarray() if sparse.issparse(x) else x).ravel())
                 new.append(NewItem(content, x, name=name, item=there.get(name)))
-            known += len(store.known_contents(item.content for item in new))
-            ids += store.add(new, group=group)
+            report.unchanged += len(store.known_contents(item.content for item in new))
+            ids += store.add(new, group=report.group)
             progress(len(ids), len(items))
-    ends = items.Y.indptr.tolist()
-    tagged = [
-        TaggedFile(name, tuple(labels[at] for at in items.Y.indices[start:stop].tolist()), id=item)
-        for name, item, start, stop in zip(names, ids, ends[:-1], ends[1:], strict=True)
-    ]
-    report = import_files(store, tagged, group=group)
-    new_items = store.counts()["items"] - before
-    return Addition(new_items, len(ids) - known - new_items, known, report, group)
+    labels = None if items.label_names is None else items.label_names.tolist()
+    imported = import_files(store, _tagged(names, ids, items.Y, labels), group=report.group)
+    report.new = store.counts()["items"] - before
+    report.changed = len(ids) - report.unchanged - report.new
+    report.seconds = time.monotonic() - begin
+    return report, imported
 
 
-def add_to_collection(
-    path: str, data: str, part: Part, reading: LabelReading, changing: Changing
-) -> int | None:
-    """Add files or rows, with their labels as tags."""
-    _check(changing)
-    import nearlabel as nl
-    from nearlabel.collection.exchange.importing import import_files
-    from nearlabel.datasets.picture_sets import is_picture_set
-
-    with open_collection(path) as store:
-        kind = store.settings.kind
-        if kind == "vectors":
-            added = add_rows(store, with_or_without_labels(reading, data, part), data)
-        elif kind == "pictures" and is_picture_set(data):
-            check_unused(reading, data)
-            pictures = nl.datasets.load_pictures(data)
-            folder = str(pictures.pictures[0].parent)
-            added = _indexed(store, folder, changing.jobs)
-            import_files(store, _labels_of(store, pictures), report=added.tags, group=added.group)
-        else:
-            check_unused(reading, data)
-            added = _indexed(store, data, changing.jobs)
-        if not changing.json:
-            note_kept(added.tags)
-        done = f"added {counted(added.new, 'item')}"
-        if added.tags.given:
-            done += f" and {counted(added.tags.given, 'tag')}"
-        if added.changed:
-            done += f", changed {added.changed:,}"
-        if added.known:
-            done += f", {added.known:,} known already"
-        record = added.record
-        return _finish(store, changing, done, added=record.pop("new"), **record, known=added.known)
+def decided_record(tags: ImportReport) -> Tree:
+    """The tags that the rows of a table have given, for JSON."""
+    decisions = [{"id": decision.id, "tag": decision.tag} for decision in tags.kept]
+    return {"given": tags.given, "kept": decisions, "problems": tags.problems}
 
 
-def _check(changing: Changing) -> None:
-    if changing.refresh:
-        raise ValueError("--refresh is only for model files: a collection is always up to date")
-
-
-def _indexed(store: Collection, source: str, jobs: int | None) -> Addition:
-    """Add the files of a folder, or a single one."""
-    from nearlabel.collection.exchange.importing import ImportReport
-    from nearlabel.collection.indexing import plan_index, run_index
-    from nearlabel.collection.item_features import item_features
-
-    if not Path(source).exists():
-        raise ValueError(f"there is no file or folder {source}")
-    settings = store.settings
-    features = item_features(settings.kind, settings.features, n_jobs=jobs)
-    real = Path(os.path.realpath(source))
-    plan = plan_index(store, real.parent if real.is_file() else real, features.files)
-    if real.is_file():
-        plan = plan.only(real.relative_to(plan.root).as_posix())
-        if not (plan.seen or plan.new or plan.unchanged or plan.scan.skipped):
-            raise ValueError(
-                f"{source}: {store.path} holds {settings.kind}, and this is not one of them"
-            )
-    with steps("adding", settings.kind) as progress:
-        report = run_index(store, plan, features, n_jobs=jobs, progress=progress)
-    for path, reason in report.skipped:
-        if real.is_file():
-            raise ValueError(f"{source} {reason}")
-        warnings.warn(f"{path} {reason}; left out", stacklevel=2)
-    known = report.moved + report.copied + report.found + report.unchanged
-    return Addition(report.new, report.changed, known, ImportReport(), report.group)
-
-
-def _labels_of(store: Collection, pictures: Any) -> list[TaggedFile]:
-    """The labels of a picture set as tags of items."""
+def _tagged(
+    names: Sequence[str], ids: Sequence[int], Y: Csr, labels: Sequence[str] | None
+) -> list[TaggedFile]:
+    """Items with their labels as tags."""
     from nearlabel.collection.exchange.tag_tables import TaggedFile
-    from nearlabel.collection.queries import named_items
 
-    ends, tagged = pictures.Y.indptr.tolist(), []
-    for path, start, stop in zip(pictures.pictures, ends[:-1], ends[1:], strict=True):
-        (item,) = named_items(store, [str(path)])
-        labels = pictures.Y.indices[start:stop].tolist()
-        names = tuple(str(pictures.label_names[label]) for label in labels)
-        tagged.append(TaggedFile(path.name, names, id=item.id))
-    return tagged
+    sets = _label_sets(Y, labels)
+    return [
+        TaggedFile(name, tuple(tags), id=item)
+        for name, item, tags in zip(names, ids, sets, strict=True)
+    ]
 
 
-def forget_items(
-    path: str, names: Sequence[str], ignore_missing: bool, changing: Changing
-) -> int | None:
-    """Erase items from a collection for good."""
-    _check(changing)
-    from nearlabel.collection import CollectionError
-    from nearlabel.collection.queries import named_items
-
-    with open_collection(path) as store:
-        items, missing = {}, 0
-        for name in names:
-            try:
-                (item,) = named_items(store, [name])
-                items[item.id] = item
-            except (CollectionError, ValueError):
-                if not ignore_missing:
-                    raise
-                missing += 1
-        if items:
-            store.forget([*items])
-        forgot = f"forgot {counted(len(items), 'item')}" if names else "compacted"
-        if missing:
-            forgot += f", {missing} not found"
-        files = [Path(file.root, file.path) for item in items.values() for file in item.files]
-        left = sum(file.exists() for file in files)
-        if left and not changing.json:
-            warnings.warn(
-                f"files stay where they are ({counted(left, 'file')}): the next 'nearlabel index' "
-                "adds them again as new items, unless you delete them or move them away",
-                stacklevel=2,
-            )
-        return _finish(
-            store, changing, forgot, forgotten=len(items), missing=missing, files_left=left
-        )
-
-
-def relabel_items(
-    path: str,
-    names: Sequence[str],
-    sets: Sequence[Sequence[str]] | None,
-    add: Sequence[str],
-    remove: Sequence[str],
-    changing: Changing,
-) -> int | None:
-    """Set the tags of items in a collection to `sets`, or add and remove some tags."""
-    _check(changing)
-    from nearlabel.collection.queries import named_items
-    from nearlabel.common.messages import first_twice
-
-    with open_collection(path) as store:
-        answers: list[tuple[int, str, bool]] = []
-        items = [named_items(store, [name])[0] for name in names]
-        if (twice := first_twice([str(item.id) for item in items])) is not None:
-            raise ValueError(f"two of the items are the same one, item {twice}")
-        for place, item in enumerate(items):
-            if sets is None:
-                answers += [(item.id, name, True) for name in add]
-                answers += [(item.id, name, False) for name in remove]
-            else:
-                answers += [(item.id, name, False) for name in item.yes if name not in sets[place]]
-                answers += [(item.id, name, True) for name in sets[place]]
-        store.decide(answers)
-        done = f"relabelled {counted(len(items), 'item')}"
-        return _finish(store, changing, done, relabelled=len(items))
-
-
-def _finish(store: Collection, changing: Changing, done: str, **what: object) -> int | None:
-    """Compact and verify if asked for, and report what was done; return the exit code."""
-    if changing.compact:
-        store.compact()
-    verified = None
-    if changing.verify:
-        with steps("verifying"):
-            verified = store.verify()
-    counts = store.counts()
-    record = {
-        "collection": str(store.path),
-        **what,
-        "items": counts["items"],
-        "tags": counts["tags"],
-        "verified": None if verified is None else verification_record(verified),
-    }
-    if changing.json:
-        say_json(record)
-    else:
-        items, tags = counted(counts["items"], "item"), counted(counts["tags"], "tag")
-        say_folded(f"{done}: {store.path} has {items} and {tags} now")
-        if verified is not None:
-            say_verification(verified)
-    return None if verified is None else verification_code(verified)
+def _label_sets(Y: Csr, labels: Sequence[str] | None) -> list[list[str]]:
+    """The labels of each row of a 0/1 matrix; their numbers if they have no names."""
+    names = [str(name) for name in (range(Y.shape[1]) if labels is None else labels)]
+    ends = pairwise(Y.indptr.tolist())
+    return [[names[label] for label in Y.indices[start:stop].tolist()] for start, stop in ends]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nearlabel.cli.import_tags import note_some
+from nearlabel.cli.import_tags import note_first
 from nearlabel.cli.open_collections import is_collection, open_collection
 from nearlabel.cli.options import Json, Output, Switch
-from nearlabel.cli.output import check_target, counted, say_folded, say_json, steps, write
+from nearlabel.cli.output import Block, Paragraph, check_target, counted, render, steps, write
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection
@@ -67,13 +68,9 @@ def export_tags(
         for name, is_wanted in (("sidecars", sidecars), ("texts", texts)):
             if is_wanted:
                 with steps(f"writing {name}") as progress:
-                    record[name] = asdict(
-                        write_beside(store, texts=name == "texts", progress=progress)
-                    )
-    if json:
-        say_json(record)
-    else:
-        _say(record)
+                    as_texts = name == "texts"
+                    record[name] = write_beside(store, texts=as_texts, progress=progress)
+    render(record, _text(record), json)
 
 
 def _write(store: Collection, output: str, copy: bool) -> Tree:
@@ -106,23 +103,15 @@ def _write(store: Collection, output: str, copy: bool) -> Tree:
     return {"output": output, "files": written.files, "missing": written.missing}
 
 
-def _say(record: Tree) -> None:
-    """Say what was written, and name what was not."""
-    missing = [f"{name}: its file does not exist" for name in record.get("missing", ())]
-    for name in ("sidecars", "texts"):
-        report = record.get(name, {"problems": [], "missing": []})
-        missing += [
-            *report["problems"],
-            *(f"{name}: its file does not exist" for name in report["missing"]),
-        ]
-    note_some(missing)
+def _text(record: Tree) -> Iterator[Block]:
+    """What was written, for people, with notes about what was not."""
+    beside = {name: record[name] for name in ("sidecars", "texts") if name in record}
+    missing = [record.get("missing", ()), *(report.missing for report in beside.values())]
+    note_first([problem for report in beside.values() for problem in report.problems])
+    note_first([f"{name}: its file does not exist" for name in chain.from_iterable(missing)])
     if "output" in record:
-        what = "items" in record
-        count = counted(record["items"], "item") if what else counted(record["files"], "file")
-        say_folded(f"wrote {count} to {record['output']}")
-    for name in ("sidecars", "texts"):
-        if name in record:
-            pictures = counted(record[name]["written"], "picture")
-            say_folded(
-                f"wrote {name} of {pictures}; {record[name]['unchanged']} up to date already"
-            )
+        what = "item" if "items" in record else "file"
+        yield Paragraph(f"wrote {counted(record[f'{what}s'], what)} to {record['output']}")
+    for name, report in beside.items():
+        pictures = counted(report.written, "picture")
+        yield Paragraph(f"wrote {name} of {pictures}; {report.unchanged} up to date already")

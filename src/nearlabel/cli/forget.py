@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from nearlabel.cli.collection_changes import forget_items
-from nearlabel.cli.model_changes import Changing, OpenModel, source_name
+from nearlabel.cli.changes import Changing
 from nearlabel.cli.open_collections import is_collection
 from nearlabel.cli.options import Switch
-from nearlabel.cli.output import counted, steps
+from nearlabel.cli.options.reading import source_name
+from nearlabel.cli.output import counted
 
 
 def forget(
@@ -51,36 +49,18 @@ def forget(
     """
     listed = [] if ids is None else _lines(ids)
     source = None if ids is None else source_name(ids)
-    names = [*dict.fromkeys([*id, *listed])]
-    if not names and not changing.writes_anew:
+    if not id and not listed and not changing.writes_anew:
         where = f"{source} has no id" if source else "ID is missing"
         example = "photos.nearlabel 17" if is_collection(model) else "songs.model 'song 017'"
         raise ValueError(f"forget: {where}; for example: nearlabel forget {example}")
-    if is_collection(model):
-        return forget_items(model, names, ignore_missing, changing)
     with changing.opened(model, ids="ID" if source is None or id else source) as opened:
-        _refuse_files(opened, id)
-        if not ignore_missing:  # each error names where the id was given
-            advice = "; --ignore-missing skips such ids"
-            opened.known_ids(id, advice=advice)
-            opened.known_ids(listed, source, advice=advice)
-        known = opened.known_ids(names, ignore_missing=ignore_missing)
-        with steps("forgetting") as progress:
-            opened.model.forget(known, progress=progress)
-        nothing = "refreshed" if changing.refresh else "compacted"
-        forgot = f"forgot {counted(len(known), 'item')}" if names else nothing
-        missing = len(names) - len(known)
-        if missing:
-            forgot += f", {counted(missing, 'id')} not found"
-        return changing.finish(opened, forgot, forgotten=len(known), missing=missing)
-
-
-def _refuse_files(opened: OpenModel, names: Sequence[str]) -> None:
-    """Refuse a file that was given as if its name were an id."""
-    if files := [name for name in names if Path(name).is_file()]:
-        known = {str(id) for id in opened.model.ids_}
-        for file in (name for name in files if name not in known):
-            raise ValueError(f"no item has the id {file}; for a file of ids, use --ids {file}")
+        record = opened.forget(id, listed, source, ignore_missing)
+        done = "refreshed" if changing.refresh else "compacted"
+        if id or listed:
+            done = f"forgot {counted(record['forgotten'], 'item')}"
+        if record["missing"]:
+            done += f", {counted(record['missing'], 'id')} not found"
+        return changing.finish(opened, done, **record)
 
 
 def _lines(path: str) -> list[str]:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from nearlabel.cli.open_collections import open_collection
 from nearlabel.cli.options import Json, Switch
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.output import counted, say_folded, say_json, steps
+from nearlabel.cli.output import Block, Paragraph, counted, render, steps
 
 if TYPE_CHECKING:
     from nearlabel.collection.exchange.importing import ImportReport
     from nearlabel.collection.exchange.tag_tables import TaggedFile
+    from nearlabel.common.arrays import Tree
 
 _SHOWN = 10  # of each kind of trouble
 
@@ -74,10 +75,7 @@ def import_tags(
             files = chain(files, beside)
         folder = None if source is None else Path(source).parent
         import_files(store, files, beside=folder, overrule=overrule, report=report)
-    if json:
-        say_json(import_record(collection, report))
-    else:
-        say_import(collection, report)
+    render(import_record(collection, report), import_text(collection, report), json)
 
 
 def tagged_files(source: str, encoding: str = "utf-8") -> Iterable[TaggedFile]:
@@ -96,44 +94,19 @@ def tagged_files(source: str, encoding: str = "utf-8") -> Iterable[TaggedFile]:
     return table.read(source, encoding=encoding)
 
 
-def import_record(collection: str, report: ImportReport) -> dict[str, object]:
+def import_record(collection: str, report: ImportReport) -> Tree:
     """What an import has done, for JSON."""
-    return {
-        "collection": collection,
-        "files": report.files,
-        "given": report.given,
-        "rejected": report.rejected,
-        "known": report.known,
-        "overruled": report.overruled,
-        "kept": [
-            {
-                "id": answer.id,
-                "file": answer.file,
-                "tag": answer.tag,
-                "decided": _word(answer.is_yes),
-            }
-            for answer in report.kept
-        ],
-        "unmatched": [{"file": file, "reason": reason} for file, reason in report.unmatched],
-        "problems": report.problems,
-    }
+    decided = [
+        {"id": each.id, "file": each.file, "tag": each.tag, "decided": _word(each.is_yes)}
+        for each in report.kept
+    ]
+    unmatched = [{"file": file, "reason": reason} for file, reason in report.unmatched]
+    return {"collection": collection, **vars(report), "kept": decided, "unmatched": unmatched}
 
 
-def _word(is_yes: bool) -> str:
-    return "yes" if is_yes else "no"
-
-
-def say_import(collection: str, report: ImportReport) -> None:
-    """Print what was done, and what was not."""
-    note_some(report.problems)
-    note_some([f"{file}: {reason} in {collection}" for file, reason in report.unmatched])
-    note_some(
-        [
-            f"{file}: you said {_word(is_yes)} to {tag!r}, which is kept; --overrule replaces "
-            "your decision"
-            for _, file, tag, is_yes in report.kept
-        ]
-    )
+def import_text(collection: str, report: ImportReport) -> Iterator[Block]:
+    """What an import has done and what it has not, for people."""
+    note_import(report, collection, "; --overrule replaces your decision")
     counts = [
         f"{counted(report.given, 'tag')} given" if report.given or not report.rejected else "",
         f"{counted(report.rejected, 'tag')} taken as a no" if report.rejected else "",
@@ -143,16 +116,29 @@ def say_import(collection: str, report: ImportReport) -> None:
     files = counted(report.files, "file") + " with tags"
     if report.unmatched:
         files = f"{report.files - len(report.unmatched):,} of {files}"
-    say_folded(f"{collection}: {', '.join(filter(None, counts))} ({files})")
+    yield Paragraph(f"{collection}: {', '.join(filter(None, counts))} ({files})")
 
 
-def note_some(sentences: Sequence[str]) -> None:
-    """Print the first of many sentences as notes, and the number of the others."""
-    for sentence in _first(sentences):
+def note_import(report: ImportReport, collection: str, advice: str = "") -> None:
+    """Note which tags were not given; `advice` follows on decisions that files contradict."""
+    note_first(report.problems)
+    note_first([f"{file}: {reason} in {collection}" for file, reason in report.unmatched])
+    note_first(
+        [
+            f"{each.file}: you said {_word(each.is_yes)} to {each.tag!r}, which is kept{advice}"
+            for each in report.kept
+        ]
+    )
+
+
+def note_first(sentences: Sequence[str]) -> None:
+    """Note the first of many sentences, and the number of the others."""
+    for sentence in sentences[:_SHOWN]:
         warnings.warn(sentence, stacklevel=2)
-
-
-def _first(sentences: Sequence[str]) -> Iterator[str]:
-    yield from sentences[:_SHOWN]
     if len(sentences) > _SHOWN:
-        yield f"{len(sentences) - _SHOWN} more notes like this one; --json lists them all"
+        more = f"{len(sentences) - _SHOWN} more notes like this one; --json lists them all"
+        warnings.warn(more, stacklevel=2)
+
+
+def _word(is_yes: bool) -> str:
+    return "yes" if is_yes else "no"

