@@ -62,6 +62,9 @@ class Store:
         rows = rows.reshape(len(ids), WIDTH)
         return sparse.csr_array(rows) if self.is_sparse else rows
 
+    def tag_names(self, tags: Any) -> dict[int, Any]:
+        return {tag: tag for tag in tags}
+
 
 def settings(**method: Any) -> Settings:
     return Settings("vectors", {}, {**DEFAULT_METHOD, **method}, WIDTH, False)

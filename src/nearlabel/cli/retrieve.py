@@ -176,18 +176,21 @@ def _of_model(model: BaseEstimator, blocks: Blocks, top: int, per_tag: int) -> I
 
 def _of_collection(store: Collection, query: Query, top: int, per_tag: int) -> Record:
     """The groups of an item, by a collection."""
-    groups = [
+    with store.snapshot():
+        groups = store.retrieve(query.question, top, per_tag)
+        near = store.items_of([id for group in groups for id, _ in group.items])
+    tagged = [
         {
             "tag": group.tag,
             "probability": group.probability,
             "items": [
-                {"id": id, "name": store.item(id).shown_name, "distance": distance}
+                {"id": id, "name": near[id].shown_name, "distance": distance}
                 for id, distance in group.items
             ],
         }
-        for group in store.retrieve(query.question, top, per_tag)
+        for group in groups
     ]
-    return {**query.record, "groups": groups}
+    return {**query.record, "groups": tagged}
 
 
 def _write_sheet(

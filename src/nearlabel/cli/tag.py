@@ -113,12 +113,13 @@ def tag(
             from nearlabel.collection.queries import query_of
 
             queries = [query_of(item) for item in store.items(state=state)]
-        if truth is not None:
-            from nearlabel.cli.truth_tables import compare_with
+        with store.snapshot():
+            if truth is not None:
+                from nearlabel.cli.truth_tables import compare_with
 
-            compare_with(truth, store, queries, json)
-        else:
-            _suggest(store, queries, top, why, json)
+                compare_with(truth, store, queries, json)
+            else:
+                _suggest(store, queries, top, why, json)
 
 
 def _check_once(given: Mapping[str, Sequence[str]]) -> None:
@@ -150,7 +151,7 @@ def _accept(
             ]
             progress(count, len(items))
         store.decide(answers, by="suggestion")
-        changed = [store.item(id) for id in dict.fromkeys(item for item, *_ in answers)]
+        changed = [*store.items_of([item for item, *_ in answers]).values()]
     if json:
         records = [*map(item_record, changed)]
         say_json({"collection": path, "given": len(answers), "items": records})
@@ -187,7 +188,7 @@ def _give(
                 hint = did_you_mean(name, before)
                 raise ValueError(f"--clear: {path} has no tag {shown(name)}{hint}")
         store.decide([(item, name, answer) for item in ids for name, answer in answers])
-        items = [store.item(id) for id in ids]
+        items = [*store.items_of(ids).values()]
         new = [tag.name for tag in store.tags() if tag.name not in before]
     if json:
         say_json({"collection": path, "items": [*map(item_record, items)], "new_tags": new})
@@ -218,14 +219,14 @@ def _suggest(store: Collection, queries: Sequence[Query], top: int, why: bool, j
                             "tag": suggestion.tag,
                             "probability": suggestion.probability,
                             "voters": [
-                                {"name": store.item(by.id).shown_name, **by._asdict()}
-                                for by in suggestion.voters
+                                {"name": names[by.id], **by._asdict()} for by in suggestion.voters
                             ],
                         }
                         for suggestion in suggestions
                     ],
                 }
                 for query, suggestions in answers
+                for names in [_voter_names(store, suggestions)]
             ]
         )
         return
@@ -241,28 +242,34 @@ def _suggest(store: Collection, queries: Sequence[Query], top: int, why: bool, j
             _say_why(store, suggestions)
         else:
             head = ("tag", "probability", "nearest neighbors that carry it")
+            names = _voter_names(store, suggestions)
             rows = [
-                (suggestion.tag, f"{suggestion.probability:.3f}", _voters(store, suggestion))
+                (suggestion.tag, f"{suggestion.probability:.3f}", _voters(names, suggestion))
                 for suggestion in suggestions
             ]
             say_table(head, rows, numbers=False)
 
 
-def _voters(store: Collection, suggestion: Suggestion) -> str:
+def _voter_names(store: Collection, suggestions: Sequence[Suggestion]) -> dict[int, str]:
+    """The names of all voters by their ids."""
+    voters = store.items_of([by.id for suggestion in suggestions for by in suggestion.voters])
+    return {item.id: item.shown_name for item in voters.values()}
+
+
+def _voters(names: Mapping[int, str], suggestion: Suggestion) -> str:
     """The nearest of the neighbors that voted for a tag."""
     voters = suggestion.voters
-    names = [f"{store.item(by.id).shown_name} at {by.distance:.3f}" for by in voters[:3]]
-    left = len(voters) - len(names)
-    return ", ".join(names) + (f" and {left} more" if left else "") or "none"
+    nearest = [f"{names[by.id]} at {by.distance:.3f}" for by in voters[:3]]
+    left = len(voters) - len(nearest)
+    return ", ".join(nearest) + (f" and {left} more" if left else "") or "none"
 
 
 def _say_why(store: Collection, suggestions: Sequence[Suggestion]) -> None:
+    names = _voter_names(store, suggestions)
     for suggestion in suggestions:
         voted = f"{counted(len(suggestion.voters), 'neighbor')} voted for it"
         say_folded(printable(f"  {suggestion.tag} {suggestion.probability:.3f}: {voted}"))
         for by in suggestion.voters:
             without = min(max(suggestion.probability - by.part, 0), 1)
             place = f"item {by.id}, at {by.distance:.4g}; without it {without:.3f}"
-            say_folded(
-                printable(f"      {store.item(by.id).shown_name} ({place})"), indent=" " * 10
-            )
+            say_folded(printable(f"      {names[by.id]} ({place})"), indent=" " * 10)

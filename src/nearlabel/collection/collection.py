@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -822,13 +821,8 @@ class Collection:
         list of Suggestion
             The most probable first; ties in the order in which the tags were created.
         """
-        with self._asking(query) as (learner, refused, names):
-            scores = learner.suggest(_query(query), top, without=refused)
-            return [
-                Suggestion(names[tag], probability, voters)
-                for tag, probability, voters in scores
-                if tag in names
-            ]
+        with self._asking(query) as (learner, rejected):
+            return learner.suggest(_query(query), top, without=rejected)
 
     def retrieve(self, query: object, top: int = 5, per_tag: int = 8) -> list[TaggedItems]:
         """For each of the most probable tags, the nearest items with this tag.
@@ -843,13 +837,8 @@ class Collection:
         -------
         list of TaggedItems
         """
-        with self._asking(query) as (learner, refused, names):
-            groups = learner.retrieve(_query(query), top, per_tag, without=refused)
-            return [
-                TaggedItems(names[tag], probability, items)
-                for tag, probability, items in groups
-                if tag in names
-            ]
+        with self._asking(query) as (learner, rejected):
+            return learner.retrieve(_query(query), top, per_tag, without=rejected)
 
     def similar(self, query: object, n: int = 12) -> list[tuple[int, float]]:
         """The items nearest to an item or a vector, regardless of their tags.
@@ -939,22 +928,17 @@ class Collection:
         )
 
     @contextmanager
-    def _asking(self, query: object) -> Iterator[tuple[Learner, set[int], dict[int, str]]]:
-        """The current answers, the tags rejected for an item, and the names of all tags."""
-        with self._folder.learned.asking() as learner:
-            with self._database.reading() as connection:  # the same state
-                refused: set[int] = set()
-                if _is_id(query):
-                    item = _id(query)
-                    if not self._has(connection, item):
-                        raise NotInCollectionError(f"has no item {item}", self.path)
-                    select = "SELECT tag FROM decisions WHERE item = ? AND NOT is_yes"
-                    refused = {tag for (tag,) in connection.execute(select, (item,))}
-                names = dict(connection.execute("SELECT id, name FROM tags").fetchall())
-            yield learner, refused, names
-
-    def _has(self, connection: sqlite3.Connection, item: int) -> bool:
-        return bool(connection.execute("SELECT 1 FROM items WHERE id = ?", (item,)).fetchone())
+    def _asking(self, query: object) -> Iterator[tuple[Learner, set[int]]]:
+        """The current answers, and the tags rejected for an item."""
+        with self._folder.learned.asking() as learner, self._database.reading() as connection:
+            rejected = set()
+            if _is_id(query):
+                item = _id(query)
+                if not item_tables.known_ids(connection, [item]):
+                    raise NotInCollectionError(f"has no item {item}", self.path)
+                select = "SELECT tag FROM decisions WHERE item = ? AND NOT is_yes"
+                rejected = {tag for (tag,) in connection.execute(select, (item,))}
+            yield learner, rejected
 
 
 def _is_id(query: object) -> bool:

@@ -53,3 +53,9 @@ class LearnedRows:
         """The current vectors of items; zeros for removed items."""
         with self._database.reading() as connection:
             return read_vectors(connection, ids, gone="zeros")
+
+    def tag_names(self, tags: Sequence[int]) -> dict[int, str]:
+        """The names of tags by their numbers."""
+        with self._database.reading() as connection:
+            select = f"SELECT id, name FROM tags WHERE id IN {LISTED}"
+            return dict(connection.execute(select, (json.dumps(list(tags)),)).fetchall())

@@ -25,8 +25,8 @@ from scipy import sparse
 from nearlabel.collection.folder_checks import index_path, is_index
 from nearlabel.collection.index_file import read_index, said_again, write_index
 from nearlabel.collection.learning_methods import estimator, estimator_of
-from nearlabel.collection.records import MOST_TAGS, Rows, Settings
-from nearlabel.collection.tag_answers import State, TagGroup, TagScore, groups, suggestions
+from nearlabel.collection.records import MOST_TAGS, Rows, Settings, Suggestion, TaggedItems
+from nearlabel.collection.tag_answers import Asked, State, groups, suggestions
 from nearlabel.common.arrays import Array, Csr, Matrix, csr_of_known
 from nearlabel.common.files import NONSENSE, FileError
 from nearlabel.common.growing import Grown
@@ -59,6 +59,9 @@ class TrainingItems(Protocol):
 
     def vectors(self, ids: Sequence[int]) -> Matrix:
         """The current vectors of items; zeros for removed items."""
+
+    def tag_names(self, tags: Sequence[int]) -> Mapping[int, str]:
+        """The names of tags by their numbers."""
 
 
 class Learner:
@@ -337,26 +340,29 @@ class Learner:
 
     def suggest(
         self, query: object, top: int = 10, *, without: Container[int] = ()
-    ) -> list[TagScore]:
+    ) -> list[Suggestion]:
         """The most probable tags of an item, by its id, or of a vector; best first.
 
-        An item that is a row is answered as if it were new. Tags in `without`, and tags that no
-        other item has, are left out.
+        An item that is a row is answered as if it were new. Tags whose numbers are in `without`,
+        and tags that no other item has, are left out.
         """
         top = check_integer(top, "top", low=1)
-        return self.answer(query, lambda state, x, at: suggestions(state, x, at, top, without))
+        return self.answer(query, lambda state, asked: suggestions(state, asked, top), without)
 
     def retrieve(
         self, query: object, top: int = 5, per_tag: int = 8, *, without: Container[int] = ()
-    ) -> list[TagGroup]:
+    ) -> list[TaggedItems]:
         """For each of the most probable tags, the nearest items that have it."""
         top, per_tag = check_integer(top, "top", low=1), check_integer(per_tag, "per_tag", low=1)
-        return self.answer(query, lambda state, x, at: groups(state, x, at, top, per_tag, without))
+        return self.answer(query, lambda state, asked: groups(state, asked, top, per_tag), without)
 
     def answer(
-        self, query: object, answer: Callable[[State, Matrix, int | None], list[_Answer]]
+        self,
+        query: object,
+        answer: Callable[[State, Asked], list[_Answer]],
+        without: Container[int] = (),
     ) -> list[_Answer]:
-        """The answer of a state for a vector, and its position if it is a row.
+        """What `answer` makes of the current state and a query.
 
         Vectors in an index file are checked against their checksums on first access. If one is
         damaged, everything is learned again.
@@ -365,7 +371,7 @@ class Learner:
         if state is None:
             return []
         try:
-            return answer(state, *self._asked(state, query))
+            return answer(state, self._asked(state, query, without))
         except FileError as error:
             if error.path is None or not is_index(Path(error.path)):
                 raise
@@ -375,19 +381,20 @@ class Learner:
                     origin._learn_all()
                     self.notes.append(said_again(error.path, error))
                 state = self.state = origin.state
-        return [] if state is None else answer(state, *self._asked(state, query))
+        return [] if state is None else answer(state, self._asked(state, query, without))
 
-    def _asked(self, state: State, query: object) -> tuple[Matrix, int | None]:
+    def _asked(self, state: State, query: object, without: Container[int]) -> Asked:
         id = int(query) if isinstance(query, int | np.integer) else None
         place = None if id is None else state.place_of(id)
         if place is not None:
-            return state.store.take(np.array([place])), place
-        x = state.model._check_queries(
-            as_one_row(query) if id is None else self._source.vectors([id])
-        )
+            x, _ = state.rows.rows_of(np.array([place]))
+        else:
+            x = state.model._check_queries(
+                as_one_row(query) if id is None else self._source.vectors([id])
+            )
         if x.shape[0] != 1:
             raise ArgumentError(f"query must be one vector; got {x.shape[0]}", "query")
-        return x, None
+        return Asked(x, place, without, self._source.tag_names)
 
 
 def _is_like(model: NeighborClassifier, other: NeighborClassifier) -> bool:

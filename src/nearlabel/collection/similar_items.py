@@ -59,7 +59,9 @@ class SimilarItems:
             x = _checked(query, settings.width) if own is None else collection.vectors([own])
             if settings.width is None:
                 return []
-            distances = dict(learner.answer(x, lambda state, x, _: _learned(state, x, n + 1)))
+            distances = dict(
+                learner.answer(x, lambda state, asked: _learned(state, asked.x, n + 1))
+            )
             state = learner.state
             indexed, touched = self._current(collection, connection, settings, state)
             for part in indexed.parts if indexed else _parts(collection, state, collection.ids()):

@@ -498,7 +498,12 @@ def first_neighbors(graph: NeighborGraph, k: int) -> NeighborGraph:
 
 def chances(model: FittedModel, scores: LabelScores) -> Floats:
     """How likely all labels are by their scores, wherever the decisions are; shape (n, q)."""
-    return model._probabilities(scores.toarray(), np.arange(scores.shape[1]))
+    return chances_of(model, scores.toarray(), np.arange(scores.shape[1]))
+
+
+def chances_of(model: FittedModel, scores: Floats, labels: Array) -> Floats:
+    """How likely labels are by their scores, wherever the decisions are."""
+    return model._probabilities(scores, labels)
 
 
 def as_one_row(x: Any) -> MatrixLike:

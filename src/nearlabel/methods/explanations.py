@@ -9,7 +9,7 @@ import numpy as np
 
 from nearlabel.common import notebook_tables as html
 from nearlabel.common.arrays import Array, Floats, Matrix, canonical_csr, entries_at, runs
-from nearlabel.common.validation import check_integer, check_n_jobs
+from nearlabel.common.validation import check_integer
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.fitted_model import FittedModel
@@ -187,44 +187,31 @@ def _work_of_a_row(model: FittedModel, c: int) -> int:
 
 
 def explained(
-    model: FittedModel,
-    X: Matrix,
-    choose: Callable[[LabelScores], Array],
-    rows: Array | None = None,
+    model: FittedModel, X: Matrix, choose: Callable[[LabelScores], Array]
 ) -> list[Explanation]:
     """The explanations of queries: searched, scored and decided together.
 
-    `choose` returns the columns for each query, the same number for all, shape (n, c). Queries that
-    are the training rows `rows` are treated as if each were new.
+    `choose` returns the columns for each query, the same number for all, shape (n, c).
     """
-    items = model.items_
-    if rows is None:
-        graph, further = model._voters(X)
-    else:
-        k, n_jobs = model.n_neighbors_, check_n_jobs(model.n_jobs)
-        further = items.left_out_neighbors(rows, k + 1, n_jobs=n_jobs)
-        graph = further.head(min(k, further.k))
-    scores = _scores_of(model, graph, X, rows)
+    graph, further = model._voters(X)
+    scores = model._scores(graph, X)
     chosen = choose(scores)
     chosen_scores = scores.at(*_pairs(chosen)).reshape(chosen.shape)
     decided = canonical_csr(model._decide(scores, graph))
     predicted = entries_at(decided, *_pairs(chosen))[0].reshape(chosen.shape)
-    votes, of_each = items.labels[graph.indices.ravel()], np.repeat(chosen, graph.k, axis=0)
-    shape = len(graph), graph.k, chosen.shape[1]
-    carried = entries_at(votes, *_pairs(of_each))[0].reshape(shape)
-    score_without = _scores_without(model, further, carried, X, chosen, rows)
+    carried, score_without = votes(model, graph, further, X, chosen)
     explanations = []
     for place in range(len(graph)):
         near, x = graph.rows(place, place + 1), X[place : place + 1]
-        ids, distances = items.ids(graph.indices[place]), graph.distances[place]
-        explained = []
+        ids, distances = model.items_.ids(graph.indices[place]), graph.distances[place]
+        labels = []
         for column, number in enumerate(chosen[place].tolist()):
-            score, votes = float(chosen_scores[place, column]), carried[place, :, column]
-            without = score_without[place, votes, column].tolist()
-            voters = zip(ids[votes].tolist(), distances[votes].tolist(), without, strict=True)
+            score, voted = float(chosen_scores[place, column]), carried[place, :, column]
+            without = score_without[place, voted, column].tolist()
+            voters = zip(ids[voted].tolist(), distances[voted].tolist(), without, strict=True)
             neighbors = tuple(VotingNeighbor(*voter, score - voter[-1]) for voter in voters)
             terms = model._terms(number, len(neighbors), near, x)
-            explained.append(
+            labels.append(
                 LabelExplanation(
                     label=number,
                     name=model._name_of(number),
@@ -234,47 +221,67 @@ def explained(
                     neighbors=neighbors,
                 )
             )
-        explanations.append(Explanation(tuple(explained), graph.k))
+        explanations.append(Explanation(tuple(labels), graph.k))
     return explanations
 
 
-def _scores_of(
+def votes(
+    model: FittedModel,
+    graph: NeighborGraph,
+    further: NeighborGraph,
+    X: Matrix,
+    chosen: Array,
+    rows: Array | None = None,
+) -> tuple[Array, Floats]:
+    """Which neighbors carry the chosen labels, and the scores of these without each of them.
+
+    Parameters
+    ----------
+    model : FittedModel
+    graph, further : NeighborGraph
+        The k neighbors of n queries, and these with the next nearest one.
+    X : matrix of shape (n, d)
+    chosen : ndarray of int, shape (n, c)
+        Columns.
+    rows : ndarray of int, shape (n,), optional
+        The training rows that the queries are, if each is treated as if it were new.
+
+    Returns
+    -------
+    carried : ndarray of bool, shape (n, k, c)
+    score_without : ndarray of float, shape (n, k, c)
+        Known for neighbors that carry one of the labels.
+    """
+    carriers, of_each = model.items_.labels[graph.indices.ravel()], np.repeat(chosen, graph.k, 0)
+    shape = len(graph), graph.k, chosen.shape[1]
+    carried = entries_at(carriers, *_pairs(of_each))[0].reshape(shape)
+    score_without = np.full(shape, np.nan)
+    # They are left out a few at a time: with all training rows as neighbors there are many, each
+    # with a graph of all others.
+    query, place = np.nonzero(carried.any(axis=2))
+    for run in runs(np.full(len(query), _work_of_a_row(model, 0)), _WORK_AT_ONCE):
+        copies, left_out = query[run], further.indices[query[run], place[run]]
+        if not model.needs.graph:
+            scores = model._left_out_scores(further, X[copies], left_out)
+        else:
+            others = further.take(copies).without(left_out)
+            own = None if rows is None else rows[copies]
+            scores = scores_of(model, others, X[copies], own)
+        labels = chosen[copies]
+        score_without[copies, place[run]] = scores.at(*_pairs(labels)).reshape(labels.shape)
+    return carried, score_without
+
+
+def scores_of(
     model: FittedModel, graph: NeighborGraph, X: Matrix, rows: Array | None
 ) -> LabelScores:
+    """The scores of queries; of training rows, if `rows` are given, as if each were new."""
     return model._scores(graph, X) if rows is None else model._left_out_scores(graph, X, rows)
 
 
 def _pairs(columns: Array) -> tuple[Array, Array]:
     """The row and the column of each entry of an array that has some columns for each row."""
     return np.repeat(np.arange(len(columns)), columns.shape[1]), columns.ravel()
-
-
-def _scores_without(
-    model: FittedModel,
-    further: NeighborGraph,
-    carried: Array,
-    X: Matrix,
-    chosen: Array,
-    rows: Array | None,
-) -> Floats:
-    """At (i, j): the scores of the chosen labels of query i if neighbor j did not exist.
-
-    Only for neighbors with one of these labels. They are left out a few at a time: with all
-    training rows as neighbors there are many, each with a graph of all others.
-    """
-    result = np.full(carried.shape, np.nan)
-    query, place = np.nonzero(carried.any(axis=2))
-    for run in runs(np.full(len(query), _work_of_a_row(model, 0)), _WORK_AT_ONCE):
-        copies, left_out = query[run], further.indices[query[run], place[run]]
-        if model.needs.graph:
-            graph = further.take(copies).without(left_out)
-            own = None if rows is None else rows[copies]
-            scores = _scores_of(model, graph, X[copies], own)
-        else:
-            scores = model._left_out_scores(further, X[copies], left_out)
-        labels = chosen[copies]
-        result[copies, place[run]] = scores.at(*_pairs(labels)).reshape(labels.shape)
-    return result
 
 
 def _columns(model: FittedModel, labels: int | str | Sequence[int | str]) -> Array:
