@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from strategies import examples, label_matrices, vectors
-from tree_paths import read_tree, replaced
 
 import nearlabel as nl
 from nearlabel.baselines.c45_growing import (
@@ -33,7 +32,6 @@ from nearlabel.baselines.c45_splits import (
     estimated_errors,
 )
 from nearlabel.baselines.c45tree import C45Nodes, c45_tree
-from nearlabel.common.files import FileError, write_tree
 
 RECORDED = Path(__file__).with_name("j48_trees")
 # The worked example F6: label 2 never occurs, label 3 always.
@@ -305,20 +303,6 @@ def test_a_code_that_no_training_row_has_is_missing():
     np.testing.assert_array_equal(model.label_scores(rows).toarray(), expected)
 
 
-def test_dense_and_sparse_features_learn_the_same():
-    problem = j48_problems.labels()
-    X = sparse.csr_array(problem.X)
-    X.data[::5] = 0  # zeros that are stored
-    X.data[::17] = np.nan
-    dense, other = (nl.C45Tree().fit(form, problem.y) for form in (X.toarray(), X))
-    np.testing.assert_array_equal(
-        other.label_scores(X).toarray(), dense.label_scores(X.toarray()).toarray()
-    )
-    assert [other.tree_text(label) for label in range(4)] == [
-        dense.tree_text(label) for label in range(4)
-    ]
-
-
 @pytest.mark.parametrize(
     ("X", "Y"),
     [
@@ -353,118 +337,10 @@ def test_tree_text_names_features_labels_and_classes():
     assert one.tree_text(0).startswith("x0 <= 1: yes (3.0)\n")
 
 
-@pytest.mark.parametrize(
-    ("parameters", "error", "message"),
-    [
-        ({"confidence": 0.6}, ValueError, "confidence.*0.5.*0.6"),
-        ({"confidence": 0}, ValueError, "confidence.*0"),
-        ({"min_leaf": 0}, ValueError, "min_leaf.*1.*0"),
-        ({"min_leaf": 1.5}, TypeError, "min_leaf.*1.5"),
-        ({"actual_cuts": "no"}, TypeError, "actual_cuts.*True or False.*'no'"),
-        ({"nominal_features": [2]}, ValueError, r"nominal_features.*2 columns.*\[2\]"),
-        ({"nominal_features": [-1]}, ValueError, r"nominal_features.*2 columns.*\[-1\]"),
-        ({"nominal_features": [True]}, ValueError, r"nominal_features.*2 columns.*\[True\]"),
-        ({"nominal_features": "all"}, ValueError, "nominal_features.*columns.*None.*'all'"),
-        ({"nominal_features": [0.5]}, ValueError, "nominal_features.*columns.*None.*0.5"),
-        ({"nominal_features": [1]}, ValueError, "X .*codes.*column 1.*nominal_features.*-0.4"),
-    ],
-)
-def test_bad_parameters(parameters, error, message):
-    with pytest.raises(error, match=message):
-        nl.C45Tree(**parameters).fit(X6, Y6)
-
-
 def test_queries_must_have_codes():
     model = nl.C45Tree(nominal_features=[0]).fit(X6, Y6)
     with pytest.raises(ValueError, match="X .*codes.*column 0.*2.5"):
         model.predict([[2.5, 0]])
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    problem = j48_problems.mixed()
-    Y = (problem.y[:, None] == np.arange(3)).astype(int)
-    return nl.C45Tree(0.2, 3, [1, 3, 4]).fit(problem.X, Y)
-
-
-@pytest.fixture
-def stored(fitted, tmp_path):
-    fitted.save(tmp_path / "model")
-    return fitted, tmp_path / "model"
-
-
-@pytest.mark.parametrize("is_mapped", [False, True])
-def test_a_model_file(stored, is_mapped):
-    model, path = stored
-    again = nl.load(path, mmap=is_mapped)
-    rows = j48_problems.unseen_rows(j48_problems.mixed())
-    np.testing.assert_array_equal(
-        again.label_scores(rows).toarray(), model.label_scores(rows).toarray()
-    )
-    assert [again.tree_text(label) for label in range(3)] == [
-        model.tree_text(label) for label in range(3)
-    ]
-    assert (again.confidence, again.min_leaf, again._min_leaf) == (0.2, 3, 3)
-
-
-def changed(array, place, value):
-    array = array.copy()
-    array[place] = value
-    return array
-
-
-@pytest.mark.parametrize(
-    ("key", "change"),
-    [
-        ("feature", lambda a: changed(a, 0, -1)),  # a leaf with children
-        ("feature", lambda a: changed(a, -1, 0)),  # a split without
-        ("feature", lambda a: changed(a, 0, 6)),
-        ("feature", lambda a: changed(a, 0, -2)),
-        ("feature", lambda a: a[:-1]),
-        ("feature", lambda a: a.astype(float)),
-        ("cut", lambda a: changed(a, -1, 1.0)),
-        ("cut", lambda a: np.full_like(a, np.nan)),
-        ("cut", lambda a: np.full_like(a, np.inf)),
-        ("cut", lambda a: a[1:]),
-        ("counts", lambda a: changed(a, 0, 0)),  # a tree of no rows
-        ("counts", lambda a: changed(a, 3, -1)),
-        ("counts", lambda a: changed(a, 3, np.nan)),
-        ("counts", lambda a: a[:, :1]),
-        ("tree_sizes", lambda a: a[:-1]),
-        ("tree_sizes", lambda a: changed(a, slice(2), [a[0] + 1, a[1] - 1])),
-        ("tree_sizes", lambda a: changed(a, slice(2), [a[0] + a[1], 0])),
-        ("tree_sizes", lambda a: changed(a, slice(2), [2**62, 2**62])),
-        ("n_values", lambda a: changed(a, 0, -1)),
-        ("n_values", lambda a: changed(a, 1, 2)),
-        ("n_values", lambda a: changed(a, 0, 2**40)),
-        ("n_values", lambda a: a[:-1]),
-        ("confidence", lambda _: 0.7),
-        ("min_leaf", lambda _: 0),
-    ],
-)
-def test_damaged_files_are_refused(stored, key, change):
-    _, path = stored
-    tree, _ = read_tree(path)
-    value = change(tree["learned"][key])
-    write_tree(path, replaced(tree, ("learned", key), value))
-    with pytest.raises(FileError, match="damaged"):
-        nl.load(path)
-
-
-def test_nodes_in_a_circle_are_refused(stored):
-    """A tree with a node that is its own child; the number of nodes is right."""
-    _, path = stored
-    tree, _ = read_tree(path)
-    learned = {
-        "n_values": np.zeros(6, int),
-        "tree_sizes": np.array([3, 1, 1]),
-        "feature": np.array([-1, 0, -1, -1, -1]),
-        "cut": np.array([np.nan, 0.5, np.nan, np.nan, np.nan]),
-        "counts": np.ones((5, 2)),
-    }
-    write_tree(path, replaced(tree, ("learned",), {**tree["learned"], **learned}))
-    with pytest.raises(FileError, match="nodes"):
-        nl.load(path)
 
 
 def test_progress():

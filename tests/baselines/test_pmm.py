@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -14,12 +13,10 @@ from scipy import sparse
 from scipy.special import expit, logit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from strategies import examples, label_matrices
-from tree_paths import read_tree
 
 import nearlabel as nl
 from nearlabel.baselines.greedy_sets import set_scores
 from nearlabel.baselines.word_mixtures import word_mixtures
-from nearlabel.common.files import FileError, write_tree
 
 X = np.array([[4, 1, 0], [3, 2, 0], [0, 1, 4], [1, 1, 3], [2, 2, 2], [3, 1, 2]], float)
 Y = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [1, 1], [1, 1]])
@@ -195,14 +192,6 @@ def test_the_gradient_vanishes_where_learning_ends(order):
     assert abs(log_posterior(moved + steps[0]) - log_posterior(moved - steps[0])) > 2e-5
 
 
-def test_pmm1_has_one_optimum():
-    found = nl.PMM(tol=0, max_iter=5000).fit(X, Y)
-    theta = np.array([[0.05, 0.05, 0.9], [0.6, 0.2, 0.2]])
-    for _ in range(200):
-        theta, _ = literal_update(X, Y, theta, halves(2), 2.0, 2.0, 1)
-    np.testing.assert_allclose(found.word_probabilities_, theta, atol=1e-6)
-
-
 def test_shares_of_one_half_are_pmm1():
     rng = np.random.default_rng(0)
     theta = rng.dirichlet(np.ones(8), 5)
@@ -360,44 +349,6 @@ def test_without_a_prior_shares_may_end_at_zero():
     assert np.isfinite(model.label_scores(counts).toarray()).all()
 
 
-def test_a_single_column_of_classes():
-    model = nl.PMM().fit(X, np.where(Y[:, 0] == 1, "a", "b"))
-    assert model.classes_.tolist() == ["a", "b"]
-    assert set(model.predict(X)) == {"b"}  # the set is never empty
-    assert model.predict_proba(X).shape == (6, 2)
-
-
-def test_scores_do_not_depend_on_the_other_rows(monkeypatch):
-    data = _texts()
-    for order in (1, 2):
-        model = nl.PMM(order).fit(data, _labels())
-        together = model.label_scores(data).toarray()
-        for row in (0, 7):
-            alone = model.label_scores(data[row : row + 1]).toarray()
-            np.testing.assert_allclose(alone, together[row : row + 1], rtol=0, atol=1e-14)
-        monkeypatch.setattr("nearlabel.baselines.pmm._WORDS_AT_ONCE", 40)
-        in_runs = model.label_scores(data).toarray()
-        np.testing.assert_allclose(in_runs, together, rtol=0, atol=1e-14)
-
-
-@pytest.mark.parametrize("order", [1, 2])
-def test_dense_and_sparse_are_the_same(order):
-    stored_zeros = sparse.csr_array(_texts())
-    stored_zeros.data[::5] = 0
-    dense = nl.PMM(order).fit(stored_zeros.toarray(), _labels())
-    other = nl.PMM(order).fit(stored_zeros, sparse.csr_array(_labels()))
-    np.testing.assert_allclose(other.word_probabilities_, dense.word_probabilities_, rtol=1e-12)
-    np.testing.assert_allclose(
-        other.label_scores(stored_zeros).toarray(),
-        dense.label_scores(stored_zeros.toarray()).toarray(),
-        rtol=0,
-        atol=1e-10,
-    )
-    np.testing.assert_array_equal(
-        other.predict(stored_zeros).toarray(), dense.predict(stored_zeros.toarray())
-    )
-
-
 # Refusals, and files.
 
 
@@ -418,11 +369,6 @@ def test_a_refusal_names_the_column_of_a_frame():
         nl.PMM().fit(frame, Y)
 
 
-def test_sums_beyond_floats_are_refused():
-    with pytest.raises(ValueError, match="X must have a finite sum"):
-        nl.PMM().fit(np.full((6, 3), 1e308), Y)
-
-
 @pytest.mark.parametrize(
     ("order", "shape", "d", "message"),
     [
@@ -434,70 +380,3 @@ def test_impossible_sizes_are_refused(monkeypatch, order, shape, d, message):
     monkeypatch.setattr("nearlabel.common.validation.physical_memory", lambda: 2**36)
     with pytest.raises(MemoryError, match=message):
         nl.PMM(order).fit(sparse.csr_array((2, d)), sparse.csr_array(shape, dtype=np.int8))
-
-
-@pytest.mark.parametrize(
-    ("parameters", "error", "message"),
-    [
-        ({"order": 3}, ValueError, "order.*1 to 2.*3"),
-        ({"order": 1.0}, TypeError, "order.*1.0"),
-        ({"xi": 1}, ValueError, "xi.*1.000001.*1"),
-        ({"xi": "2"}, TypeError, "xi.*'2'"),
-        ({"zeta": 0.5}, ValueError, "zeta.*from 1 to 1000000; got 0.5"),
-        ({"tol": -1}, ValueError, "tol.*from 0 to 1; got -1"),
-        ({"max_iter": 0}, ValueError, "max_iter.*1.*0"),
-    ],
-)
-def test_bad_parameters(parameters, error, message):
-    with pytest.raises(error, match=message):
-        nl.PMM(**parameters).fit(X, Y)
-
-
-@pytest.mark.parametrize("is_mapped", [False, True])
-@pytest.mark.parametrize("order", [1, 2])
-def test_a_model_file(tmp_path, order, is_mapped):
-    data = sparse.csr_array(_texts())
-    model = nl.PMM(order, xi=1.5).fit(data, _labels())
-    model.save(tmp_path / "model")
-    again = nl.load(tmp_path / "model", mmap=is_mapped)
-    assert again.get_params() == model.get_params()
-    assert (again.n_iter_, again.log_posterior_) == (model.n_iter_, model.log_posterior_)
-    for other in (again, pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(other.word_probabilities_, model.word_probabilities_)
-        np.testing.assert_array_equal(other.pair_shares_, model.pair_shares_)
-        np.testing.assert_array_equal(other.predict_proba(data), model.predict_proba(data))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"word_probabilities": np.full((2, 3), 1 / 3)},  # (d, q) in files
-        {"word_probabilities": np.full((3, 2), 0.5)},
-        {"word_probabilities": np.array([[0.5, 0.5], [0.5, 0.0], [0.0, 0.5]])},
-        {"word_probabilities": np.full((3, 2), np.nan)},
-        {"word_probabilities": None},
-        {"pair_shares": np.full((2, 2), 0.4)},
-        {"pair_shares": np.full((3, 3), 0.5)},
-        {"pair_shares": np.array([[0.5, 1.5], [-0.5, 0.5]])},
-        {"label_rows": np.array([-1.0, 2])},
-        {"label_rows": np.array([np.inf, 2])},
-        {"label_rows": np.ones(3)},
-        {"log_posterior": None},
-        {"n_iter": -1},
-        {"xi": 0.0},
-    ],
-)
-def test_a_model_file_with_wrong_numbers(tmp_path, wrong):
-    nl.PMM(2).fit(X, Y).save(tmp_path / "model")
-    tree, _ = read_tree(tmp_path / "model")
-    write_tree(tmp_path / "model", {**tree, "learned": {**tree["learned"], **wrong}})
-    with pytest.raises(FileError, match="model .*damaged"):
-        nl.load(tmp_path / "model")
-
-
-def _texts():
-    return np.random.default_rng(5).poisson(0.6, (30, 12)).astype(float)
-
-
-def _labels():
-    return (np.random.default_rng(6).random((30, 5)) < 0.4).astype(int)

@@ -12,10 +12,8 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from strategies import examples, label_matrices
-from tree_paths import read_tree
 
 import nearlabel as nl
-from nearlabel.common.files import FileError, write_tree
 
 F6 = np.array([[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]])
 F6_LABELS = np.array([[1, 0], [1, 1], [1, 0], [0, 1], [0, 1], [0, 1]])
@@ -134,34 +132,6 @@ def test_rows_without_a_ranking_count_for_the_threshold_only(data):
     assert model.threshold_intercept_ != pytest.approx(cut, abs=1e-3)
 
 
-def test_better_than_chance_and_ranked_by_the_margins(data):
-    model = nl.RankSVM(degree=2).fit(data.X[:40], data.Y[:40])
-    scores = model.label_scores(data.X[40:]).toarray()
-    found = nl.metrics.average_precision(data.Y[40:], scores)
-    shuffled = np.random.default_rng(0).permutation(scores)
-    assert found > nl.metrics.average_precision(data.Y[40:], shuffled) + 0.1
-
-
-def test_dense_and_sparse_features_learn_the_same(data):
-    X = data.X * (data.X > 0)
-    dense = nl.RankSVM(degree=3).fit(X, data.Y)
-    other = nl.RankSVM(degree=3).fit(sparse.csr_array(X), data.Y)
-    assert sparse.issparse(other.support_vectors_)
-    np.testing.assert_allclose(
-        other.label_scores(sparse.csr_array(X)).toarray(),
-        dense.label_scores(X).toarray(),
-        rtol=0,
-        atol=1e-6,
-    )
-
-
-def test_scores_in_runs_of_rows_are_the_same(data, monkeypatch):
-    model = nl.RankSVM(degree=3).fit(data.X, data.Y)
-    expected = model.label_scores(data.X).toarray()
-    monkeypatch.setattr("nearlabel.baselines.ranksvm._KERNEL_AT_ONCE", 130)
-    np.testing.assert_allclose(model.label_scores(data.X).toarray(), expected, atol=1e-12)
-
-
 def test_a_remaining_gap_is_reported(data):
     with pytest.warns(ConvergenceWarning, match="max_iter=3.*gap of .*tol=1e-06"):
         model = nl.RankSVM(max_iter=3, tol=1e-6).fit(data.X, data.Y)
@@ -175,24 +145,6 @@ def test_progress_is_reported(data):
     assert told[-1] == (model.n_iter_, 5000)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "error", "message"),
-    [
-        ({"kernel": "cosine"}, ValueError, "kernel.*'linear', 'poly', 'rbf'.*'cosine'"),
-        ({"degree": 0}, ValueError, "degree.*1.*0"),
-        ({"degree": 2.5}, TypeError, "degree.*integer.*2.5"),
-        ({"C": 0}, ValueError, "C .*1e-10.*0"),
-        ({"gamma": -1}, ValueError, "gamma.*-1"),
-        ({"coef0": -0.5}, ValueError, "coef0.*0.*-0.5"),
-        ({"tol": 0}, ValueError, "tol.*1e-12.*0"),
-        ({"max_iter": 0}, ValueError, "max_iter.*1.*0"),
-    ],
-)
-def test_bad_parameters(data, parameters, error, message):
-    with pytest.raises(error, match=message):
-        nl.RankSVM(**parameters).fit(data.X, data.Y)
-
-
 def test_kernels_that_overflow_and_sizes_that_cannot_be_are_refused(data, monkeypatch):
     with pytest.raises(ValueError, match="X .*kernel='poly'.*scale.*gamma"):
         nl.RankSVM(gamma=1.0).fit(data.X * 1e30, data.Y)
@@ -202,59 +154,11 @@ def test_kernels_that_overflow_and_sizes_that_cannot_be_are_refused(data, monkey
         nl.RankSVM().fit(rows, sparse.csr_array((10**6, 3), dtype=np.int8))
 
 
-@pytest.mark.parametrize("is_mapped", [False, True])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_a_model_file(tmp_path, data, form, is_mapped):
-    X = form(data.X * (data.X > 0))
-    model = nl.RankSVM(degree=3, C=2.0).fit(X, data.Y)
-    model.save(tmp_path / "model")
-    again = nl.load(tmp_path / "model", mmap=is_mapped)
-    assert again.get_params() == model.get_params()
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert (again.dual_gap_, again.n_iter_) == (model.dual_gap_, model.n_iter_)
-
-
 def test_a_model_without_support_vectors_can_be_saved(tmp_path):
     X = np.array([[0.0, 1.0], [1.0, 0.0]])
     model = nl.RankSVM().fit(X, np.zeros((2, 3), int))
     model.save(tmp_path / "model")
     np.testing.assert_array_equal(nl.load(tmp_path / "model").predict(X), np.zeros((2, 3)))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"dual_coef": np.zeros((2, 5))},
-        {"dual_coef": np.zeros((6, 4))},
-        {"dual_coef": np.full((6, 5), np.nan)},
-        {"support_vectors": {"dense": np.zeros((6, 3))}},
-        {"support_vectors": {"dense": np.full((6, 4), np.inf)}},
-        {"support_vectors": {"dense": np.zeros((6, 4), int)}},
-        {"intercept": np.zeros(4)},
-        {"intercept": np.full(5, np.inf)},
-        {"threshold_coef": np.zeros(6)},
-        {"threshold_intercept": "0"},
-        {"gamma_in_use": -1.0},
-        {"kernel": "cosine"},
-        {"degree": 0},
-        {"dual_gap": -1.0},
-        {"n_iter": -1},
-    ],
-)
-def test_a_model_file_with_wrong_numbers(tmp_path, data, wrong):
-    model = nl.RankSVM(degree=3).fit(data.X[:6], data.Y[:6])
-    tree = model._tree()
-    learned = {
-        **tree["learned"],
-        "dual_coef": np.zeros((6, 5)),
-        "support_vectors": {"dense": data.X[:6]},
-    }
-    write_tree(tmp_path / "model", {**tree, "learned": learned})
-    assert nl.load(tmp_path / "model").n_features_in_ == 4
-    tree, _ = read_tree(tmp_path / "model")
-    write_tree(tmp_path / "model", {**tree, "learned": {**learned, **wrong}})
-    with pytest.raises(FileError, match="model .*damaged"):
-        nl.load(tmp_path / "model")
 
 
 @pytest.mark.data

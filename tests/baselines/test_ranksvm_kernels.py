@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse
 from sklearn.svm import SVC
 
-import nearlabel as nl
 from nearlabel.baselines.ranksvm import gamma_of, support_kernel
 
 X = np.array([[0.0, 1.0, 2.0], [0.0, 0.0, -3.0], [1.5, 0.0, 0.0], [1.0, 1.0, 0.5]])
@@ -38,18 +37,3 @@ def test_gamma_is_that_of_svc(gamma):
 @pytest.mark.parametrize("value", [0.0, 3.0, 1e200])
 def test_a_constant_has_no_scale(value):
     assert gamma_of("scale", np.full((3, 2), value)) == 1
-
-
-@pytest.mark.parametrize(
-    ("gamma", "error", "message"),
-    [
-        (0, ValueError, "gamma .*'scale'.*got 0"),
-        (-1.0, ValueError, "gamma .*got -1"),
-        (np.inf, ValueError, "gamma .*got inf"),
-        ("big", ValueError, "gamma .*'scale', 'auto'.*'big'"),
-        (None, TypeError, "gamma .*'scale'.*None"),
-    ],
-)
-def test_other_gammas_are_refused(gamma, error, message):
-    with pytest.raises(error, match=message):
-        nl.RankSVM(gamma=gamma).check_parameters()

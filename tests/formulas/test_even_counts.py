@@ -119,25 +119,6 @@ def test_a_label_of_many_items_is_nearly_as_published():
     assert not np.array_equal(*found)
 
 
-def test_a_file_keeps_the_kind_of_counts(tmp_path, f6):
-    X, Y, t = f6
-    model = even(3).fit(X, Y)
-    model.save(tmp_path / "file")
-    again = nl.load(tmp_path / "file")
-    assert again.counts == "even"
-    np.testing.assert_array_equal(again.predict_proba(t), model.predict_proba(t))
-    assert again.explain(t[0])[0].terms == model.explain(t[0])[0].terms
-    model.set_params(counts="paper")  # takes effect at the next fit
-    np.testing.assert_array_equal(again.predict_proba(t), model.predict_proba(t))
-    assert np.any(model.fit(X, Y).predict_proba(t) != again.predict_proba(t))
-
-
-def test_other_kinds_are_refused(f6):
-    X, Y, _ = f6
-    with pytest.raises(ValueError, match="counts .*'paper', 'even'.*'odd'"):
-        nl.MLkNN(3, counts="odd").fit(X, Y)
-
-
 @pytest.mark.parametrize("s", [0.0, 1e-300, 1e100])
 def test_the_smoothing_may_be_extreme(s):
     data = nl.datasets.make_local_labels(60, 3, 5)

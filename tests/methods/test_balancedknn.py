@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from strategies import examples, problems
-from tree_paths import read_tree
 
 import nearlabel as nl
-from nearlabel.common.files import FileError, write_tree
 from nearlabel.labels.calibration import calibration
 from nearlabel.methods import balancedknn
 
@@ -109,18 +107,6 @@ def test_rare_labels_have_neighbors_everywhere():
     assert members.indices.tolist() == [0, 1, 199, 200, 201]
 
 
-def test_left_out_scores(data):
-    model = nl.BalancedkNN(per_class=5).fit(data.X, data.Y)
-    rows = np.array([3, 50, 4])
-    got = model._left_out_scores(None, data.X[rows], rows).toarray()
-    Y = data.Y.toarray()
-    for place, row in enumerate(rows):
-        members = oracles.class_neighbors(data.X, Y, 5, data.X[row], row)
-        expected = oracles.balanced_scores(Y, members, model.bandwidth_)
-        np.testing.assert_allclose(got[place], expected, rtol=1e-10)
-    assert (got <= model.label_scores(data.X[rows]).toarray() + 1e-12).all()
-
-
 def test_blocks_of_rows_and_labels_change_nothing(data, monkeypatch):
     expected = nl.BalancedkNN().fit(data.X, data.Y)
     scores = expected.label_scores(data.X).toarray()
@@ -197,17 +183,6 @@ def test_no_label_at_all():
     assert [len(label.neighbors) for label in model.explain(X[0])] == [0, 0]
 
 
-def test_it_needs_vectors(data):
-    graph = nl.neighbor_graph(data.X, 10)
-    with pytest.raises(ValueError, match="X .*BalancedkNN"):
-        nl.BalancedkNN().fit_graph(graph, data.Y)
-    with pytest.raises(ValueError, match="metric='precomputed'.*BalancedkNN"):
-        nl.BalancedkNN(metric="precomputed").fit(np.zeros((150, 150)), data.Y)
-    model = nl.BalancedkNN().fit_graph(graph, data.Y, data.X)
-    with pytest.raises(ValueError, match="X .*BalancedkNN.*queries"):
-        model.scores_from_graph(graph)
-
-
 def test_few_rows_do_not_cause_a_warning(f6):
     X, Y, t = f6
     model = nl.BalancedkNN(per_class=10**30).fit(X, Y)
@@ -218,31 +193,6 @@ def test_few_rows_do_not_cause_a_warning(f6):
         nl.BalancedkNN().fit(X[:1], Y[:1])
 
 
-def test_parameters_changed_after_fit_wait_for_the_next_fit(data):
-    model = nl.BalancedkNN(per_class=3).fit(data.X, data.Y)
-    expected = model.predict_proba(data.X)
-    model.set_params(per_class=7, bandwidth=0.1)
-    np.testing.assert_array_equal(model.predict_proba(data.X), expected)
-    assert model.explain(data.X[0]).n_neighbors <= 3 * 6
-
-
-@pytest.mark.parametrize(
-    ("parameters", "error", "message"),
-    [
-        ({"per_class": 0}, ValueError, "per_class.*1.*0"),
-        ({"per_class": 1.5}, TypeError, "per_class.*integer.*1.5"),
-        ({"bandwidth": -1}, ValueError, "bandwidth.*'median'.*-1"),
-        ({"bandwidth": np.inf}, ValueError, "bandwidth.*'median'.*inf"),
-        ({"bandwidth": "mean"}, TypeError, r"bandwidth.*'median'.*'mean'"),
-        ({"metric": "l3"}, ValueError, "metric .*'l3'"),
-        ({"n_jobs": 0}, ValueError, "n_jobs"),
-    ],
-)
-def test_bad_parameters(data, parameters, error, message):
-    with pytest.raises(error, match=message):
-        nl.BalancedkNN(**parameters).fit(data.X, data.Y)
-
-
 def test_impossible_sizes_are_refused_before_any_search(monkeypatch):
     monkeypatch.setattr("nearlabel.common.validation.physical_memory", lambda: 2**36)
     monkeypatch.setattr("nearlabel.methods.items.build_index", None)
@@ -251,50 +201,3 @@ def test_impossible_sizes_are_refused_before_any_search(monkeypatch):
     message = r"BalancedkNN.* 100,000 x 100,000 .*111.8 GiB.*per_class"
     with pytest.raises(MemoryError, match=message):
         nl.BalancedkNN(per_class=1).fit(sparse.csr_array((n, 3)), Y)
-
-
-@pytest.mark.parametrize("is_mapped", [False, True])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_a_model_file(tmp_path, data, form, is_mapped):
-    Y = data.Y.toarray()
-    Y[:, 2] = 0
-    X = form(data.X * (data.X > 0))
-    model = nl.BalancedkNN(4).fit(X, Y)
-    model.set_params(per_class=9)
-    model.save(tmp_path / "model")
-    again = nl.load(tmp_path / "model", mmap=is_mapped)
-    assert again.get_params() == model.get_params()
-    ours, theirs = model.label_scores(X), again.label_scores(X)
-    np.testing.assert_array_equal(theirs.toarray(), ours.toarray())
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert str(again.explain(X[[3]])) == str(model.explain(X[[3]]))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"cuts": np.zeros(5)},
-        {"cuts": np.full(6, np.nan)},
-        {"cuts": -np.ones(6)},
-        {"cuts": np.zeros(6, int)},
-        {"bandwidth": -1.0},
-        {"bandwidth": "median"},
-        {"per_class": 0},
-        {"per_class": 151},
-        {"per_class": 2.5},
-        {"scores": np.zeros(3), "chances": np.zeros(3)},
-        {"scores": np.arange(3.0), "chances": np.array([0.2, 0.1, 0.3])},
-        {"scores": np.arange(3.0), "chances": np.array([0.2, 0.3, 1.1])},
-        {"scores": np.arange(3.0), "chances": np.array([0.2, 0.3])},
-    ],
-)
-def test_a_model_file_with_wrong_numbers(tmp_path, data, wrong):
-    nl.BalancedkNN(4).fit(data.X, data.Y).save(tmp_path / "model")
-    tree, _ = read_tree(tmp_path / "model")
-    write_tree(tmp_path / "model", {**tree, "learned": {**tree["learned"], **wrong}})
-    with pytest.raises(FileError, match="model .*damaged"):
-        nl.load(tmp_path / "model")
-    write_tree(tmp_path / "model", {**tree, "vectors": None})
-    with pytest.raises(FileError, match="model .*damaged.*vectors"):
-        nl.load(tmp_path / "model")

@@ -132,7 +132,8 @@ def test_explain(f6):
     }
 
 
-def test_nothing_is_searched_in_fit(f6):
+@pytest.mark.parametrize("method", [nl.BRkNN, nl.MallowskNN, nl.MLCWkNN])
+def test_nothing_is_searched_in_fit(f6, method):
     X, Y, t = f6
 
     class Refusing:
@@ -143,26 +144,5 @@ def test_nothing_is_searched_in_fit(f6):
             assert queries is not None, "a lazy method has nothing to learn from neighbors"
             return nl.neighbor_graph(X, k, queries)
 
-    model = nl.BRkNN(n_neighbors=3, search=Refusing()).fit(X, Y)
+    model = method(n_neighbors=3, search=Refusing()).fit(X, Y)
     assert model.predict(t).tolist() == [[1, 1, 0, 1]]
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong"), [("weights", "far"), ("fill", "all"), ("weights", None)]
-)
-def test_parameters_out_of_range(f6, name, wrong):
-    X, Y, _ = f6
-    with pytest.raises(ValueError, match=f"{name}.*{wrong!r}"):
-        nl.BRkNN(**{name: wrong}).fit(X, Y)
-
-
-def test_parameters_changed_after_fit_wait_for_the_next_fit(f6, tmp_path):
-    X, Y, t = f6
-    model = nl.BRkNN(n_neighbors=3, weights="distance", fill="cardinality").fit(X, Y)
-    expected, decided = model.predict_proba(t), model.predict(t)
-    model.set_params(weights="uniform", fill=None)
-    np.testing.assert_array_equal(model.predict_proba(t), expected)
-    model.save(tmp_path / "a")
-    again = nl.load(tmp_path / "a")
-    np.testing.assert_array_equal(again.predict_proba(t), expected)
-    np.testing.assert_array_equal(again.predict(t), decided)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy import sparse
 from sklearn.neighbors import KNeighborsTransformer
 from sklearn.preprocessing import MinMaxScaler
 
@@ -27,13 +23,6 @@ def fitted(k=5, **how):
 
 def same(model, fresh):
     np.testing.assert_array_equal(model.predict_proba(Q), fresh.predict_proba(Q))
-
-
-def test_added_rows_count_at_once_and_get_the_next_ids():
-    model = fitted().partial_fit(X[40:50], Y[40:50]).partial_fit(X[50:], Y[50:])
-    same(model, nl.MLkNN(5).fit(X, Y))
-    assert model.history_.added == 20
-    assert model.kneighbors(X[59:], 1)[1].tolist() == [[59]]
 
 
 def test_forgotten_ids_are_not_reused_automatically():
@@ -112,29 +101,6 @@ def test_1d_y_keeps_its_classes():
         model.partial_fit(X[:1], ["no"], classes=["no", "maybe"])
     with pytest.raises(ValueError, match="got 2$"):  # no np.int64(2)
         nl.MLkNN(5).fit(X, Y[:, 0]).partial_fit(X[:1], [2])
-
-
-def test_new_tags_become_the_last_labels():
-    tags = [["sea"] if one else ["city", "night"] for one in Y[:, 0]]
-    model = nl.MLkNN(5).fit(X[:40], tags[:40])
-    model.partial_fit(X[40:], [*tags[40:-1], ["alps", "sea"]]).relabel(0, [["dawn"]])
-    assert model.label_names_.tolist() == ["city", "night", "sea", "alps", "dawn"]
-    every = [["dawn"], *tags[1:-1], ["alps", "sea"]]
-    fresh = nl.MLkNN(5).fit(X, every, label_names=model.label_names_)
-    same(model, fresh)
-    assert model.predict(Q) == fresh.predict(Q)
-
-
-def test_columns_of_a_dataframe_go_by_their_names():
-    frame = pd.DataFrame(Y, columns=["a", "b", "c"])
-    model = nl.MLkNN(5).fit(X[:40], frame[:40])
-    more = frame[40:].rename(columns={"b": "new"})[["c", "new", "a"]]
-    model.partial_fit(X[40:], more)
-    assert model.label_names_.tolist() == ["a", "b", "c", "new"]
-    wide = np.zeros((60, 4), int)
-    wide[:40, :3] = Y[:40]
-    wide[40:, [2, 3, 0]] = Y[40:][:, [2, 1, 0]]
-    same(model, nl.MLkNN(5).fit(X, wide))
 
 
 def test_ids():
@@ -251,20 +217,6 @@ def test_refresh_learns_what_changes_leave():
     assert ranked.cut_ == fresh.cut_
 
 
-def test_a_pipeline_keeps_its_scaling():
-    model = nl.make_pipeline(MinMaxScaler(), nl.MLkNN(5)).fit(X[:40], Y[:40])
-    model.partial_fit(X[40:], Y[40:]).forget([1, 2]).relabel(3, Y[:1])
-    scaler = MinMaxScaler().fit(X[:40])
-    changed = np.delete(Y, [1, 2], axis=0)
-    changed[1] = Y[0]
-    fresh = nl.MLkNN(5).fit(scaler.transform(np.delete(X, [1, 2], axis=0)), changed)
-    expected = fresh.predict_proba(scaler.transform(Q))
-    np.testing.assert_array_equal(model.predict_proba(Q), expected)
-    assert model.verify()
-    assert model.history_.forgotten == 2
-    assert len(model.compact().kneighbors(Q, 1)[0]) == 8
-
-
 def test_verify_finds_what_is_wrong():
     model = fitted().partial_fit(X[40:], Y[40:]).forget(7)
     assert model.verify()
@@ -302,32 +254,6 @@ def test_a_change_that_is_interrupted_leaves_the_model_as_it_was(monkeypatch):
     assert model.verify()
     same(model.partial_fit(X[40:], Y[40:]), nl.MLkNN(5).fit(X, Y))
     assert model.verify()
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_nothing_of_a_forgotten_row_is_left_after_compact(kind, tmp_path):
-    secret = np.array([[1234.5678, 8765.4321, 0.1234567, 7654.321]])
-    names = ["a", "b", "c", "very secret label"]
-    labels = np.array([[0, 0, 0, 1]])
-    wide = np.pad(Y, ((0, 0), (0, 1)))
-    model = nl.MLkNN(5).fit(kind(X), wide, label_names=names)
-    model.partial_fit(kind(secret), labels, ids=[777_777_777])
-    model.partial_fit(kind(X[:3]), wide[:3])
-    model.forget(777_777_777)
-    assert any(part in pickle.dumps(model) for part in _parts(secret))  # where it still is
-    model.compact()
-    gc.collect()
-    model.save(tmp_path / "few.model")
-    for content in (pickle.dumps(model), (tmp_path / "few.model").read_bytes()):
-        for part in (*_parts(secret), np.int64(777_777_777).tobytes()):
-            assert part not in content
-    holders = [one for one in gc.get_objects() if isinstance(one, np.ndarray)]
-    assert len(holders) >= 0
-    assert model.items_.totals[3] == 0
-
-
-def _parts(row):
-    return [value.tobytes() for value in row[0]]
 
 
 def test_ids_may_be_any_kind_of_sequence():

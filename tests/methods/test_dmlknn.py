@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from literal_answers import assert_posterior
 from scipy import sparse
 from strategies import examples, problems
-from tree_paths import read_tree
 
 import nearlabel as nl
-from nearlabel.common.files import FileError, write_tree
 
 pytestmark = pytest.mark.engines
 
@@ -137,20 +135,6 @@ def test_a_tolerance_of_k_is_ml_knn_to_the_last_bit(problem, s, more):
     np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_tolerance_below_k_sees_the_other_labels():
-    # Each pair of rows is far from the others. Both labels have a count of 1 at the first pair, and
-    # only there: with tolerance 0 only its rows are admissible there.
-    X = np.array([[0.0], [0.1], [10.0], [10.1], [20.0], [20.1], [30.0], [30.1]])
-    Y = np.array([[1, 1], [1, 1], [1, 0], [0, 0], [1, 0], [0, 0], [1, 0], [0, 0]])
-    explained = nl.DMLkNN(n_neighbors=1, tolerance=0).fit(X, Y).explain([0.0], labels=0)[0]
-    assert explained.terms["admissible"] == 2
-    assert (explained.terms["with"], explained.terms["without"]) == (2, 0)
-    wide = nl.DMLkNN(n_neighbors=1, tolerance=1).fit(X, Y).explain([0.0], labels=0)[0]
-    assert wide.terms["admissible"] == 8
-    assert (wide.terms["with"], wide.terms["without"]) == (2, 3)
-    assert explained.score > wide.score
-
-
 def test_no_admissible_row_leaves_prior_and_denominators():
     # A query between two groups whose neighborhood no training row resembles.
     X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2], [5.3]])
@@ -163,16 +147,6 @@ def test_no_admissible_row_leaves_prior_and_denominators():
     # Without smoothing, evidence that was never seen leaves the prior.
     none = nl.DMLkNN(n_neighbors=2, tolerance=0, smoothing=0).fit(X, y)
     assert none.label_scores([[2.6]]).toarray().tolist() == [[3 / 7]]
-
-
-def test_equal_hypotheses_tie_exactly_and_the_label_is_predicted():
-    X = np.array([[0.0], [0.1], [10.0], [10.1], [20.0], [20.1], [30.0], [30.1]])
-    y = np.array([[1], [1], [0], [0], [1], [0], [1], [0]])
-    for denominator in ("labels", "counts"):
-        model = nl.DMLkNN(n_neighbors=1, tolerance=0, denominator=denominator).fit(X, y)
-        assert model.label_scores([[0.0]]).toarray().tolist() == [[0.5]]
-        assert model.predict([[0.0]]).tolist() == [[1]]
-        assert model.predict_proba([[0.0]]) > 0.5
 
 
 @pytest.mark.parametrize("s", [1e-300, 1e-9, 1e99])
@@ -188,78 +162,6 @@ def test_extreme_smoothing_stays_finite(s):
     same = np.isclose(got, none, atol=1e-6)
     assert 0.99 < same.mean() < 1
     np.testing.assert_allclose(got[~same], 0.5, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "error", "message"),
-    [
-        ({"tolerance": -1}, ValueError, "tolerance.*0.*-1"),
-        ({"tolerance": 1.5}, TypeError, "tolerance.*integer.*1.5"),
-        ({"smoothing": -1}, ValueError, r"smoothing.*0.*1e99.*-1"),
-        ({"smoothing": np.nan}, ValueError, r"smoothing.*0.*1e99.*nan"),
-        ({"smoothing": "1"}, TypeError, "smoothing.*0.*'1'"),
-        (
-            {"denominator": "rows"},
-            ValueError,
-            "denominator.*'labels', 'counts'.*'rows'",
-        ),
-    ],
-)
-def test_parameters_out_of_range(f6, parameters, error, message):
-    X, Y, _ = f6
-    with pytest.raises(error, match=message):
-        nl.DMLkNN(n_neighbors=3, **parameters).fit(X, Y)
-
-
-def test_parameters_changed_after_fit_wait_for_the_next_fit(f6):
-    X, Y, t = f6
-    model = nl.DMLkNN(n_neighbors=3, tolerance=0).fit(X, Y[:, [0, 1, 3]])
-    expected, terms = model.predict_proba(t), model.explain(t[0])[0].terms
-    model.set_params(tolerance=3, smoothing=7, denominator="counts", n_neighbors=5)
-    np.testing.assert_array_equal(model.predict_proba(t), expected)
-    assert model.explain(t[0])[0].terms == terms
-
-
-class TestFiles:
-    @pytest.fixture
-    def stored(self, f6, tmp_path):
-        X, Y, _ = f6
-        nl.DMLkNN(n_neighbors=3, tolerance=1).fit(X, Y).save(tmp_path / "model")
-        return tmp_path / "model"
-
-    def test_the_file_determines_the_parameters(self, f6, tmp_path):
-        X, Y, t = f6
-        model = nl.DMLkNN(n_neighbors=3, tolerance=0, denominator="counts").fit(X, Y[:, [0, 1, 3]])
-        expected = model.predict_proba(t)
-        model.set_params(tolerance=9, smoothing=3, denominator="labels").save(tmp_path / "model")
-        again = nl.load(tmp_path / "model")
-        np.testing.assert_array_equal(again.predict_proba(t), expected)
-        assert again.get_params()["tolerance"] == 9
-
-    @pytest.mark.parametrize(
-        ("learned", "counts", "message"),
-        [
-            ({}, {"data": np.full(18, 4, np.int32)}, "counts.*neighbors"),
-            ({}, {"data": np.full(18, 0, np.int32)}, "counts.*neighbors"),
-            ({}, {"data": np.full(18, -1)}, "counts.*neighbors"),
-            ({}, {"data": np.full(18, 1.0)}, "counts.*neighbors"),
-            ({}, {"shape": [6, 5]}, "counts.*labels"),
-            ({}, {"indices": np.full(18, 9)}, "damaged.*counts"),
-            ({"totals": np.array([3, 4, 1, 6])}, {}, "totals.*labels"),
-            ({"totals": np.array([3, 4])}, {}, "damaged.*labels"),
-            ({"tolerance": -1}, {}, "tolerance.*0.*-1"),
-            ({"smoothing": -1.0}, {}, "smoothing.*-1"),
-            ({"denominator": "rows"}, {}, "denominator.*'rows'"),
-        ],
-    )
-    def test_invalid_values_are_refused(self, stored, learned, counts, message):
-        tree, _ = read_tree(stored)
-        known = tree["learned"]
-        assert len(known["counts"]["data"]) == 18
-        changed = {**known, **learned, "counts": {**known["counts"], **counts}}
-        write_tree(stored, {**tree, "learned": changed})
-        with pytest.raises(FileError, match=message):
-            nl.load(stored)
 
 
 def test_memory_of_ranking_does_not_grow_with_rows_times_labels():

@@ -24,23 +24,13 @@ def by_counts(terms, k):
     return yes / (yes + no)
 
 
-def by_log_odds(terms, k):
-    names = ("intercept", "own", "others", "features")
-    return 1 / (1 + np.exp(-sum(terms.get(name, 0) for name in names)))
-
-
-# How the terms of a method determine its score, if they do; all methods count voters.
+# How the terms of a method determine its score, where its own tests do not compare both.
 MAKE_THE_SCORE = [
-    (nl.MLkNN(), by_counts),
     (nl.LAMLkNN(random_state=0), by_counts),
     (nl.MallowskNN(), lambda terms, k: (terms["count"] + terms["prior"]) / (k + 1)),
     (nl.MallowskNN(estimate="mle"), lambda terms, k: terms["share"]),
     (nl.BRkNN(), lambda terms, k: terms["share"]),
     (nl.BRkNN(weights="distance"), lambda terms, k: terms["share"]),
-    (nl.MLCWkNN(), lambda terms, k: terms["weight"]),
-    (nl.PositivekNN(n_neighbors=10), lambda terms, k: terms["log_sum"]),
-    (nl.IBLR(), by_log_odds),
-    (nl.IBLR(keep_features=True), by_log_odds),
 ]
 
 

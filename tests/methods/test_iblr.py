@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import expit
 from strategies import examples, problems
-from tree_paths import read_tree
 
 import nearlabel as nl
-from nearlabel.common.files import FileError, write_tree
 from nearlabel.formulas.regressions import logistic_regressions
 from nearlabel.labels.counts import neighbor_counts
 
@@ -107,54 +105,6 @@ def test_neighbors_are_evidence_for_their_own_label(data):
     assert (np.diag(model.label_weights_) > 0).all()
 
 
-def test_dense_and_sparse_features_learn_the_same(data):
-    X = data.X * (data.X > 0)
-    stored_zeros = sparse.csr_array(X)
-    stored_zeros.data[::5] = 0
-    dense = nl.IBLR(keep_features=True).fit(stored_zeros.toarray(), data.Y)
-    other = nl.IBLR(keep_features=True).fit(stored_zeros, data.Y)
-    np.testing.assert_array_equal(other.label_weights_, dense.label_weights_)
-    np.testing.assert_allclose(
-        other.label_scores(stored_zeros).toarray(),
-        dense.label_scores(stored_zeros.toarray()).toarray(),
-        rtol=0,
-        atol=1e-12,
-    )
-
-
-def test_scores_do_not_depend_on_the_other_rows(data):
-    model = nl.IBLR().fit(data.X, data.Y)
-    together = model.label_scores(data.X).toarray()
-    for row in (0, 7):
-        alone = model.label_scores(data.X[row : row + 1]).toarray()
-        np.testing.assert_array_equal(alone, together[row : row + 1])
-
-
-def test_features_need_vectors(data):
-    graph = nl.neighbor_graph(data.X, 10)
-    with pytest.raises(ValueError, match="X .*IBLR"):
-        nl.IBLR(keep_features=True).fit_graph(graph, data.Y)
-    model = nl.IBLR(keep_features=True).fit_graph(graph, data.Y, data.X)
-    with pytest.raises(ValueError, match="X .*IBLR.*queries"):
-        model.scores_from_graph(graph)
-    with pytest.raises(ValueError, match="metric='precomputed'.*IBLR"):
-        nl.IBLR(keep_features=True, metric="precomputed").fit(np.zeros((150, 150)), data.Y)
-    without = nl.IBLR().fit_graph(graph, data.Y)
-    expected = nl.IBLR().fit(data.X, data.Y).label_scores(data.X[:9]).toarray()
-    asked = nl.neighbor_graph(data.X, 10, data.X[:9])
-    np.testing.assert_array_equal(without.scores_from_graph(asked).toarray(), expected)
-
-
-def test_parameters_changed_after_fit_wait_for_the_next_fit(data):
-    graph = nl.neighbor_graph(data.X, 10, data.X[:9])
-    model = nl.IBLR(keep_features=True).fit(data.X, data.Y)
-    expected = model.predict_proba(data.X)
-    model.set_params(keep_features=False, ridge=7.0)
-    np.testing.assert_array_equal(model.predict_proba(data.X), expected)
-    with pytest.raises(ValueError, match="keep_features=True"):
-        model.scores_from_graph(graph)
-
-
 def test_left_out_scores_keep_the_weights(data):
     model = nl.IBLR(6).fit(data.X, data.Y)
     graph = nl.neighbor_graph(data.X, 6)
@@ -162,22 +112,6 @@ def test_left_out_scores_keep_the_weights(data):
     got = model._left_out_scores(graph.take(rows), data.X[rows], rows)
     expected = model.scores_from_graph(graph).toarray()[rows]
     np.testing.assert_array_equal(got.toarray(), expected)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "error", "message"),
-    [
-        ({"ridge": 0}, ValueError, "ridge.*1e-10.*0"),
-        ({"ridge": np.inf}, ValueError, "ridge.*inf"),
-        ({"ridge": "1"}, TypeError, "ridge.*'1'"),
-        ({"keep_features": 1}, TypeError, "keep_features.*True or False.*1 of type int"),
-        ({"keep_features": "no"}, TypeError, "keep_features.*True or False.*'no'"),
-        ({"n_neighbors": 0}, ValueError, "n_neighbors.*1.*0"),
-    ],
-)
-def test_bad_parameters(data, parameters, error, message):
-    with pytest.raises(error, match=message):
-        nl.IBLR(**parameters).fit(data.X, data.Y)
 
 
 @pytest.mark.parametrize(
@@ -202,57 +136,6 @@ def test_impossible_sizes_are_refused_before_any_search(
         graph = nl.NeighborGraph(one, np.zeros(one.shape), shape[0])
         with pytest.raises(MemoryError, match=message):
             model.fit_graph(graph, Y, X if keep_features else None)
-
-
-@pytest.mark.parametrize("is_mapped", [False, True])
-@pytest.mark.parametrize("keep_features", [False, True])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_a_model_file(tmp_path, data, keep_features, form, is_mapped):
-    Y = data.Y.toarray()
-    Y[:, 2] = 1
-    X = form(data.X * (data.X > 0))
-    model = nl.IBLR(4, keep_features, 0.5).fit(X, Y)
-    model.save(tmp_path / "model")
-    again = nl.load(tmp_path / "model", mmap=is_mapped)
-    assert again.get_params() == model.get_params()
-    ours, theirs = model.label_scores(X), again.label_scores(X)
-    np.testing.assert_array_equal(theirs.toarray(), ours.toarray())
-    np.testing.assert_array_equal(again.label_weights_, model.label_weights_)
-    assert str(again.explain(X[[3]])) == str(model.explain(X[[3]]))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"label_weights": np.zeros((6, 5))},
-        {"label_weights": np.full((6, 6), np.nan)},
-        {"label_weights": np.full((6, 6), np.inf)},
-        {"label_weights": np.zeros((6, 6), int)},
-        {"intercepts": np.zeros(5)},
-        {"intercepts": np.full(6, np.nan)},
-        {"feature_weights": np.zeros((4, 5))},
-        {"feature_weights": np.full((4, 6), np.inf)},
-        {"center": np.full(4, np.nan)},
-        {"center": np.zeros(3)},
-        {"scale": np.zeros(4)},
-        {"scale": -np.ones(4)},
-        {"scale": None},
-    ],
-)
-def test_a_model_file_with_wrong_numbers(tmp_path, data, wrong):
-    nl.IBLR(4, keep_features=True).fit(data.X, data.Y).save(tmp_path / "model")
-    tree, _ = read_tree(tmp_path / "model")
-    write_tree(tmp_path / "model", {**tree, "learned": {**tree["learned"], **wrong}})
-    with pytest.raises(FileError, match="model .*damaged"):
-        nl.load(tmp_path / "model")
-
-
-def test_a_model_file_with_weights_of_features_and_no_vectors(tmp_path, data):
-    nl.IBLR(4, keep_features=True).fit(data.X, data.Y).save(tmp_path / "model")
-    tree, _ = read_tree(tmp_path / "model")
-    write_tree(tmp_path / "model", {**tree, "vectors": None})
-    with pytest.raises(FileError, match="model .*damaged.*vectors"):
-        nl.load(tmp_path / "model")
 
 
 @pytest.mark.parametrize("keep_features", [False, True])

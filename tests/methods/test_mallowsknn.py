@@ -218,9 +218,3 @@ def test_explain(f6):
     terms = nl.MallowskNN(n_neighbors=3).fit(X, Y).explain(t[0], labels=1)[0].terms
     expected = {"count": 2, "share": 2 / 3, "prior": 5 / 8, "theta": 1.113112}
     assert terms == pytest.approx(expected, abs=5e-7)
-
-
-def test_an_unknown_estimate(f6):
-    X, Y, _ = f6
-    with pytest.raises(ValueError, match="estimate.*'map', 'mle'.*'mean'"):
-        nl.MallowskNN(estimate="mean").fit(X, Y)

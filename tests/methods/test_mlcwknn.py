@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import tracemalloc
-from unittest import mock
-
 import numpy as np
 import oracles
 import pytest
@@ -10,13 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from strategies import examples, problems
-from tree_paths import read_tree
 
 import nearlabel as nl
 from nearlabel.common import engine
-from nearlabel.common.files import FileError, write_tree
 from nearlabel.formulas.reconstruction import reconstruct
-from nearlabel.search import ExactIndex
 
 pytestmark = pytest.mark.engines
 
@@ -162,20 +156,6 @@ class TestProperties:
         np.testing.assert_allclose(weights, [[0.5, 0.5, 0]], atol=1e-9)
         np.testing.assert_allclose(residuals, np.sqrt(4.5), rtol=1e-9)
 
-    def test_fit_searches_nothing(self):
-        data = nl.datasets.make_local_labels(60, 3, 5)
-        with mock.patch.object(ExactIndex, "graph", side_effect=AssertionError):
-            model = nl.MLCWkNN().fit(data.X, data.Y)
-        assert model.n_neighbors_ == 10
-
-    def test_blocks_of_queries_do_not_matter(self):
-        data = nl.datasets.make_local_labels(150, 4, 5)
-        model = nl.MLCWkNN(n_neighbors=7).fit(data.X, data.Y)
-        queries = data.X[:40] + np.float32(0.05)
-        expected = model.label_scores(queries).toarray()
-        one_by_one = np.vstack([model.label_scores(row[None]).toarray() for row in queries])
-        np.testing.assert_array_equal(one_by_one, expected)
-
     def test_many_neighbors_in_few_dimensions(self):
         data = nl.datasets.make_local_labels(120, 1, 5)
         model = nl.MLCWkNN(n_neighbors=100).fit(data.X, data.Y)
@@ -183,91 +163,3 @@ class TestProperties:
         scores = model.label_scores(queries + np.float32(1e-3)).toarray()
         assert (scores >= 0).all()
         assert (scores <= 1).all()
-
-
-def test_vectors_are_needed(f6):
-    X, Y, t = f6
-    graph, asked = nl.neighbor_graph(X, 3), nl.neighbor_graph(X, 3, t)
-    with pytest.raises(ValueError, match="X .*MLCWkNN"):
-        nl.MLCWkNN(n_neighbors=3).fit_graph(graph, Y)
-    with pytest.raises(ValueError, match="metric='precomputed'.*MLCWkNN"):
-        nl.MLCWkNN(n_neighbors=3, metric="precomputed").fit(np.zeros((6, 6)), Y)
-    model = nl.MLCWkNN(n_neighbors=3).fit_graph(graph, Y, X)
-    with pytest.raises(ValueError, match="X .*MLCWkNN.*queries"):
-        model.scores_from_graph(asked)
-    expected = model.label_scores(t).toarray()
-    np.testing.assert_array_equal(model.scores_from_graph(asked, t).toarray(), expected)
-    np.testing.assert_array_equal(model.predict_from_graph(asked, t), model.predict(t))
-
-
-@pytest.mark.parametrize("wrong", [0, -1, 2.5, "ten", None])
-def test_neighbors_out_of_range(f6, wrong):
-    X, Y, _ = f6
-    with pytest.raises((ValueError, TypeError), match="n_neighbors"):
-        nl.MLCWkNN(n_neighbors=wrong).fit(X, Y)
-
-
-def test_fewer_items_than_neighbors(f6):
-    X, Y, t = f6
-    with pytest.warns(UserWarning, match="n_neighbors=10 .* using 5"):
-        model = nl.MLCWkNN().fit(X, Y)
-    expected = nl.MLCWkNN(n_neighbors=5).fit(X, Y).predict_proba(t)
-    np.testing.assert_array_equal(model.predict_proba(t), expected)
-
-
-class TestFiles:
-    @pytest.mark.parametrize("is_mapped", [False, True])
-    @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-    def test_round_trip(self, tmp_path, is_mapped, form):
-        data = nl.datasets.make_local_labels(80, 5, 7)
-        X, queries = form(data.X * (data.X > 0)), form(data.X[:20] * 0.9)
-        model = nl.MLCWkNN(n_neighbors=4, metric="cosine").fit(X, data.Y)
-        model.save(tmp_path / "model")
-        again = nl.load(tmp_path / "model", mmap=is_mapped)
-        assert again.get_params() == model.get_params()
-        np.testing.assert_array_equal(
-            again.label_scores(queries).toarray(), model.label_scores(queries).toarray()
-        )
-        assert str(again.explain(queries[[3]])) == str(model.explain(queries[[3]]))
-
-    @pytest.mark.parametrize(
-        ("changed", "reason"),
-        [
-            ({"vectors": None}, "damaged.*vectors"),
-            ({"metric": "precomputed"}, "damaged.*(square|vectors)"),
-            ({"learned": {"totals": np.array([3, 4, 0, 5])}}, "damaged.*totals"),
-            ({"learned": {"totals": np.array([3, 4, 0, 6, 0])}}, "damaged.*totals"),
-            ({"learned": {"totals": np.array([3, 4, 0, -6])}}, "totals"),
-            ({"learned": {}}, "damaged.*labels"),
-        ],
-    )
-    def test_invalid_values_are_refused(self, tmp_path, f6, changed, reason):
-        X, Y, _ = f6
-        nl.MLCWkNN(n_neighbors=3).fit(X, Y).save(tmp_path / "model")
-        tree, _ = read_tree(tmp_path / "model")
-        write_tree(tmp_path / "model", {**tree, **changed})
-        with pytest.raises(FileError, match=reason):
-            nl.load(tmp_path / "model")
-
-
-def test_memory_follows_the_labels_present():
-    """Nothing of size rows x labels: even one byte each would be 1,000 MB here."""
-    # Fewer rows, since NumPy solves the small programs one after the other.
-    n, q, k, d = (10_000, 100_000, 10, 8) if engine.core() else (500, 400_000, 10, 8)
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, d))
-    labels = np.sort(rng.integers(0, q // 5, size=(n, 5)) * 5 + np.arange(5), axis=1)
-    Y = sparse.csr_array(
-        (np.ones(5 * n, np.int8), labels.ravel(), np.arange(0, 5 * n + 1, 5)), (n, q)
-    )
-    indices = (np.arange(n)[:, None] + np.arange(1, k + 1)) % n
-    graph = nl.NeighborGraph(indices, np.tile(np.arange(k) / k, (n, 1)), n)
-    tracemalloc.start()
-    model = nl.MLCWkNN(n_neighbors=k).fit_graph(graph, Y, X)
-    ranked = model.rank_from_graph(graph, X, top=10)
-    predicted = model.predict_from_graph(graph, X)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert ranked.labels.shape == (n, 10)
-    assert predicted.shape == (n, q)
-    assert peak < 100e6

@@ -13,7 +13,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline as sklearn_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -106,14 +106,6 @@ def test_thresholds_as_the_last_step():
     model = piped(nl.LabelThresholds(nl.MLkNN(5))).fit(X, Y, label_names=NAMES, ids=IDS)
     np.testing.assert_array_equal(model.predict(X), method.predict(scaled))
     assert str(model.explain(X[0])) == str(method.explain(scaled[0]))
-
-
-def test_cross_validation():
-    found = cross_val_predict(piped(), X, Y, cv=3, method="predict_proba")
-    expected = cross_val_predict(
-        sklearn_pipeline(StandardScaler(), nl.MLkNN(5)), X, Y, cv=3, method="predict_proba"
-    )
-    np.testing.assert_array_equal(found, expected)
 
 
 def test_slices():

@@ -5,8 +5,6 @@ import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler
 from strategies import problems
 
 import nearlabel as nl
@@ -79,45 +77,6 @@ def test_rare_and_hopeless_labels_keep_the_decision_of_the_method(data):
     eager = nl.LabelThresholds(nl.MLkNN(), min_f1=0, min_rows=1).fit(data.X, Y)
     assert np.isfinite(eager.cuts_[-1])
     assert eager.predict(data.X)[:, -1].sum() > 100  # the best F1 of noise: nearly everything
-
-
-def test_in_a_pipeline_and_from_a_graph(data, tmp_path):
-    pipe = make_pipeline(MinMaxScaler(), nl.LabelThresholds(nl.MLkNN())).fit(data.X, data.Y)
-    nl.save(pipe, tmp_path / "model")
-    again = nl.load(tmp_path / "model")
-    assert (again.predict(data.X) != pipe.predict(data.X)).nnz == 0
-    graph = nl.neighbor_graph(data.X, 12)
-    by_graph = nl.LabelThresholds(nl.MLkNN()).fit_graph(graph, data.Y)
-    fitted = nl.LabelThresholds(nl.MLkNN()).fit(data.X, data.Y)
-    np.testing.assert_array_equal(by_graph.cuts_, fitted.cuts_)
-
-
-def test_of_one_column(data):
-    y = np.where(data.Y.toarray()[:, 0] == 1, "b", "a")
-    model = nl.LabelThresholds(nl.MLkNN()).fit(data.X, y)
-    assert set(model.predict(data.X)) == {"a", "b"}
-    assert model.predict_proba(data.X).shape == (400, 2)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"estimator": MinMaxScaler()}, r"estimator.*nearlabel.*MinMaxScaler\(\)"),
-        (
-            {"estimator": nl.LabelThresholds(nl.MLkNN())},
-            r"estimator.*LabelThresholds\(estimator=",
-        ),
-        ({"estimator": None}, "estimator.*nearlabel.*None"),
-        ({"estimator": nl.MLkNN}, "estimator.*nearlabel.*<class .*MLkNN"),
-        ({"objective": "auc"}, "objective.*'f1'.*'auc'"),
-        ({"min_f1": 2}, "min_f1.*0.*1.*2"),
-        ({"min_rows": 0}, "min_rows.*1.*0"),
-        ({"estimator": nl.MLkNN(smoothing=-1)}, "smoothing.*-1"),
-    ],
-)
-def test_parameters_out_of_range(data, wrong, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        nl.LabelThresholds(**{"estimator": nl.MLkNN(), **wrong}).fit(data.X, data.Y)
 
 
 def test_a_user_class_is_not_saved_as_ours(data, tmp_path):

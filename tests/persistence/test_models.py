@@ -178,19 +178,54 @@ def test_a_graph(tmp_path, made, is_mapped):
     assert repr(again) == repr(graph)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
-def test_every_method_round_trip(tmp_path, made, estimator, is_mapped):
-    model = clone(estimator).fit(made.X, made.Y, label_names=made.label_names)
-    model.save(tmp_path / "model")
-    inner = "estimator__" if hasattr(estimator, "estimator") else ""
-    other = {"per_class" if isinstance(estimator, nl.BalancedkNN) else f"{inner}n_neighbors": 5}
-    model.set_params(**other)  # counts from the next fit on, in the file, too
-    changed = tmp_path / "changed"
-    model.save(changed)
-    for path in (tmp_path / "model", changed):
-        again = nl.load(path, mmap=is_mapped).set_params(**other)
-        assert_same(model, again, made.X)
-        assert str(again.explain(made.X[3])) == str(model.explain(made.X[3]))
+BASELINES = [
+    *(nl.AdaBoostMH(5), nl.ADTBoostMH(5), nl.C45Tree()),
+    *(nl.PMM(xi=1.5), nl.PMM(2), nl.RankSVM(degree=3, C=2.0)),
+]
+WITH_OTHERS = [*ESTIMATORS, *BASELINES, nl.MLkNN(3, counts="even"), nl.PositivekNN(None)]
+OTHERS = [
+    *(("n_neighbors", 5), ("per_class", 5), ("metric", "manhattan"), ("smoothing", 7.0)),
+    *(("tolerance", 3), ("denominator", "counts"), ("estimate", "mle"), ("rate", 7.0)),
+    *(("fit_by", "gradient"), ("weights", "distance"), ("fill", "cardinality")),
+    *(("bandwidth", 0.1), ("ridge", 7.0), ("keep_features", False), ("n_clusters", 2)),
+    *(("counts", "even"), ("n_rounds", 9), ("min_leaf", 3), ("xi", 3.0), ("C", 1.0)),
+]
+
+
+def answers(model, X):
+    given = [model.label_scores(X).toarray(), model.predict(X), model.predict_proba(X)]
+    given += [model.rank(X, 3).names]
+    given += [str(model.explain(X[[3]]))] if hasattr(model, "explain") else []
+    return [*given, model.tree_text(0)] if hasattr(model, "tree_text") else given
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("estimator", WITH_OTHERS, ids=lambda e: type(e).__name__)
+def test_every_method_round_trip(tmp_path, made, estimator, form, is_mapped):
+    """Parameters that are changed after a fit count from the next one on, in the file, too."""
+    X, Y = form(made.X * (made.X > 0)), made.Y.toarray()
+    Y[:, 2], Y[:, 4] = 0, 1
+    model = clone(estimator).fit(X, Y, label_names=made.label_names)
+    expected, known = answers(model, X), model.get_params()
+    before = str(known)
+    model.save(tmp_path / "before")
+    inner = "estimator__" if "estimator__n_neighbors" in known else ""
+    others = {inner + name: value for name, value in OTHERS if inner + name in known}
+    for name, kind in (("smoothing", str), ("ridge", bool)):  # no numbers in these methods
+        if isinstance(known.get(name), kind):
+            del others[name]
+    model.set_params(**others)
+    np.testing.assert_equal(answers(model, X), expected)
+    model.save(tmp_path / "after")
+    for path, parameters in (("before", before), ("after", str(model.get_params()))):
+        again = nl.load(tmp_path / path, mmap=is_mapped)
+        assert str(again.get_params()) == parameters
+        np.testing.assert_equal(answers(again, X), expected)
+        assert vars(again).keys() - {"items_"} == vars(model).keys() - {"items_"}
+        learned = [name for name in vars(model) if name.endswith("_") and name != "items_"]
+        for name in learned:
+            if not (hasattr(getattr(model, name), "get_params") or name == "support_vectors_"):
+                np.testing.assert_equal(getattr(again, name), getattr(model, name))
 
 
 def test_another_process_gives_the_same(tmp_path, made):
