@@ -59,8 +59,11 @@ _Result = TypeVar("_Result")
 class Collection:
     """Items with vectors and tags, stored in a folder, and suggestions learned from the tags.
 
-    Every change is on disk when its call returns; on an error nothing has changed. One process at a
-    time can write, while others read; within a process, threads can do both.
+    Every change is on disk when its call returns; on an error nothing has changed. A method that
+    makes a change returns it, or None if everything was as asked already. Changes with the same
+    `group`, a number from `new_group`, are undone together.
+
+    One process at a time can write, while others read; within a process, threads can do both.
 
     Parameters
     ----------
@@ -126,22 +129,14 @@ class Collection:
         method : estimator or mapping, optional
             The method that learns: an unfitted neighbor method, or its `name` and parameters. By
             default ``MLkNN(10, metric="cosine")``.
-
-        Returns
-        -------
-        Collection
         """
         from nearlabel.collection.item_features import chosen_features  # slow to import
 
         check_choice(kind, "kind", KINDS)
-        target = Path(path)
-        settings = {
-            "kind": kind,
-            "features": chosen_features(kind, features),
-            "method": _method(method),
-        }
+        used = chosen_features(kind, features)
+        settings = {"kind": kind, "features": used, "method": _method(method)}
         rows = [(name, _json(value, name)) for name, value in settings.items()]
-        with new_folder(target) as part:
+        with new_folder(Path(path)) as part:
             create_database(part, rows)
         return cls(path)
 
@@ -163,28 +158,16 @@ class Collection:
         return self._folder.readonly
 
     def counts(self) -> dict[str, int]:
-        """Count items, tags, decisions, files and changes.
+        """The numbers of items, tags, decisions, files and changes.
 
-        Returns
-        -------
-        dict of str to int
-            With keys items, tagged, untagged, learned, tags, yes, no, files, missing, changes, and
-            garbage_bytes, which `compact` would free.
+        The keys are items, tagged, untagged, learned, tags, yes, no, files, missing, changes, and
+        garbage_bytes, which `compact` would free.
         """
         with self._database.reading() as connection:
             return item_tables.read_counts(connection, self.settings.kind)
 
     def item(self, id: int) -> Item:
-        """Return one item.
-
-        Parameters
-        ----------
-        id : int
-
-        Returns
-        -------
-        Item
-        """
+        """One item, by its id."""
         number = _id(id)
         with self._database.reading() as connection:
             items = item_tables.read_items(connection, [number], self.settings.kind)
@@ -201,7 +184,7 @@ class Collection:
         *,
         name: str | None = None,
     ) -> list[Item]:
-        """Return several items, ordered by id.
+        """Several items, ordered by id.
 
         Parameters
         ----------
@@ -216,10 +199,6 @@ class Collection:
         name : str, optional
             Only items whose name, or the path of a file, contains this text, ignoring the case of
             the letters A to Z.
-
-        Returns
-        -------
-        list of Item
         """
         with self._database.reading() as connection:
             ids = self.ids(tag, state, after, limit, name=name)
@@ -268,10 +247,6 @@ class Collection:
         text : str
             ``"id:17"`` is the item with this id, ``"name:17"`` the item with this name, and
             ``"17"`` either; it is an error if these are two items.
-
-        Returns
-        -------
-        int
         """
         with self._database.reading() as connection:
             return item_tables.find(connection, str(text), self.path)
@@ -303,18 +278,9 @@ class Collection:
             return item_tables.read_files(connection, _root(root))
 
     def thumbnail(self, id: int, size: int = THUMBNAIL_SIZE) -> bytes:
-        """A thumbnail of an item, created on first use and cached.
+        """A thumbnail of an item as a JPEG file, created on first use and cached.
 
-        Parameters
-        ----------
-        id : int
-        size : int, default=256
-            Pixels of the longer side.
-
-        Returns
-        -------
-        bytes
-            A JPEG file.
+        Its longer side has at most `size` pixels.
         """
         item = self.item(id)
         jpeg = thumbnail(self.path, item.content, _paths(item), size, readonly=self.readonly)
@@ -323,30 +289,12 @@ class Collection:
         return jpeg
 
     def content(self, id: int) -> bytes:
-        """The content of an item's file; FileNotFoundError if no file has that content any more.
-
-        Parameters
-        ----------
-        id : int
-
-        Returns
-        -------
-        bytes
-        """
+        """The content of an item's file; FileNotFoundError if no file has that content any more."""
         item = self.item(id)
         return source_of(item.content, _paths(item))
 
     def vectors(self, ids: Sequence[int]) -> Matrix:
-        """The vectors of items.
-
-        Parameters
-        ----------
-        ids : sequence of int
-
-        Returns
-        -------
-        ndarray of float32, shape (n, d), or csr_array
-        """
+        """The vectors of n items, in float32: an array or a csr_array of shape (n, d)."""
         wanted = _ids(ids, are_unique=False)
         with self._database.reading() as connection:
             return read_vectors(connection, wanted)
@@ -430,7 +378,6 @@ class Collection:
         ----------
         new_items : sequence of NewItem
         group : int, optional
-            See `new_group`.
 
         Returns
         -------
@@ -448,17 +395,12 @@ class Collection:
     def set_vectors(
         self, vectors: Mapping[int, MatrixLike], *, group: int | None = None
     ) -> Change | None:
-        """Replace the vectors of items, recomputed from the same contents.
+        """Replace the vectors of items, recomputed from the same contents; `undo` skips this.
 
         Parameters
         ----------
         vectors : dict of int to array-like or sparse matrix of one row
         group : int, optional
-
-        Returns
-        -------
-        Change or None
-            `undo` skips it.
         """
 
         def work(log: ChangeLog) -> None:
@@ -486,11 +428,6 @@ class Collection:
             Paths that no longer exist. An item that is still at another path was moved or had two
             files; any other item is missing from then on and keeps its tags.
         group : int, optional
-
-        Returns
-        -------
-        Change or None
-            None if nothing has changed.
         """
         for file in files:
             file_changes.check_file_state(file)
@@ -514,10 +451,6 @@ class Collection:
         within : sequence of str
             Roots as returned by `roots`.
         group : int, optional
-
-        Returns
-        -------
-        Change or None
         """
         base = _root(root)
 
@@ -546,11 +479,6 @@ class Collection:
         by : {"person", "suggestion"}, default="person"
             Who proposed the tags.
         group : int, optional
-
-        Returns
-        -------
-        Change or None
-            None if the items already have these tags.
         """
         return self._answer("tag", ids, tags, True, by, group)
 
@@ -562,50 +490,19 @@ class Collection:
         by: str = "person",
         group: int | None = None,
     ) -> Change | None:
-        """Reject tags for items: they are never suggested for these items again.
-
-        Parameters
-        ----------
-        ids, tags, by, group
-            As in `tag`.
-
-        Returns
-        -------
-        Change or None
-        """
+        """Reject tags for items: they are never suggested for these items again."""
         return self._answer("reject", ids, tags, False, by, group)
 
     def clear(
         self, ids: int | Iterable[int], tags: str | Iterable[str], *, group: int | None = None
     ) -> Change | None:
-        """Remove decisions about items and tags.
-
-        Parameters
-        ----------
-        ids, tags, group
-            As in `tag`.
-
-        Returns
-        -------
-        Change or None
-        """
+        """Remove decisions about items and tags."""
         return self._answer("clear", ids, tags, None, "person", group)
 
     def set_tags(
         self, id: int, tags: str | Iterable[str], *, by: str = "person", group: int | None = None
     ) -> Change | None:
-        """Set the tags of an item; tags that are removed count as rejected.
-
-        Parameters
-        ----------
-        id : int
-        tags, by, group
-            As in `tag`.
-
-        Returns
-        -------
-        Change or None
-        """
+        """Set the tags of an item; tags that are removed count as rejected."""
         names, number = tag_names(tags), _id(id)
         check_choice(by, "by", AUTHORS)
         return self._folder.change(
@@ -627,10 +524,6 @@ class Collection:
             The answer is True for yes, False for no, and None to remove the decision.
         by, group
             As in `tag`.
-
-        Returns
-        -------
-        Change or None
         """
         checked = []
         check_choice(by, "by", AUTHORS)
@@ -646,17 +539,7 @@ class Collection:
         )
 
     def rename_tag(self, old: str, new: str, *, group: int | None = None) -> Change | None:
-        """Rename a tag, and all tags below it in a hierarchy.
-
-        Parameters
-        ----------
-        old, new : str
-        group : int, optional
-
-        Returns
-        -------
-        Change or None
-        """
+        """Rename a tag, and all tags below it in a hierarchy."""
         names = tag_name(old, "old"), tag_name(new, "new")
         return self._folder.change(
             "rename_tag", group, lambda log: tag_changes.rename_tag(log, *names, self.path)
@@ -673,10 +556,6 @@ class Collection:
         target : str
             One of them, another tag, or a new one.
         group : int, optional
-
-        Returns
-        -------
-        Change or None
         """
         names, into = tag_names(sources, "sources"), tag_name(target, "target")
         return self._folder.change(
@@ -684,33 +563,16 @@ class Collection:
         )
 
     def delete_tag(self, name: str, *, group: int | None = None) -> Change | None:
-        """Delete a tag with all its decisions, including rejections.
-
-        Tags below it in a hierarchy stay.
-
-        Parameters
-        ----------
-        name : str
-        group : int, optional
-
-        Returns
-        -------
-        Change or None
-        """
+        """Delete a tag with all its decisions, including rejections; tags below it stay."""
         known = tag_name(name, "name")
         return self._folder.change(
             "delete_tag", group, lambda log: tag_changes.delete_tag(log, known, self.path)
         )
 
     def set_method(self, method: object) -> None:
-        """Change the method that learns, or its parameters.
+        """Change the method that learns, or its parameters, given as in `create`.
 
         The next query learns from scratch. `undo` skips this change.
-
-        Parameters
-        ----------
-        method : estimator or mapping
-            As in `create`.
         """
         self._folder.learned.set_method(_json(_method(method), "method"))
 
@@ -790,10 +652,7 @@ class Collection:
     def verify(self) -> CollectionCheck:
         """Check everything: the database, all vectors, and the model.
 
-        Returns
-        -------
-        CollectionCheck
-            True if everything is in order; lists what was checked, and what is wrong.
+        The result is true if everything is in order; it lists what was checked, and what is wrong.
         """
         with self._database.reading() as connection:
             (items,) = connection.execute("SELECT count(*) FROM items").fetchone()
@@ -832,10 +691,6 @@ class Collection:
         query, top
             As in `suggest`.
         per_tag : int, default=8
-
-        Returns
-        -------
-        list of TaggedItems
         """
         with self._asking(query) as (learner, rejected):
             return learner.retrieve(_query(query), top, per_tag, without=rejected)
@@ -882,7 +737,7 @@ class Collection:
         Returns
         -------
         list of Question
-            Items without decisions, unless `tag` is given; never items whose files are missing.
+            About items without decisions, unless `tag` is given; never about missing ones.
         """
         return questions(self, n, strategy, tag=tag, without=without)
 
@@ -893,13 +748,7 @@ class Collection:
     # Opening and closing.
 
     def close(self, *, save: bool = True) -> None:
-        """Close the collection; others can then write.
-
-        Parameters
-        ----------
-        save : bool, default=True
-            Whether to save the model if much has changed.
-        """
+        """Close the collection; others can then write. By default the model is saved if need be."""
         self._folder.close(save=save)
 
     def __enter__(self) -> Self:
