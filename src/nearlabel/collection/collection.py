@@ -429,13 +429,11 @@ class Collection:
             files; any other item is missing from then on and keeps its tags.
         group : int, optional
         """
-        for file in files:
-            file_changes.check_file_state(file)
         base = _root(root)
-        placed = [file._replace(root=base) for file in files]
-        gone = [FileState(base, path, 0, 0) for path in missing]
         return self._folder.change(
-            "files", group, lambda log: file_changes.set_files(log, placed, gone, self.path)
+            "files",
+            group,
+            lambda log: file_changes.set_files(log, base, files, missing, self.path),
         )
 
     def join_roots(
@@ -453,14 +451,9 @@ class Collection:
         group : int, optional
         """
         base = _root(root)
-
-        def work(log: ChangeLog) -> None:
-            files = [
-                file for part in within for file in item_tables.read_files(log.connection, part)
-            ]
-            file_changes.join_roots(log, base, files)
-
-        return self._folder.change("files", group, work)
+        return self._folder.change(
+            "files", group, lambda log: file_changes.join_roots(log, base, within)
+        )
 
     def tag(
         self,

@@ -8,11 +8,12 @@ content still exists elsewhere: then that file keeps the tags.
 from __future__ import annotations
 
 import json
+import os
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from nearlabel.collection.change_log import LISTED, MOST, ChangeLog, Row, What, next_id, stored_rows
-from nearlabel.collection.folder_checks import path_bytes
 from nearlabel.collection.item_tables import select_in
 from nearlabel.collection.records import FileState, NewItem
 from nearlabel.collection.stored_vectors import append_vectors
@@ -20,41 +21,40 @@ from nearlabel.collection.tag_changes import refuse_unknown
 from nearlabel.common.arrays import MatrixLike
 from nearlabel.common.validation import ArgumentError, check_integer
 
-_FILES = "SELECT id, root, path, size, mtime_ns, item, is_missing FROM files WHERE "
-_ITEM, _IS_MISSING = 4, 5  # positions in the row of a file
+_PATH, _ITEM, _IS_MISSING = 1, 4, 5  # positions in the row of a file
 
 
 def add_items(log: ChangeLog, new_items: Sequence[NewItem], folder: Path) -> list[int]:
     """Add items, or find existing ones; returns the id of each."""
     for new in new_items:
         _check(new)
+    refuse_unknown(log, {new.item for new in new_items if new.item is not None}, folder)
     select = "SELECT content, id FROM items WHERE content"
-    known: dict[bytes, int] = dict(
-        select_in(log.connection, select, {new.content for new in new_items})
-    )
-    given = {new.item for new in new_items if new.item is not None}
-    refuse_unknown(log, given, folder)
-    taken = set(known.values())
-    files = _Files(log, [file for new in new_items for file in new.files], taken)
-    ids: list[int] = [0] * len(new_items)
-    for place, new in enumerate(new_items):  # first, so that moved files keep their items
-        if new.content in known:
-            ids[place] = known[new.content]
-            files.attach(ids[place], new.files)
+    contents = {new.content for new in new_items}
+    ids: dict[bytes, int] = dict(select_in(log.connection, select, contents))
+    taken = set(ids.values())
+    known = [new for new in new_items if new.content in ids]
+    unknown = [new for new in new_items if new.content not in ids]
+    # Known contents first, so that moved files keep their items.
+    _place(log, [(ids[new.content], file) for new in known for file in new.files])
     first = following = next_id(log.connection, "items")
     created: dict[int, NewItem] = {}
-    for place, new in enumerate(new_items):
-        if not ids[place]:
-            item = known.get(new.content) or files.left_behind(new.files, created)
+    placed: list[tuple[int, FileState]] = []
+    for new in unknown:
+        there = _items_at(log, new.files)
+        if new.content not in ids:
+            item = _left_behind(log, there, created)
             if item is None and new.item not in taken:
                 item = new.item
             if item is None:
                 item, following = following, following + 1
-            if new.content not in known:
-                created[item], known[new.content] = new, item
-                taken.add(item)
-            ids[place] = item
-            files.attach(item, new.files)
+            created[item], ids[new.content] = new, item
+            taken.add(item)
+        placed += [(ids[new.content], file) for file in new.files]
+        if there:  # the next one must find them where they are now
+            _place(log, placed)
+            placed = []
+    _place(log, placed)
     vectors = [new.vector for new in created.values()]
     places = append_vectors(log.connection, list(created), vectors)
     rows: dict[Row, Row | None] = {
@@ -64,8 +64,7 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], folder: Path) -> lis
     fresh = {key: row for key, row in rows.items() if key[0] >= first}
     log.write(What.ITEM, fresh, are_new=True)
     log.write(What.ITEM, {key: row for key, row in rows.items() if key not in fresh})
-    files.write()
-    return ids
+    return [ids[new.content] for new in new_items]
 
 
 def set_vectors(log: ChangeLog, vectors: Mapping[int, MatrixLike]) -> None:
@@ -79,146 +78,124 @@ def set_vectors(log: ChangeLog, vectors: Mapping[int, MatrixLike]) -> None:
 
 
 def set_files(
-    log: ChangeLog, placed: Sequence[FileState], gone: Sequence[FileState], folder: Path
+    log: ChangeLog, root: str, found: Sequence[FileState], gone: Iterable[str], folder: Path
 ) -> None:
-    """Record where items were found, and which paths no longer exist."""
-    for file in placed:
+    """Record where items were found below a root, and which of its paths no longer exist."""
+    placed = []
+    for file in found:
+        check_file_state(file)
         if file.item is None:
             raise ArgumentError(f"files: {file.path!r} has no item", "files")
-    items = {file.item for file in placed if file.item is not None}
-    refuse_unknown(log, items, folder)
-    select = "SELECT path FROM roots WHERE path"
-    roots = {path_bytes(file.root) for file in gone}
-    known = {path for (path,) in select_in(log.connection, select, roots)}
-    gone = [file for file in gone if path_bytes(file.root) in known]
-    files = _Files(log, [*placed, *gone], items)
-    for file in placed:
-        assert file.item is not None
-        files.attach(file.item, [file])
-    for file in gone:
-        files.lose(file)
-    files.write()
+        placed.append((file.item, file._replace(root=root)))
+    refuse_unknown(log, {item for item, _ in placed}, folder)
+    _place(log, placed)
+    _lose(log, root, [*dict.fromkeys(map(os.fsencode, gone))])
 
 
-def join_roots(log: ChangeLog, root: str, files: Sequence[FileState]) -> None:
-    """Assign the files of folders inside a root to the root itself."""
-    joined = [
-        file._replace(root=root, path=(Path(file.root).relative_to(root) / file.path).as_posix())
-        for file in files
-    ]
-    rows = _Files(log, [*files, *joined], set())
-    for before, after in zip(files, joined, strict=True):
-        rows.rename(before, after)
-    rows.write()
+def join_roots(log: ChangeLog, root: str, within: Iterable[str]) -> None:
+    """Assign the files of roots inside another root to that root.
+
+    Of two files with one path, that of the root takes precedence unless it is missing.
+    """
+    number = _root_numbers(log, [root])[root]
+    there = {row[_PATH]: (key, row) for key, row in _rows_of(log, root).items()}
+    rows: dict[Row, Row | None] = {}
+    for part in within:
+        inside = os.fsencode(f"{Path(part).relative_to(root).as_posix()}/")
+        for key, (_, path, *state) in _rows_of(log, part).items():
+            moved = (number, inside + path, *state)
+            if moved[_PATH] in there:
+                other, row = there[moved[_PATH]]
+                if moved[_IS_MISSING] or not row[_IS_MISSING]:
+                    rows[key] = None
+                    continue
+                rows[other] = None
+            there[moved[_PATH]], rows[key] = (key, moved), moved
+    log.write(What.FILE, rows)
 
 
-class _Files:
-    """The files of all items that a change may affect, in their new state."""
+def _place(log: ChangeLog, placed: Sequence[tuple[int, FileState]]) -> None:
+    """Record the paths of items; their missing files elsewhere are then out of date."""
+    if not placed:
+        return
+    roots = _root_numbers(log, dict.fromkeys(file.root for _, file in placed))
+    states = {(roots[file.root], os.fsencode(file.path)): (item, file) for item, file in placed}
+    numbers: dict[tuple[int, bytes], int] = {}
+    for root in roots.values():
+        paths = [path for at, path in states if at == root]
+        select = "SELECT path, id FROM files WHERE root = ? AND path"
+        known = select_in(log.connection, select, paths, root)
+        numbers |= {(root, path): number for path, number in known}
+    following = next_id(log.connection, "files")
+    rows: dict[Row, Row | None] = {}
+    for key, (item, file) in states.items():
+        if key not in numbers:
+            numbers[key], following = following, following + 1
+        rows[numbers[key],] = (*key, file.size, file.mtime_ns, item, 0)
+    select = f"SELECT id FROM files WHERE is_missing AND item IN {LISTED}"
+    items = json.dumps(sorted({item for item, _ in placed}))
+    for key in log.connection.execute(select, (items,)):
+        rows.setdefault(key, None)
+    log.write(What.FILE, rows)
 
-    def __init__(self, log: ChangeLog, touched: Sequence[FileState], items: set[int]) -> None:
-        self._log = log
-        self.rows: dict[int, Row | None] = {}
-        self._of: dict[int, set[int]] = {}  # the files of each item
-        self._roots = self._root_numbers(dict.fromkeys(file.root for file in touched))
-        paths: dict[int, set[bytes]] = {}
-        for file in touched:
-            root, path = self._key(file)
-            paths.setdefault(root, set()).add(path)
-        rows = []
-        for root, names in paths.items():
-            rows += select_in(log.connection, f"{_FILES}root = ? AND path", names, root)
-        listed = json.dumps(sorted(items.union(row[1 + _ITEM] for row in rows)))
-        for number, *row in log.connection.execute(f"{_FILES}item IN {LISTED}", (listed,)):
-            self.rows[number] = tuple(row)
-            self._of.setdefault(row[_ITEM], set()).add(number)
-        self._at = {row[:2]: number for number, row in self.rows.items() if row is not None}
-        self._following = next_id(log.connection, "files")
-        self._fresh = self._following
 
-    def attach(self, item: int, files: Iterable[FileState]) -> None:
-        """Record the paths of an item; its missing files elsewhere are then out of date."""
-        attached = set()
-        for file in files:
-            key = self._key(file)
-            number = self._at.get(key)
-            if number is None:
-                number, self._following = self._following, self._following + 1
-                self._at[key] = number
-            before = self.rows.get(number)
-            if before is not None and before[_ITEM] != item:
-                self._of.setdefault(before[_ITEM], set()).discard(number)
-            self.rows[number] = (*key, file.size, file.mtime_ns, item, 0)
-            self._of.setdefault(item, set()).add(number)
-            attached.add(number)
-        if attached:
-            for number in self._of[item] - attached:
-                row = self.rows[number]
-                if row is not None and row[_IS_MISSING]:
-                    self._remove(number, row)
+def _items_at(log: ChangeLog, files: Iterable[FileState]) -> dict[int, int]:
+    """The known files at some paths, and their items."""
+    at = "SELECT files.id, item FROM files JOIN roots ON roots.id = root"
+    select = f"{at} WHERE roots.path = ? AND files.path = ?"
+    items: dict[int, int] = {}
+    for file in files:
+        items |= log.connection.execute(select, (os.fsencode(file.root), os.fsencode(file.path)))
+    return items
 
-    def left_behind(self, files: Iterable[FileState], taken: Container[int]) -> int | None:
-        """The item that has no other paths than these: its file was changed."""
-        own = {self._at[key] for file in files if (key := self._key(file)) in self._at}
-        for number in sorted(own):
-            row = self.rows[number]
-            if row is None or row[_ITEM] in taken:
-                continue
-            others = self._of[row[_ITEM]] - own
-            if all((other := self.rows[n]) is None or other[_IS_MISSING] for n in others):
-                return int(row[_ITEM])
-        return None
 
-    def lose(self, file: FileState) -> None:
-        """Record that a path no longer exists: its item was moved, or is missing."""
-        number = self._at.get(self._key(file))
-        row = None if number is None else self.rows[number]
-        if number is None or row is None:
-            return
-        others = self._of[row[_ITEM]] - {number}
-        if any((other := self.rows[n]) is not None and not other[_IS_MISSING] for n in others):
-            self._remove(number, row)
-        else:
-            self.rows[number] = (*row[:_IS_MISSING], 1)
+def _left_behind(log: ChangeLog, files: Mapping[int, int], taken: Container[int]) -> int | None:
+    """The item that has no other files than these: its file was changed."""
+    others = "SELECT id FROM files WHERE item = ? AND NOT is_missing"
+    for _, item in sorted(files.items()):
+        there = {number for (number,) in log.connection.execute(others, (item,))}
+        if item not in taken and there <= files.keys():
+            return item
+    return None
 
-    def rename(self, before: FileState, after: FileState) -> None:
-        """Move a file to another path; a file already known there takes precedence."""
-        number, key = self._at[self._key(before)], self._key(after)
-        row = self.rows[number]
-        assert row is not None
-        there = self._at.get(key)
-        if there is not None:
-            other = self.rows[there]
-            if other is not None and (row[_IS_MISSING] or not other[_IS_MISSING]):
-                self._remove(number, row)
-                return
-            if other is not None:
-                self._remove(there, other)
-        del self._at[row[:2]]
-        self._at[key], self.rows[number] = number, (*key, *row[2:])
 
-    def write(self) -> None:
-        """Write everything that has changed."""
-        new = {(n,): row for n, row in self.rows.items() if n >= self._fresh and row is not None}
-        old = {(n,): row for n, row in self.rows.items() if n < self._fresh}
-        self._log.write(What.FILE, old)
-        self._log.write(What.FILE, new, are_new=True)
+def _lose(log: ChangeLog, root: str, paths: Sequence[bytes]) -> None:
+    """Record that paths no longer exist: their items were moved, or are missing."""
+    select = (
+        "SELECT path, id FROM files WHERE root = (SELECT id FROM roots WHERE path = ?) AND path"
+    )
+    numbers = dict(select_in(log.connection, select, paths, os.fsencode(root)))
+    before = stored_rows(log.connection, What.FILE, [(number,) for number in numbers.values()])
+    select = (
+        f"SELECT item, count(*) FROM files WHERE NOT is_missing AND item IN {LISTED} GROUP BY item"
+    )
+    items = json.dumps([row[_ITEM] for row in before.values()])
+    n_there = Counter(dict(log.connection.execute(select, (items,)).fetchall()))
+    rows: dict[Row, Row | None] = {}
+    for path in paths:
+        if path in numbers:
+            row = before[numbers[path],]
+            n_there[row[_ITEM]] -= not row[_IS_MISSING]
+            rows[numbers[path],] = None if n_there[row[_ITEM]] else (*row[:_IS_MISSING], 1)
+    log.write(What.FILE, rows)
 
-    def _remove(self, number: int, row: Row) -> None:
-        self.rows[number] = None
-        self._of[row[_ITEM]].discard(number)
-        self._at.pop(row[:2], None)
 
-    def _key(self, file: FileState) -> tuple[int, bytes]:
-        return self._roots[file.root], path_bytes(file.path)
+def _rows_of(log: ChangeLog, root: str) -> dict[Row, Row]:
+    """The rows of the files of a root."""
+    select = "SELECT files.id FROM files JOIN roots ON roots.id = root WHERE roots.path = ?"
+    keys = log.connection.execute(select, (os.fsencode(root),)).fetchall()
+    return stored_rows(log.connection, What.FILE, keys)
 
-    def _root_numbers(self, roots: Iterable[str]) -> dict[str, int]:
-        wanted = {path_bytes(root): root for root in roots}
-        select = "SELECT path, id FROM roots WHERE path"
-        known: dict[bytes, int] = dict(select_in(self._log.connection, select, wanted))
-        (last,) = self._log.connection.execute("SELECT coalesce(max(id), 0) FROM roots").fetchone()
-        new = {path: n for n, path in enumerate((p for p in wanted if p not in known), last + 1)}
-        self._log.write(What.ROOT, {(n,): (path,) for path, n in new.items()}, are_new=True)
-        return {root: (known | new)[path] for path, root in wanted.items()}
+
+def _root_numbers(log: ChangeLog, roots: Iterable[str]) -> dict[str, int]:
+    """The numbers of roots; unknown ones are added."""
+    wanted = {os.fsencode(root): root for root in roots}
+    select = "SELECT path, id FROM roots WHERE path"
+    known: dict[bytes, int] = dict(select_in(log.connection, select, wanted))
+    (last,) = log.connection.execute("SELECT coalesce(max(id), 0) FROM roots").fetchone()
+    new = {path: n for n, path in enumerate((p for p in wanted if p not in known), last + 1)}
+    log.write(What.ROOT, {(n,): (path,) for path, n in new.items()}, are_new=True)
+    return {root: (known | new)[path] for path, root in wanted.items()}
 
 
 def _check(new: NewItem) -> None:
