@@ -12,7 +12,7 @@ import pytest
 from drawn_pictures import file_of
 
 from nearlabel.collection import Collection, CollectionError, NewItem, indexing
-from nearlabel.collection.indexing import plan_index, run_index
+from nearlabel.collection.indexing import plan_index, root_of, run_index
 from nearlabel.collection.item_features import chosen_features, item_features
 from nearlabel.collection.records import content_of
 from nearlabel.features import UnreadablePicture
@@ -206,6 +206,31 @@ def test_a_known_file_that_breaks_stays_as_it_was(store, photos):
     assert np.array_equal(store.vectors([1]), vector)
 
 
+def test_a_file_with_a_date_beyond_the_numbers_of_the_database(store, photos):
+    in_2299 = 10_382_000_000 * 10**9
+    os.utime(photos.path / "0.png", ns=(in_2299, in_2299))
+    if (photos.path / "0.png").stat().st_mtime_ns != in_2299:
+        pytest.skip("this file system has no such dates")
+    assert index(store, photos.path) == ((6, 0, 0, 0, 0), [])
+    assert index(store, photos.path) == ((0, 0, 0, 6, 0), [])
+    os.utime(photos.path / "0.png", ns=(in_2299 + 1, in_2299 + 1))
+    assert index(store, photos.path) == ((0, 0, 1, 5, 0), [])
+
+
+def test_a_file_whose_vector_is_not_finite_is_named(store, photos):
+    features = features_of(store)
+
+    def compute(contents):
+        rows = features.vectors(contents)
+        rows[2, 5] = np.nan
+        return rows
+
+    plan = plan_index(store, photos.path, features.files)
+    report = run_index(store, plan, features._replace(vectors=compute))
+    assert report.skipped == [("2.png", "has a vector that is not finite")]
+    assert store.counts()["items"] == 5
+
+
 def test_a_file_that_changes_while_it_is_read(store, photos, monkeypatch):
     read = indexing.read_unchanged
 
@@ -319,6 +344,14 @@ def test_a_path_in_two_roots(store, photos):
     store.join_roots(above, store.roots()[:1])
     assert sorted(paths(store, new.item)) == [f"photos/{one.path}" for one in (old, new)]
     assert store.item(old.item).is_missing  # the file at its path was seen later
+
+
+def test_a_folder_within_an_indexed_one(tmp_path):
+    (tmp_path / "photos" / "2024").mkdir(parents=True)
+    roots = [str(tmp_path / "photos"), str(tmp_path / "other")]
+    assert root_of(tmp_path / "photos" / "2024", roots) == (roots[0], "2024")
+    assert root_of(tmp_path / "photos", roots) == (roots[0], "")
+    assert root_of(tmp_path / "photos2", roots) == (str(tmp_path / "photos2"), "")
 
 
 def test_an_empty_folder_within_may_be_a_disk_that_is_not_mounted(store, photos):

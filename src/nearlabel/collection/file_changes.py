@@ -164,7 +164,7 @@ def _lose(log: ChangeLog, root: str, paths: Sequence[bytes]) -> None:
     select = (
         "SELECT path, id FROM files WHERE root = (SELECT id FROM roots WHERE path = ?) AND path"
     )
-    numbers = dict(select_in(log.connection, select, paths, os.fsencode(root)))
+    numbers: dict[bytes, int] = dict(select_in(log.connection, select, paths, os.fsencode(root)))
     before = stored_rows(log.connection, What.FILE, [(number,) for number in numbers.values()])
     select = (
         f"SELECT item, count(*) FROM files WHERE NOT is_missing AND item IN {LISTED} GROUP BY item"

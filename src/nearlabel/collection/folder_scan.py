@@ -6,8 +6,8 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,8 +24,13 @@ class FileStamp(NamedTuple):
     size: int
     mtime_ns: int
 
+    @classmethod
+    def of(cls, about: os.stat_result) -> FileStamp:
+        """The stamp of a file; its time modulo 2⁶⁴, as the database has no dates after 2262."""
+        return cls(about.st_size, (about.st_mtime_ns + 2**63) % 2**64 - 2**63)
 
-@dataclass(frozen=True)
+
+@dataclass
 class FolderScan:
     """The files of a folder.
 
@@ -39,9 +44,9 @@ class FolderScan:
         Folders that could not be listed: their contents are unknown.
     """
 
-    files: dict[str, FileStamp]
-    skipped: list[tuple[str, str]]
-    unread: list[str]
+    files: dict[str, FileStamp] = field(default_factory=dict)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
     def may_have(self, path: str) -> bool:
         """Whether a file may exist although it was not found."""
@@ -83,58 +88,48 @@ def scan_folder(
     """
     top = os.path.realpath(folder)
     os.listdir(os.path.join(top, inside))  # noqa: PTH118, PTH208 — the caller handles errors
-    scan = FolderScan({}, [], [])
-    for path, entry in _entries(top, inside, scan):
-        try:
-            about = _stamp_of(entry, top, path)
-        except UnreadablePicture as error:
-            if entry.is_symlink() or kind.has_suffix(path):
-                scan.skipped.append((path, error.reason))
-            continue
-        if about is None or not ((known or {}).get(path) == about or kind.includes(entry.path)):
-            continue
-        scan.files[path] = about
-    in_order = dict(sorted(scan.files.items()))
-    return FolderScan(in_order, sorted(scan.skipped), sorted(scan.unread))
-
-
-def _entries(top: str, inside: str, scan: FolderScan) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """All visible files, by a stack: folders can nest deeper than Python's recursion limit."""
-    waiting = [inside]
+    scan, waiting = FolderScan(), [inside]  # a stack: folders nest deeper than Python can recurse
     while waiting:
-        inside = waiting.pop()
+        within = waiting.pop()
         try:
-            with os.scandir(os.path.join(top, inside)) as listed:  # noqa: PTH118
+            with os.scandir(os.path.join(top, within)) as listed:  # noqa: PTH118
                 entries = [entry for entry in listed if not entry.name.startswith(".")]
         except OSError as error:
-            scan.unread.append(inside)
-            scan.skipped.append((inside, f"cannot be listed: {error.strerror}"))
+            scan.unread.append(within)
+            scan.skipped.append((within, f"cannot be listed: {error.strerror}"))
             continue
         if any(entry.name == DATABASE for entry in entries):  # a collection, not files to index
             continue
         for entry in entries:
-            path = f"{inside}/{entry.name}" if inside else entry.name
+            path = f"{within}/{entry.name}" if within else entry.name
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(path)
-            else:
-                yield path, entry
+                continue
+            try:
+                stamp = _stamp_of(entry, top)
+            except UnreadablePicture as error:
+                if entry.is_symlink() or kind.has_suffix(path):
+                    scan.skipped.append((path, error.reason))
+                continue
+            is_known = known is not None and known.get(path) == stamp
+            if stamp is not None and (is_known or kind.includes(entry.path)):
+                scan.files[path] = stamp
+    return FolderScan(dict(sorted(scan.files.items())), sorted(scan.skipped), sorted(scan.unread))
 
 
-def _stamp_of(entry: os.DirEntry[str], top: str, path: str) -> FileStamp | None:
-    """Size and time of a file; None for a link to a folder, which is scanned where it is."""
-    if entry.is_symlink():
-        target = os.path.realpath(entry.path)
-        if not Path(target).is_relative_to(top):
-            raise UnreadablePicture(path, "is a link that leads outside the folder and is skipped")
+def _stamp_of(entry: os.DirEntry[str], top: str) -> FileStamp | None:
+    """The stamp of a file; None for a link to a folder, which is scanned where it is."""
+    if entry.is_symlink() and not Path(os.path.realpath(entry.path)).is_relative_to(top):
+        raise UnreadablePicture("", "is a link that leads outside the folder and is skipped")
     try:
         about = entry.stat()
     except OSError as error:
-        raise UnreadablePicture(path, f"cannot be read: {error.strerror}") from None
+        raise UnreadablePicture("", f"cannot be read: {error.strerror}") from None
     if stat.S_ISDIR(about.st_mode):
         return None
     if not stat.S_ISREG(about.st_mode):
-        raise UnreadablePicture(path, "is not a regular file")
-    return FileStamp(about.st_size, about.st_mtime_ns)
+        raise UnreadablePicture("", "is not a regular file")
+    return FileStamp.of(about)
 
 
 def read_unchanged(path: str | os.PathLike[str], most_bytes: int) -> ReadFile:
@@ -159,38 +154,14 @@ def read_unchanged(path: str | os.PathLike[str], most_bytes: int) -> ReadFile:
             after = os.fstat(file.fileno())
         except OSError as error:
             raise UnreadablePicture("", f"cannot be read: {error.strerror}") from None
-    if _stamp(before) != _stamp(after) or len(content) != after.st_size:
+    stamp = FileStamp.of(after)
+    if FileStamp.of(before) != stamp or len(content) != stamp.size:
         raise UnreadablePicture("", "changed while it was being read")
     tick = 5 * 10**7 if after.st_mtime_ns % 10**9 else 2 * 10**9  # nanoseconds
     is_settled = abs(now - after.st_mtime_ns) > tick
-    stamp = FileStamp(after.st_size, after.st_mtime_ns if is_settled else 0)  # 0: no time
-    return ReadFile(content, hashlib.sha256(content).digest(), stamp)
-
-
-def _stamp(about: os.stat_result) -> FileStamp:
-    return FileStamp(about.st_size, about.st_mtime_ns)
-
-
-def root_of(folder: str | os.PathLike[str], roots: Sequence[str]) -> tuple[str, str]:
-    """The indexed folder and the part of it that is meant: a subfolder of a known folder."""
-    path = Path(os.path.realpath(folder))
-    for root in sorted(roots, key=len):
-        if path.is_relative_to(root):
-            inside = path.relative_to(root).as_posix()
-            return root, "" if inside == "." else inside
-    return str(path), ""
-
-
-def roots_within(root: str, roots: Sequence[str]) -> list[str]:
-    """The known folders inside another one that are not empty.
-
-    An empty one may be the mount point of a disk that is not mounted.
-    """
-    return [
-        other
-        for other in roots
-        if other != root
-        and Path(other).is_relative_to(root)
-        and Path(other).is_dir()
-        and any(Path(other).iterdir())
-    ]
+    no_time = 0
+    return ReadFile(
+        content,
+        hashlib.sha256(content).digest(),
+        stamp if is_settled else FileStamp(stamp.size, no_time),
+    )

@@ -8,7 +8,7 @@ import time
 from nearlabel.collection.collection import Collection
 from nearlabel.collection.folder_scan import FileStamp
 from nearlabel.collection.indexing import IndexPlan, IndexReport, plan_index, run_index
-from nearlabel.collection.item_features import ItemFeatures, item_features
+from nearlabel.collection.item_features import ItemFeatures, files_of, item_features
 from nearlabel.common.progress import Progress
 
 STILL_WRITTEN = 10**9
@@ -45,13 +45,22 @@ class FolderWatch:
         self, collection: Collection, patience_ns: int = 0, progress: Progress | None = None
     ) -> IndexReport:
         """Update a collection from the folder."""
-        begin = time.time_ns()
+        begin, settings = time.time_ns(), collection.settings
         plan = self._plan(collection, patience_ns)
-        report = run_index(
-            collection, plan, self._features_of(collection), n_jobs=self._n_jobs, progress=progress
-        )
+        if self._features is None:
+            self._features = item_features(settings.kind, settings.features, n_jobs=self._n_jobs)
+        report = run_index(collection, plan, self._features, n_jobs=self._n_jobs, progress=progress)
         self._note(plan, begin, patience_ns)
         return report
+
+    def _plan(self, collection: Collection, patience_ns: int) -> IndexPlan:
+        return plan_index(
+            collection,
+            self._folder,
+            files_of(collection.settings.kind),
+            passed_over=self._seen,
+            patience_ns=patience_ns,
+        )
 
     def _note(self, plan: IndexPlan, begin: int, patience_ns: int) -> None:
         """Record which files exist, except those that may have been too recent to be read."""
@@ -61,18 +70,3 @@ class FolderWatch:
             for path, stamp in plan.scan.files.items()
             if not patience_ns or stamp.mtime_ns < youngest
         }
-
-    def _plan(self, collection: Collection, patience_ns: int) -> IndexPlan:
-        return plan_index(
-            collection,
-            self._folder,
-            self._features_of(collection).files,
-            passed_over=self._seen,
-            patience_ns=patience_ns,
-        )
-
-    def _features_of(self, collection: Collection) -> ItemFeatures:
-        if self._features is None:
-            settings = collection.settings
-            self._features = item_features(settings.kind, settings.features, n_jobs=self._n_jobs)
-        return self._features

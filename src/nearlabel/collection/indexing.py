@@ -11,10 +11,9 @@ import errno
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from nearlabel.collection.collection import Collection
 from nearlabel.collection.folder_checks import CollectionError, is_collection
@@ -23,19 +22,16 @@ from nearlabel.collection.folder_scan import (
     FolderScan,
     ReadFile,
     read_unchanged,
-    root_of,
-    roots_within,
     scan_folder,
 )
 from nearlabel.collection.item_features import ItemFeatures
 from nearlabel.collection.records import FileState, NewItem
-from nearlabel.common.arrays import MatrixLike
 from nearlabel.common.messages import encodable
 from nearlabel.common.progress import Progress
 from nearlabel.features.picture_files import Skipping, in_parallel
 from nearlabel.features.pictures import FileKind
 
-_FILES_AT_ONCE = 32
+_FILES_AT_ONCE, _BYTES_AT_ONCE = 32, 2**26
 TEXT_KEPT = 300  # characters of a text kept for display
 
 
@@ -81,7 +77,7 @@ class IndexPlan:
             new=[other for other in self.new if other == path],
             gone={},
             unchanged=int(path in self.scan.files and path not in {*self.seen, *self.new}),
-            scan=FolderScan({}, [entry for entry in self.scan.skipped if entry[0] == path], []),
+            scan=FolderScan(skipped=[entry for entry in self.scan.skipped if entry[0] == path]),
         )
 
 
@@ -155,13 +151,8 @@ def plan_index(
     if is_collection(folder):
         raise CollectionError("is a collection; pass the folder with its files", Path(folder))
     root, inside = root_of(folder, collection.roots())
-    begins = f"{inside}/" if inside else ""
-    within = roots_within(root, collection.roots())
-    known = {
-        path: file
-        for path, file in _known_files(collection, root, within).items()
-        if path.startswith(begins)
-    }
+    within = _roots_within(root, collection.roots())
+    known = _known_files(collection, root, within, inside)
     stamps = {
         path: FileStamp(file.size, file.mtime_ns)
         for path, file in known.items()
@@ -173,26 +164,21 @@ def plan_index(
         why = f"is empty, but {indexed} indexed; if its disk is not mounted, mount it; "
         raise FileNotFoundError(errno.ENOENT, f"{why}nothing was changed", root)
     passed, now = passed_over or {}, time.time_ns()
-    waiting = {
-        path
-        for path, stamp in scan.files.items()
-        if passed.get(path) == stamp or abs(now - stamp.mtime_ns) < patience_ns
-    }
     differ = [
         path
         for path, stamp in scan.files.items()
-        if stamps.get(path) != stamp and path not in waiting
+        if stamp not in (stamps.get(path), passed.get(path))
+        and abs(now - stamp.mtime_ns) >= patience_ns
     ]
-    gone = {
-        path: known[path].item or 0
-        for path in stamps
-        if path not in scan.files and not scan.may_have(path)
-    }
     return IndexPlan(
         root,
         {path: known[path].item or 0 for path in differ if path in known},
         [path for path in differ if path not in known],
-        gone,
+        {
+            path: known[path].item or 0
+            for path in stamps
+            if path not in scan.files and not scan.may_have(path)
+        },
         {file.item or 0 for file in known.values() if file.is_missing},
         len(scan.files) - len(differ),
         scan,
@@ -200,14 +186,42 @@ def plan_index(
     )
 
 
-def _known_files(collection: Collection, root: str, within: Sequence[str]) -> dict[str, FileState]:
-    """The files of a root by their paths, and those of folders inside it."""
+def root_of(folder: str | os.PathLike[str], roots: Sequence[str]) -> tuple[str, str]:
+    """The indexed folder and the part of it that is meant: a subfolder of a known folder."""
+    path = Path(os.path.realpath(folder))
+    for root in sorted(roots, key=len):
+        if path.is_relative_to(root):
+            inside = path.relative_to(root).as_posix()
+            return root, "" if inside == "." else inside
+    return str(path), ""
+
+
+def _roots_within(root: str, roots: Sequence[str]) -> list[str]:
+    """The known folders inside another one that are not empty.
+
+    An empty one may be the mount point of a disk that is not mounted.
+    """
+    return [
+        other
+        for other in roots
+        if other != root
+        and Path(other).is_relative_to(root)
+        and Path(other).is_dir()
+        and any(Path(other).iterdir())
+    ]
+
+
+def _known_files(
+    collection: Collection, root: str, within: Sequence[str], inside: str
+) -> dict[str, FileState]:
+    """The files of a root, and of folders inside it, by their paths in a part of the root."""
     known: dict[str, FileState] = {}
+    begins = f"{inside}/" if inside else ""
     for folder in (*within, root):  # the root takes precedence, except for missing files
-        inside = Path(folder).relative_to(root)
+        place = Path(folder).relative_to(root)
         for file in collection.files(folder):
-            path = (inside / file.path).as_posix()
-            if path not in known or not file.is_missing:
+            path = (place / file.path).as_posix()
+            if path.startswith(begins) and (path not in known or not file.is_missing):
                 known[path] = file
     return known
 
@@ -236,27 +250,16 @@ def run_index(
     begin, run = time.monotonic(), _Run(collection, plan, features, n_jobs, progress)
     if plan.within:
         collection.join_roots(plan.root, plan.within, group=run.group)
-    # Contents known at other paths come first: a file may have been moved before another one took
-    # its place, which is then a new item.
-    altered = run.recognize([*plan.seen])
+    # New contents at known paths come last: the file that was there may have been moved, to a path
+    # that is still to be read, and what has taken its place is then a new item.
+    altered = run.add([*plan.seen, *plan.new], putting_off=plan.seen)
     run.total += len(altered)
-    run.add(plan.new)
     run.add(altered)
     if plan.gone:
         collection.set_files(plan.root, missing=[*plan.gone], group=run.group)
     run.count_known(plan)
     run.report.seconds = time.monotonic() - begin
     return run.report
-
-
-class _FileContent(NamedTuple):
-    """A file that has been read."""
-
-    path: str
-    read: ReadFile
-
-    def state(self, root: str, item: int | None = None) -> FileState:
-        return FileState(root, self.path, *self.read.stamp, item)
 
 
 class _Run:
@@ -274,79 +277,70 @@ class _Run:
         self._root, self._seen = plan.root, plan.seen
         self._n_jobs, self._progress = n_jobs, progress
         self.report = IndexReport(unchanged=plan.unchanged, skipped=[*plan.scan.skipped])
-        self.done, self.total = 0, len(plan.seen) + len(plan.new)
-        self._known: list[tuple[str, int]] = []  # files with known contents, and their items
+        self._done, self.total = 0, len(plan.seen) + len(plan.new)
+        self._known: dict[str, int] = {}  # the items of files with known contents
         self.group = self.report.group = collection.new_group()
 
-    def recognize(self, paths: Sequence[str]) -> list[str]:
-        """Record the files with known contents; returns the paths of the others."""
-        unknown = []
-        for batch in self._batches(paths, keeps_content=False):
-            ids = self._collection.known_contents(file.read.digest for file in batch)
-            placed = [
-                file.state(self._root, ids[file.read.digest])
-                for file in batch
-                if file.read.digest in ids
-            ]
-            self._collection.set_files(self._root, placed, group=self.group)
-            self._known += [
-                (file.path, ids[file.read.digest]) for file in batch if file.read.digest in ids
-            ]
-            unmade = self._collection.without_vectors([*{*ids.values()}])
-            unknown += [file.path for file in batch if ids.get(file.read.digest) in {None, *unmade}]
-        return unknown
+    def add(self, paths: Sequence[str], putting_off: Container[str] = ()) -> list[str]:
+        """Turn files into items: existing ones if their content is known, else new ones.
 
-    def add(self, paths: Sequence[str]) -> None:
-        """Turn files into items: existing ones if their content is known, else new ones."""
+        Returns those files with unknown contents that are put off, without adding them.
+        """
+        later = []
         for batch in self._batches(paths):
-            by_content: dict[bytes, list[_FileContent]] = {}
-            for file in batch:
-                by_content.setdefault(file.read.digest, []).append(file)
-            known = self._collection.known_contents(by_content)
-            unmade = self._collection.without_vectors([*known.values()])
-            vectors = self._vectors_of(
-                {
-                    digest: files[0]
-                    for digest, files in by_content.items()
-                    if known.get(digest) in {None, *unmade}
-                }
+            known = self._collection.known_contents(file.digest for file in batch.values())
+            contents: dict[bytes, list[str]] = {}
+            for path, file in batch.items():
+                if file.digest not in known and path in putting_off:
+                    later.append(path)
+                else:
+                    contents.setdefault(file.digest, []).append(path)
+            self._add(batch, contents, known)
+        return later
+
+    def _add(
+        self,
+        files: Mapping[str, ReadFile],
+        contents: Mapping[bytes, Sequence[str]],
+        known: Mapping[bytes, int],
+    ) -> None:
+        """Add the paths of each content; what is neither picture nor text is skipped."""
+        without_vectors = self._collection.without_vectors([*known.values()])
+        wanted = [digest for digest in contents if known.get(digest) in {None, *without_vectors}]
+        firsts = {digest: paths[0] for digest, paths in contents.items()}
+        vectors, reasons = self._features.rows_of(
+            [files[firsts[digest]].content for digest in wanted], self._n_jobs
+        )
+        self.report.skipped += [(firsts[wanted[at]], why) for at, why in reasons.items()]
+        rows = {wanted[at]: vector for at, vector in vectors.items()}
+        items = [
+            NewItem(
+                digest,
+                rows.get(digest),
+                tuple(FileState(self._root, path, *files[path].stamp) for path in paths),
+                encodable(paths[0]),
+                self._beginning(files[paths[0]].content),
             )
-            again = {
-                known[digest]: vectors.pop(digest)[0] for digest in [*vectors] if digest in known
-            }
-            items = [
-                NewItem(
-                    digest,
-                    vector,
-                    tuple(file.state(self._root) for file in by_content[digest]),
-                    encodable(by_content[digest][0].path),
-                    text,
-                )
-                for digest, (vector, text) in {
-                    **dict.fromkeys(known, (None, None)),
-                    **vectors,
-                }.items()
-            ]
-            ids = self._collection.add(items, group=self.group)
-            if again:
-                self._collection.set_vectors(again, group=self.group)
-            altered = {self._seen.get(file.path) for file in batch}
-            changed = sum(
-                item.content in vectors and id in altered
-                for item, id in zip(items, ids, strict=True)
-            )
-            self.report.changed += changed
-            self.report.new += len(vectors) - changed
-            self._known += [
-                (file.path, id)
-                for item, id in zip(items, ids, strict=True)
-                for file in item.files[item.content in vectors :]
-            ]
+            for digest, paths in contents.items()
+            if digest in known or digest in rows
+        ]
+        ids = self._collection.add(items, group=self.group)
+        recomputed = {known[digest]: row for digest, row in rows.items() if digest in known}
+        if recomputed:
+            self._collection.set_vectors(recomputed, group=self.group)
+        for item, id in zip(items, ids, strict=True):
+            paths = contents[item.content]
+            if item.content not in known:
+                is_change = any(self._seen.get(path) == id for path in paths)
+                self.report.changed += is_change
+                self.report.new += not is_change
+                paths = paths[1:]
+            self._known |= dict.fromkeys(paths, id)
 
     def count_known(self, plan: IndexPlan) -> None:
         """Count which files with known contents were moved, copied or only touched."""
         left, missing = Counter(plan.gone.values()), {*plan.missing}
-        for path, item in dict(self._known).items():
+        for path, item in self._known.items():
             if self._seen.get(path) == item:
                 self.report.found += 1
             elif left[item]:
@@ -359,58 +353,29 @@ class _Run:
                 self.report.copied += 1
         self.report.gone = left.total()
 
-    def _vectors_of(
-        self, files: Mapping[bytes, _FileContent]
-    ) -> dict[bytes, tuple[MatrixLike, str | None]]:
-        """Vectors and texts of contents; those that are neither picture nor text are left out."""
-        if not files:
-            return {}
-        contents = Skipping([file.read.content for file in files.values()], self._n_jobs)
-        try:
-            X = self._features.vectors(contents)
-        except ValueError:
-            if len(contents.skipped) < len(contents):
-                raise
-        broken = {at: error.reason for at, error in contents.skipped}
-        self.report.skipped += [
-            (file.path, broken[at]) for at, file in enumerate(files.values()) if at in broken
-        ]
-        good = [
-            (digest, file) for at, (digest, file) in enumerate(files.items()) if at not in broken
-        ]
-        return {
-            digest: (X[row : row + 1], self._beginning(file.read.content))
-            for row, (digest, file) in enumerate(good)
-        }
-
     def _beginning(self, content: bytes) -> str | None:
         """The beginning of a text, for display."""
         if self._collection.settings.kind != "texts":
             return None
         return content[: 4 * TEXT_KEPT].decode("utf-8-sig", "replace")[:TEXT_KEPT]
 
-    def _batches(
-        self, paths: Sequence[str], keeps_content: bool = True
-    ) -> Iterator[list[_FileContent]]:
+    def _batches(self, paths: Sequence[str]) -> Iterator[dict[str, ReadFile]]:
         """Readable files in batches; asking for the next batch means that the last one is done."""
 
-        def read(source: tuple[int, str]) -> tuple[int, _FileContent]:
+        def read(source: tuple[int, str]) -> tuple[int, ReadFile]:
             place, path = source
-            content = read_unchanged(Path(self._root, path), self._features.files.most_bytes)
-            return place, _FileContent(
-                path, content if keeps_content else content._replace(content=b"")
-            )
+            return place, read_unchanged(Path(self._root, path), self._features.files.most_bytes)
 
         reading = Skipping([*enumerate(paths)], self._n_jobs)
-        batch: list[_FileContent] = []
-        before, size = self.done, 0
+        batch: dict[str, ReadFile] = {}
+        before, size = self._done, 0
         for place, file in in_parallel(reading, read):
-            batch.append(file)
-            size += len(file.read.content)
-            if len(batch) == _FILES_AT_ONCE or size >= 2**26:
+            batch[paths[place]] = file
+            size += len(file.content)
+            if len(batch) == _FILES_AT_ONCE or size >= _BYTES_AT_ONCE:
                 yield batch
                 self._tell(before + place + 1)
-                batch, size = [], 0
+                batch, size = {}, 0
         if batch:
             yield batch
         if paths:
@@ -418,6 +383,6 @@ class _Run:
         self.report.skipped += [(paths[at], error.reason) for at, error in reading.skipped]
 
     def _tell(self, done: int) -> None:
-        self.done = done
+        self._done = done
         if self._progress is not None:
             self._progress(done, self.total)

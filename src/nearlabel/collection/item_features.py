@@ -8,7 +8,8 @@ constants, and words are hashed instead of listed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from nearlabel import features as transformers  # loads scikit-learn on first use
-from nearlabel.common.arrays import Array, Csr, Tree, canonical_csr
+from nearlabel.collection.choices import KINDS
+from nearlabel.common.arrays import Array, Csr, Matrix, Tree, canonical_csr
 from nearlabel.common.files import FORMAT
 from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError, check_choice, check_integer
@@ -43,6 +45,37 @@ class ItemFeatures(NamedTuple):
     files: FileKind
     vectors: Callable[[Iterable[Any]], Array | Csr]
 
+    def rows_of(
+        self, contents: Sequence[bytes], n_jobs: int | None = None
+    ) -> tuple[dict[int, Matrix], dict[int, str]]:
+        """The rows of contents by their places, and of the others why they have none."""
+        if not contents:
+            return {}, {}
+        reading = Skipping(contents, n_jobs)
+        X: Matrix = np.empty((0, 0))
+        try:
+            X = self.vectors(reading)
+        except ValueError:  # of a transformer that refuses no rows
+            if len(reading.skipped) < len(contents):
+                raise
+        reasons = {at: error.reason for at, error in reading.skipped}
+        readable = [at for at in range(len(contents)) if at not in reasons]
+        rows: dict[int, Matrix] = {}
+        for row, at in enumerate(readable):
+            vector = X[row : row + 1]
+            if np.isfinite(vector if isinstance(vector, np.ndarray) else vector.data).all():
+                rows[at] = vector
+            else:
+                reasons[at] = "has a vector that is not finite"
+        return rows, reasons
+
+
+def files_of(kind: str) -> FileKind:
+    """The files that are items of a kind; ValueError for vectors, which have none."""
+    if check_choice(kind, "kind", KINDS) == "vectors":
+        raise ValueError("a collection of vectors has no files: its vectors are given")
+    return PICTURES if kind == "pictures" else TEXTS
+
 
 def chosen_features(
     kind: str, features: str | os.PathLike[str] | Mapping[str, object] | None = None
@@ -65,31 +98,25 @@ def chosen_features(
     name = _AUTO if features is None else os.fspath(features)
     if Path(name).suffix.lower() == ".onnx":
         name = str(Path(name).absolute())
-    else:
-        known = _names(kind)
-        if name not in known:
-            raise ArgumentError(
-                f"features of {kind} must be one of {', '.join(map(repr, known))}"
-                f"{'' if kind == 'vectors' else ', or an ONNX file'}; got {name!r}"
-                f"{did_you_mean(name, known)}",
-                "features",
-            )
+    elif name not in (known := _names(kind)):
+        raise ArgumentError(
+            f"features of {kind} must be one of {', '.join(map(repr, known))}"
+            f"{'' if kind == 'vectors' else ', or an ONNX file'}; got {name!r}"
+            f"{did_you_mean(name, known)}",
+            "features",
+        )
     if kind == "vectors":
         return {"name": _GIVEN}
     if kind == "texts":
         if name in (_AUTO, _WORDS):
             return {"name": _WORDS, "columns": 2**20}
         return transformers.TextEmbedding(name).fit(None).network_.settings()
-    if name == _MOMENTS:
-        return {"name": _MOMENTS}
-    transformer = (
-        transformers.best_picture_features()
-        if name == _AUTO
-        else transformers.PictureEmbedding(name).fit(None)
-    )
-    if isinstance(transformer, transformers.GridMoments):
-        return {"name": _MOMENTS}
-    return transformer.network_.settings()
+    if name == _AUTO:
+        transformer = transformers.best_picture_features()
+        name = _MOMENTS if isinstance(transformer, transformers.GridMoments) else name
+    elif name != _MOMENTS:
+        transformer = transformers.PictureEmbedding(name).fit(None)
+    return {"name": _MOMENTS} if name == _MOMENTS else transformer.network_.settings()
 
 
 def item_features(
@@ -105,24 +132,25 @@ def item_features(
     n_jobs : int or None, default=None
         Threads; -1 means all cores.
     """
-    check_choice(kind, "kind", ("pictures", "texts", "vectors"))
-    name = features.get("name")
+    files, name = files_of(kind), features.get("name")
+    network = {"network": name, "n_jobs": n_jobs, "used": features}
+    compute: Callable[[Iterable[Any]], Array | Csr]
     try:
-        if kind == "pictures":
-            if name == _MOMENTS:
-                return ItemFeatures(PICTURES, _Moments(n_jobs))
-            network = {"network": name, "batch_size": 16, "n_jobs": n_jobs, "used": features}
-            embedding = transformers.PictureEmbedding._from_tree(network, FORMAT)
-            return ItemFeatures(PICTURES, embedding.transform)
-        if kind == "texts":
-            if name == _WORDS:
-                return ItemFeatures(TEXTS, _Words(features["columns"], n_jobs))
-            network = {"network": name, "max_tokens": 128, "n_jobs": n_jobs, "used": features}
-            meaning = transformers.TextEmbedding._from_tree(network, FORMAT)
-            return ItemFeatures(TEXTS, _Meaning(meaning, n_jobs))
+        if kind == "pictures" and name == _MOMENTS:
+            compute = partial(_moments, n_jobs=n_jobs)
+        elif kind == "pictures":
+            network["batch_size"] = 16
+            compute = transformers.PictureEmbedding._from_tree(network, FORMAT).transform
+        elif name == _WORDS:
+            columns = check_integer(features["columns"], "columns", low=1, high=2**31 - 1)
+            compute = partial(_words, columns=columns, n_jobs=n_jobs)
+        else:
+            network["max_tokens"] = 128
+            embedding = transformers.TextEmbedding._from_tree(network, FORMAT)
+            compute = partial(_meaning, embedding=embedding, n_jobs=n_jobs)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"features of {kind} are not valid: {dict(features)!r}") from error
-    raise ValueError("a collection of vectors has no files: its vectors are given")
+    return ItemFeatures(files, compute)
 
 
 def _names(kind: str) -> list[str]:
@@ -132,62 +160,42 @@ def _names(kind: str) -> list[str]:
     return [*own[check_choice(kind, "kind", tuple(own))], *networks]
 
 
-class _Moments:
+def _moments(sources: Iterable[Any], *, n_jobs: int | None) -> Array:
     """Moments of pictures, scaled by constants.
 
     Equal distances in L*u*v* look about equally different: means are kept, with grey as the zero of
     lightness, and deviations count twice.
     """
-
-    def __init__(self, n_jobs: int | None) -> None:
-        self._moments = transformers.GridMoments(spread="deviation", n_jobs=n_jobs)
-
-    def __call__(self, sources: Iterable[Any]) -> Array:
-        bands = self._moments.transform(sources).reshape(-1, 3, 2, self._moments.grid**2)
-        bands[:, 0, 0] -= 50  # the middle of lightness; grey has no other color
-        bands[:, :, 1] *= 2  # deviations are about half as large as means
-        return (bands / 100).reshape(len(bands), -1).astype(np.float32)
+    transformer = transformers.GridMoments(spread="deviation", n_jobs=n_jobs)
+    bands = transformer.transform(sources).reshape(-1, 3, 2, transformer.grid**2)
+    bands[:, 0, 0] -= 50  # the middle of lightness; grey has no other color
+    bands[:, :, 1] *= 2  # deviations are about half as large as means
+    return (bands / 100).reshape(len(bands), -1).astype(np.float32)
 
 
-class _Words:
+def _words(sources: Iterable[Any], *, columns: int, n_jobs: int | None) -> Csr:
     """Words of texts, hashed: 1 + log of how often each occurs, as rows of length 1.
 
     How rare a word is would have to be learned. Instead, the most frequent English words are left
     out.
     """
+    from sklearn.feature_extraction.text import HashingVectorizer
 
-    def __init__(self, columns: int, n_jobs: int | None) -> None:
-        from sklearn.feature_extraction.text import HashingVectorizer
-
-        columns = check_integer(columns, "columns", low=1, high=2**31 - 1)
-        self._n_jobs = n_jobs
-        self._counts = HashingVectorizer(
-            n_features=columns, alternate_sign=False, norm=None, stop_words="english"
-        )
-
-    def __call__(self, sources: Iterable[Any]) -> Csr:
-        texts = _texts(sources, self._n_jobs)
-        if not texts:  # scikit-learn refuses an empty list
-            return csr_array((0, self._counts.n_features), dtype=np.float32)
-        counts = canonical_csr(self._counts.transform(texts))
-        counts.data = 1 + np.log(counts.data)
-        lengths = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
-        counts.data /= np.repeat(lengths, np.diff(counts.indptr))
-        return counts.astype(np.float32)
+    texts = [*in_parallel(sources, text_of, n_jobs)]
+    if not texts:  # scikit-learn refuses an empty list
+        return csr_array((0, columns), dtype=np.float32)
+    hashed = HashingVectorizer(
+        n_features=columns, alternate_sign=False, norm=None, stop_words="english"
+    )
+    counts = canonical_csr(hashed.transform(texts))
+    counts.data = 1 + np.log(counts.data)
+    lengths = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
+    counts.data /= np.repeat(lengths, np.diff(counts.indptr))
+    return counts.astype(np.float32)
 
 
-class _Meaning:
-    """Texts by a network."""
-
-    def __init__(self, embedding: transformers.TextEmbedding, n_jobs: int | None) -> None:
-        self._embedding, self._n_jobs = embedding, n_jobs
-
-    def __call__(self, sources: Iterable[Any]) -> Array:
-        return np.asarray(self._embedding.transform(_texts(sources, self._n_jobs)))
-
-
-def _texts(sources: Iterable[Any], n_jobs: int | None) -> list[str]:
-    """Texts of files."""
-    if not isinstance(sources, Skipping):
-        sources = [*sources]
-    return [*in_parallel(sources, text_of, n_jobs)]
+def _meaning(
+    sources: Iterable[Any], *, embedding: transformers.TextEmbedding, n_jobs: int | None
+) -> Array:
+    """Vectors of texts by a network."""
+    return np.asarray(embedding.transform([*in_parallel(sources, text_of, n_jobs)]))
