@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,13 +16,12 @@ from nearlabel.cli.open_collections import (
 )
 from nearlabel.cli.options import Count, Json, algorithm_names
 from nearlabel.cli.options.errors import naming
-from nearlabel.cli.output import counted, printable, say, say_folded, say_json, say_table
+from nearlabel.cli.output import Block, Paragraph, Table, counted, render
 from nearlabel.collection.choices import Method, State
 from nearlabel.common.messages import encodable
 
 if TYPE_CHECKING:
     from nearlabel.collection import Change, Collection, Item
-    from nearlabel.collection.records import Settings
     from nearlabel.common.arrays import Tree
 
 
@@ -50,46 +49,48 @@ def collection(
     nearlabel collection undo photos.nearlabel
     """
     with open_collection(collection, readonly=True) as store:
-        settings, counts, tags = store.settings, store.counts(), store.tags()
-        roots, changes, run = store.roots(), store.changes(1), store.next_undo()
-    if json:
-        say_json(
-            {
-                "collection": collection,
-                "kind": settings.kind,
-                "features": dict(settings.features),
-                "method": dict(settings.method),
-                "width": settings.width,
-                **counts,
-                "folders": [str(root) for root in roots],
-                "last_change": _change_record(changes[0]) if changes else None,
-                "tag_counts": [tag._asdict() for tag in tags],
-            }
-        )
-        return
-    say_folded(f"{collection}: {_described(settings)}")
-    missing = f"; {counts['missing']} without a file" if counts["missing"] else ""
-    items = counted(counts["items"], "item")
-    say(f"{items}: {counts['tagged']} with tags, {counts['untagged']} without{missing}")
+        settings, changes = store.settings, store.changes(1)
+        record = {
+            "collection": collection,
+            "kind": settings.kind,
+            "features": settings.features,
+            "method": settings.method,
+            "width": settings.width,
+            **store.counts(),
+            "folders": store.roots(),
+            "last_change": changes[0] if changes else None,
+            "tag_counts": store.tags(),
+        }
+        run = store.next_undo()
+    render(record, _description(record, run, every), json)
+
+
+def _description(record: Tree, run: Sequence[Change], every: bool) -> Iterator[Block]:
+    """What is in a collection, for people."""
+    path, tags, last = record["collection"], record["tag_counts"], record["last_change"]
+    width = "" if record["width"] is None else f" ({record['width']:,} values)"
+    features = f"{record['features'].get('name')}{width}"
+    yield Paragraph(f"{path}: {record['kind']} by {features}; {_method_text(record['method'])}")
+    missing = f"; {record['missing']} without a file" if record["missing"] else ""
+    items = counted(record["items"], "item")
+    yield f"{items}: {record['tagged']} with tags, {record['untagged']} without{missing}"
     if tags:
-        yes, no = counted(counts["yes"], "time"), counted(counts["no"], "time")
-        given = f"given {yes}, rejected {no}"
-        say(f"{counted(len(tags), 'tag')}: {given}")
+        yes, no = counted(record["yes"], "time"), counted(record["no"], "time")
+        yield f"{counted(len(tags), 'tag')}: given {yes}, rejected {no}"
     else:
-        say_folded(f"no tags yet; 'nearlabel tag {collection} ID --add TAG' gives some")
-    for root in roots:
-        say(printable(f"indexed: {root}"))
-    if changes:
-        say(f"last change: {_change_text(changes[0])}")
-    if run and run[0].number != changes[0].number:
-        say_folded(f"undo would take back: {_run_text(run)}")
+        yield Paragraph(f"no tags yet; 'nearlabel tag {path} ID --add TAG' gives some")
+    for root in record["folders"]:
+        yield f"indexed: {root}"
+    if last is not None:
+        yield f"last change: {_run_text([last])}"
+    if run and run[0].number != last.number:
+        yield Paragraph(f"undo would take back: {_run_text(run)}")
     if tags:
-        frequent = sorted(tags, key=lambda tag: (-tag.yes, tag.name))
-        shown = frequent if every else frequent[:20]
-        say()
-        say_table(("tag", "items", "not"), [(tag.name, tag.yes, tag.no) for tag in shown])
-        if len(shown) < len(tags):
-            say(f"… {len(tags) - len(shown)} more; --all shows them")
+        frequent = sorted(tags, key=lambda tag: (-tag.yes, tag.name))[: None if every else 20]
+        yield ""
+        yield Table(("tag", "items", "not"), frequent)
+        if len(frequent) < len(tags):
+            yield f"… {len(tags) - len(frequent)} more; --all shows them"
 
 
 def items(
@@ -123,38 +124,34 @@ def items(
     """
     with open_collection(collection, readonly=True) as store:
         items = _with_tag(store, tag, state, limit)
-    if json:
-        say_json(
-            [
-                {
-                    **item_record(item),
-                    "missing": item.is_missing,
-                    "files": [encodable(str(Path(file.root, file.path))) for file in item.files],
-                }
-                for item in items
-            ]
-        )
-    elif not items:
-        say("no items")
-    else:
-        rows = [
-            (item.id, item.shown_name + " (file missing)" * item.is_missing, tags_text(item))
-            for item in items
-        ]
-        say_table(("id", "item", "tags"), rows, numbers=False)
+    records = [
+        {
+            **item_record(item),
+            "missing": item.is_missing,
+            "files": [encodable(str(Path(file.root, file.path))) for file in item.files],
+        }
+        for item in items
+    ]
+    rows = [
+        (item.id, item.shown_name + " (file missing)" * item.is_missing, tags_text(item))
+        for item in items
+    ]
+    table = Table(("id", "item", "tags"), rows, numbers=False)
+    render(records, table if items else "no items", json)
 
 
 def _with_tag(store: Collection, tag: str | None, state: State, limit: int | None) -> list[Item]:
     """Items that have a tag, or one on a level below it."""
     from nearlabel.collection.tag_names import LEVELS, tag_name
 
-    name = None if tag is None else tag_name(tag, "--tag")
-    below = [tag.name for tag in store.tags() if tag.name.startswith(f"{name}{LEVELS}")]
-    if name is None or not below:
-        return store.items(name, state, limit=limit)
-    names = [tag.name for tag in store.tags() if tag.name == name] + below
-    ids = sorted({id for name in names for id in store.ids(name, state, limit=limit)})
-    return [store.item(id) for id in ids[:limit]]
+    if tag is None:
+        return store.items(state=state, limit=limit)
+    name = tag_name(tag, "--tag")
+    names = [
+        tag.name for tag in store.tags() if f"{tag.name}{LEVELS}".startswith(f"{name}{LEVELS}")
+    ]
+    ids = {id for each in names or [name] for id in store.ids(each, state, limit=limit)}
+    return [*store.items_of(sorted(ids)[:limit]).values()]
 
 
 def undo(collection: str, /, *, json: Json = False) -> None:
@@ -179,17 +176,15 @@ def undo(collection: str, /, *, json: Json = False) -> None:
             change = change._replace(items=store.changes(1)[0].items)
             run = run if run[0].number == change.number else [change]
         following = store.next_undo()
-    if json:
-        say_json(
-            {"collection": collection, "undone": None if change is None else _change_record(change)}
-        )
-    elif change is None:
-        say("nothing to take back")
-    else:
-        say_folded(f"taken back: {_run_text(run)}")
+    text: list[Block] = ["nothing to take back"]
+    if change is not None:
+        text = [Paragraph(f"taken back: {_run_text(run)}")]
         if following:
             advice = f"'nearlabel collection changes {collection}' lists all changes"
-            say_folded(f"another undo would take back: {_run_text(following)}; {advice}")
+            text.append(
+                Paragraph(f"another undo would take back: {_run_text(following)}; {advice}")
+            )
+    render({"collection": collection, "undone": change}, text, json)
 
 
 def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> None:
@@ -209,21 +204,17 @@ def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> Non
     with open_collection(collection, readonly=True) as store:
         changes = store.changes(limit)
         following = {change.number for change in store.next_undo()}
-    if json:
-        say_json([_change_record(change) for change in changes])
-    elif not changes:
-        say("nothing has been changed yet")
-    else:
-        rows = [
-            (
-                change.number,
-                _when(change),
-                change.said,
-                "yes" if change.is_undone else "by the next undo" * (change.number in following),
-            )
-            for change in changes
-        ]
-        say_table(("change", "when", "what", "taken back"), rows, numbers=False)
+    rows = [
+        (
+            change.number,
+            _when(change),
+            change.said,
+            "yes" if change.is_undone else "by the next undo" * (change.number in following),
+        )
+        for change in changes
+    ]
+    table = Table(("change", "when", "what", "taken back"), rows, numbers=False)
+    render(changes, table if changes else "nothing has been changed yet", json)
 
 
 def rename(collection: str, old: str, new: str, /, *, json: Json = False) -> None:
@@ -247,10 +238,8 @@ def rename(collection: str, old: str, new: str, /, *, json: Json = False) -> Non
     old, new = tag_name(old, "OLD"), tag_name(new, "NEW")
     with open_collection(collection) as store:
         store.rename_tag(old, new)
-    if json:
-        say_json({"collection": collection, "old": old, "new": new})
-    else:
-        say(printable(f"{old} is called {new} now"))
+    record = {"collection": collection, "old": old, "new": new}
+    render(record, f"{old} is called {new} now", json)
 
 
 def merge(
@@ -287,10 +276,9 @@ def merge(
     with open_collection(collection) as store:
         store.merge_tags(tags, into)
         left = len(store.ids(into))
-    if json:
-        say_json({"collection": collection, "merged": tags, "into": into, "items": left})
-    else:
-        say(printable(f"{listed_tags(tags)}: {counted(left, 'item')} with the tag {into} now"))
+    record = {"collection": collection, "merged": tags, "into": into, "items": left}
+    text = f"{listed_tags(tags)}: {counted(left, 'item')} with the tag {into} now"
+    render(record, text, json)
 
 
 def method(
@@ -326,12 +314,10 @@ def method(
         if is_change:
             with naming(n_neighbors="--k"):
                 store.set_method(with_other(store.settings.method, name, k))
-        chosen = dict(store.settings.method)
-    if json:
-        say_json({"collection": collection, "method": chosen})
-    else:
-        now = "now " * is_change
-        say_folded(f"{collection} {now}suggests tags by {_method_text(chosen)}")
+        chosen = store.settings.method
+    now = "now " * is_change
+    text = Paragraph(f"{collection} {now}suggests tags by {_method_text(chosen)}")
+    render({"collection": collection, "method": chosen}, text, json)
 
 
 def _method_text(chosen: Tree) -> str:
@@ -356,26 +342,12 @@ def compact(collection: str, /, *, json: Json = False) -> None:
     with open_collection(collection) as store:
         store.compact()
     after = _bytes_in(collection)
-    if json:
-        say_json({"collection": collection, "bytes_before": before, "bytes": after})
-    else:
-        say(f"{collection}: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB now")
+    text = f"{collection}: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB now"
+    render({"collection": collection, "bytes_before": before, "bytes": after}, text, json)
 
 
 def _bytes_in(folder: str) -> int:
     return sum(path.lstat().st_size for path in Path(folder).rglob("*") if path.is_file())
-
-
-def _described(settings: Settings) -> str:
-    """What a collection holds and how it learns, for people."""
-    width = "" if settings.width is None else f" ({settings.width:,} values)"
-    method = dict(settings.method)
-    learner = " ".join([str(method.pop("name", "")), *(f"{key}={v}" for key, v in method.items())])
-    return f"{settings.kind} by {settings.features.get('name')}{width}; {learner}"
-
-
-def _change_record(change: Change) -> Tree:
-    return {**change._asdict(), "at": change.at.isoformat()}
 
 
 def _run_text(run: Sequence[Change]) -> str:
@@ -383,10 +355,6 @@ def _run_text(run: Sequence[Change]) -> str:
     from nearlabel.collection.records import said_changes
 
     return f"{said_changes(run)}, {_when(run[0])}"
-
-
-def _change_text(change: Change) -> str:
-    return f"{change.said}, {_when(change)}"
 
 
 def _when(change: Change) -> str:

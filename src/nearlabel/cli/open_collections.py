@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,6 @@ from nearlabel.common.messages import encodable
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection, Item
-    from nearlabel.collection.contact_sheets import Tile
     from nearlabel.collection.queries import Query
     from nearlabel.common.arrays import Tree
 
@@ -82,37 +81,6 @@ def headline(query: Query) -> str:
     if query.item is None:
         return query.name
     return f"{query.name} (item {query.item.id}): {tags_text(query.item)}"
-
-
-def query_tile(store: Collection, query: Query) -> Tile:
-    """How what was asked about looks on a page."""
-    from nearlabel.collection.contact_sheets import Tile
-
-    if query.item is not None:
-        return item_tile(store, query.item, tags_text(query.item))
-    return Tile(query.name, _thumbnail(store, query.content, [Path(str(query.file))]))
-
-
-def item_tile(store: Collection, item: Item, note: str) -> Tile:
-    """How an item of a collection looks on a page."""
-    from nearlabel.collection.contact_sheets import Tile
-
-    files = [Path(file.root, file.path) for file in item.files if not file.is_missing]
-    picture, text = _thumbnail(store, item.content, files), item.text or ""
-    if picture is None and store.settings.kind == "pictures":
-        is_there = any(map(Path.is_file, files))
-        text = "the file cannot be shown" if is_there else "the file is missing"
-    return Tile(item.shown_name, picture, note, text)
-
-
-def _thumbnail(store: Collection, content: bytes, files: Sequence[Path]) -> bytes | None:
-    """A thumbnail, or None if there is no picture."""
-    if store.settings.kind == "pictures":
-        from nearlabel.collection.thumbnails import thumbnail
-
-        with suppress(OSError, ValueError):
-            return thumbnail(store.path, content, files, readonly=store.readonly)
-    return None
 
 
 def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> list[Query]:

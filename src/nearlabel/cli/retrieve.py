@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,30 +12,25 @@ from cyclopts import Parameter
 
 from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.model_items import check_keeps_items
-from nearlabel.cli.open_collections import (
-    asked,
-    is_collection,
-    item_tile,
-    open_collection,
-    query_tile,
-)
+from nearlabel.cli.open_collections import asked, is_collection, open_collection, tags_text
 from nearlabel.cli.options import Count, DataOrPictures, as_typed
 from nearlabel.cli.output import (
+    Table,
     check_results,
     check_target,
     counted,
     file_size,
-    printable,
+    render,
     say,
-    say_json,
-    say_table,
 )
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-    from nearlabel.collection import Collection
+    from nearlabel.collection import Collection, Item
+    from nearlabel.collection.contact_sheets import Tile
     from nearlabel.collection.queries import Query
+    from nearlabel.collection.records import TaggedItems
 
 _PAGES = (".html", ".htm")
 
@@ -78,28 +74,51 @@ def retrieve(
         groups = _of_model(fitted, blocks, top, per_tag)
         _tell(answering, groups, ("label", "score"), blocks.skipped)
         return
+    _check(model, data, html, answering)
+    with open_collection(model, readonly=True) as store:
+        queries = asked(store, data, answering.searching.jobs)
+        with store.snapshot():
+            answers = [(query, store.retrieve(query.question, top, per_tag)) for query in queries]
+            ids = {id for _, groups in answers for group in groups for id, _ in group.items}
+            near = store.items_of([*ids])
+        if html is not None:
+            _write_sheet(store, answers, near, html)
+    records = [
+        {
+            **query.record,
+            "groups": [
+                {
+                    **group._asdict(),
+                    "items": [
+                        {"id": id, "name": near[id].shown_name, "distance": distance}
+                        for id, distance in group.items
+                    ],
+                }
+                for group in groups
+            ],
+        }
+        for query, groups in answers
+    ]
+    if html is None or answering.output is not None:
+        _tell(answering, records, ("tag", "probability"))
+    else:
+        text = f"wrote {html} ({file_size(html)}, {counted(len(records), 'item')})"
+        render({"html": html, "items": records}, text, answering.json)
+
+
+def _check(path: str, data: Sequence[str], html: str | None, answering: Answering) -> None:
+    """Refuse options that are for models, and files that cannot be written."""
     if not data:
         example = "nearlabel retrieve photos.nearlabel new.jpg"
         raise ValueError(f"retrieve: PICTURE is missing; for example: {example}")
     unused = [*as_typed(answering.reading), *as_typed(replace(answering.searching, jobs=None))]
     for word in [*unused, *(["--part"] if answering.part != "all" else [])][:1]:
-        raise ValueError(f"{word}: this does not apply to {model}, which is a collection")
+        raise ValueError(f"{word}: this does not apply to {path}, which is a collection")
     check_results(answering.output, *data)
     if html is not None:
         if Path(html).suffix.lower() not in _PAGES:
             raise ValueError(f"--html must end in {' or '.join(_PAGES)}; got {html}")
         check_target("--html", html, *data)
-    with open_collection(model, readonly=True) as store:
-        queries = asked(store, data, answering.searching.jobs)
-        records = [_of_collection(store, query, top, per_tag) for query in queries]
-        if html is not None:
-            _write_sheet(store, queries, records, html)
-    if html is None or answering.output is not None:
-        _tell(answering, records, ("tag", "probability"))
-    elif answering.json:
-        say_json({"html": html, "items": records})
-    else:
-        say(f"wrote {html} ({file_size(html)}, {counted(len(records), 'item')})")
 
 
 def _tell(
@@ -137,7 +156,7 @@ def _say(records: Iterable[Record], tag: str, score: str) -> None:
     for number, record in enumerate(records):
         if number:
             say()
-        say(printable(record["name"]))
+        say(record["name"])
         rows = [
             (
                 group[tag],
@@ -146,10 +165,8 @@ def _say(records: Iterable[Record], tag: str, score: str) -> None:
             )
             for group in record["groups"]
         ]
-        if rows:
-            say_table((tag, score, "nearest items that carry it"), rows, numbers=False)
-        else:
-            say("  no suggestions: too little has been tagged yet")
+        table = Table((tag, score, "nearest items that carry it"), rows, numbers=False)
+        say(table if rows else "  no suggestions: too little has been tagged yet")
 
 
 def _of_model(model: BaseEstimator, blocks: Blocks, top: int, per_tag: int) -> Iterator[Record]:
@@ -157,66 +174,70 @@ def _of_model(model: BaseEstimator, blocks: Blocks, top: int, per_tag: int) -> I
     for names, X, progress in blocks("retrieving"):
         answers = model.retrieve(X, top, per_tag)
         for name, groups in zip(names, answers, strict=True):
-            tagged = [
-                {
-                    "label": str(group.name),
-                    "score": group.score,
-                    "items": [
-                        {"id": id, "name": str(id), "distance": distance}
-                        for id, distance in zip(
-                            group.ids.tolist(), group.distances.tolist(), strict=True
-                        )
-                    ],
-                }
-                for group in groups
-            ]
+            tagged = []
+            for group in groups:
+                near = zip(group.ids.tolist(), group.distances.tolist(), strict=True)
+                items = [{"id": id, "name": str(id), "distance": distance} for id, distance in near]
+                tagged.append({"label": str(group.name), "score": group.score, "items": items})
             yield {"id": name, "name": str(name), "groups": tagged}
         progress(len(names), len(names))
 
 
-def _of_collection(store: Collection, query: Query, top: int, per_tag: int) -> Record:
-    """The groups of an item, by a collection."""
-    with store.snapshot():
-        groups = store.retrieve(query.question, top, per_tag)
-        near = store.items_of([id for group in groups for id, _ in group.items])
-    tagged = [
-        {
-            "tag": group.tag,
-            "probability": group.probability,
-            "items": [
-                {"id": id, "name": near[id].shown_name, "distance": distance}
-                for id, distance in group.items
-            ],
-        }
-        for group in groups
-    ]
-    return {**query.record, "groups": tagged}
-
-
 def _write_sheet(
-    store: Collection, queries: Sequence[Query], records: Sequence[Record], path: str
+    store: Collection,
+    answers: Sequence[tuple[Query, Sequence[TaggedItems]]],
+    near: Mapping[int, Item],
+    path: str,
 ) -> None:
     """Write the page with the groups of all items."""
     from nearlabel.collection.contact_sheets import AnsweredItem, TagRow, contact_sheet
     from nearlabel.common.files import replacing
 
     answered = []
-    for query, record in zip(queries, records, strict=True):
+    for query, groups in answers:
         has = set() if query.item is None else {*query.item.yes}
         rows = [
             TagRow(
-                group["tag"],
-                group["probability"],
+                group.tag,
+                group.probability,
                 [
-                    item_tile(store, store.item(item["id"]), f"distance {item['distance']:.3f}")
-                    for item in group["items"]
+                    _tile(store, near[id], f"distance {distance:.3f}")
+                    for id, distance in group.items
                 ],
-                group["tag"] in has,
+                group.tag in has,
             )
-            for group in record["groups"]
+            for group in groups
         ]
-        answered.append(AnsweredItem(query_tile(store, query), rows))
+        answered.append(AnsweredItem(_query_tile(store, query), rows))
     nearest = f"the nearest {store.settings.kind} that carry it"
     about = f"{counted(len(answered), 'item')}, and for each of the likeliest tags {nearest}"
     with replacing(path) as file:
         file.write(contact_sheet(store.path.absolute().name, about, answered).encode())
+
+
+def _query_tile(store: Collection, query: Query) -> Tile:
+    """How what was asked about looks on a page."""
+    from nearlabel.collection.contact_sheets import Tile
+    from nearlabel.collection.thumbnails import thumbnail
+
+    if query.item is not None:
+        return _tile(store, query.item, tags_text(query.item))
+    picture = None
+    if store.settings.kind == "pictures" and query.file is not None:
+        with suppress(OSError, ValueError):
+            picture = thumbnail(store.path, query.content, [Path(query.file)], readonly=True)
+    return Tile(query.name, picture)
+
+
+def _tile(store: Collection, item: Item, note: str) -> Tile:
+    """How an item of a collection looks on a page."""
+    from nearlabel.collection.contact_sheets import Tile
+
+    picture, text = None, item.text or ""
+    if store.settings.kind == "pictures":
+        try:
+            picture = store.thumbnail(item.id)
+        except (OSError, ValueError):
+            is_there = any(Path(file.root, file.path).is_file() for file in item.files)
+            text = "the file cannot be shown" if is_there else "the file is missing"
+    return Tile(item.shown_name, picture, note, text)

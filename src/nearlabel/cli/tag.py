@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -16,12 +16,13 @@ from nearlabel.cli.open_collections import (
     tags_text,
 )
 from nearlabel.cli.options import Count, Json, Switch, Texts, Whole
-from nearlabel.cli.output import counted, printable, say, say_folded, say_json, say_table, steps
+from nearlabel.cli.output import Block, Paragraph, Table, counted, render, steps
 from nearlabel.collection.choices import State
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection, Item, Suggestion
     from nearlabel.collection.queries import Query
+    from nearlabel.common.arrays import Tree
 
 _ITEMS_SHOWN = 10
 
@@ -93,56 +94,53 @@ def tag(
         raise ValueError(f"tag: PICTURE is missing; {how}")
     if truth is not None and (options or accept is not None):
         raise ValueError("--truth compares suggestions: it cannot be combined with other tags")
-    if accept is not None:
-        if options:
-            raise ValueError(
-                f"--accept stores suggested tags: it cannot be combined with {options[0]}"
-            )
-        if not 0 < accept <= 1:
-            raise ValueError(f"--accept must be a probability above 0 and at most 1; got {accept}")
-        _accept(collection, picture, state, top, accept, json)
-        return
-    if options:
-        _check_once(given)
-        _give(collection, picture, state, given, json)
+    if accept is not None and options:
+        raise ValueError(f"--accept stores suggested tags: it cannot be combined with {options[0]}")
+    if accept is not None and not 0 < accept <= 1:
+        raise ValueError(f"--accept must be a probability above 0 and at most 1; got {accept}")
+    from nearlabel.collection.queries import named_items, query_of
+
+    if accept is not None or options:
+        answers = _answers(given)
+        with open_collection(collection) as store:
+            items = named_items(store, picture) if state is None else store.items(state=state)
+            if accept is not None:
+                _accept(store, items, top, accept, json)
+            else:
+                _give(store, items, answers, json)
         return
     with open_collection(collection, readonly=True) as store:
         if state is None:
             queries = asked(store, picture, jobs)
         else:
-            from nearlabel.collection.queries import query_of
-
             queries = [query_of(item) for item in store.items(state=state)]
         with store.snapshot():
-            if truth is not None:
-                from nearlabel.cli.truth_tables import compare_with
-
-                compare_with(truth, store, queries, json)
-            else:
+            if truth is None:
                 _suggest(store, queries, top, why, json)
+                return
+            from nearlabel.cli.truth_tables import compare_with
+
+            compare_with(truth, store, queries, json)
 
 
-def _check_once(given: Mapping[str, Sequence[str]]) -> None:
-    """Refuse a tag that is given in two ways."""
-    from nearlabel.collection.tag_names import tag_name
+def _answers(given: Mapping[str, Sequence[str]]) -> dict[str, bool | None]:
+    """What is said of each tag; an error if it is given in two ways."""
+    from nearlabel.collection.tag_names import tag_names
     from nearlabel.common.messages import shown
 
-    seen: dict[str, str] = {}
+    option_of: dict[str, str] = {}
     for option, tags in given.items():
-        for tag in tags:
-            if (other := seen.setdefault(tag_name(tag, option), option)) != option:
-                raise ValueError(f"{shown(tag)} is given with both {other} and {option}")
+        for name in tag_names(tags, option):
+            if (other := option_of.setdefault(name, option)) != option:
+                raise ValueError(f"{shown(name)} is given with both {other} and {option}")
+    meant = {"--add": True, "--no": False, "--clear": None}
+    return {name: meant[option] for name, option in option_of.items()}
 
 
-def _accept(
-    path: str, pictures: Sequence[str], state: State | None, top: int, least: float, json: bool
-) -> None:
+def _accept(store: Collection, items: Sequence[Item], top: int, least: float, json: bool) -> None:
     """Give items the suggested tags that are probable enough, in one change."""
-    from nearlabel.collection.queries import named_items
-
-    with open_collection(path) as store, steps("suggesting", "items") as progress:
-        items = named_items(store, pictures) if state is None else store.items(state=state)
-        answers: list[tuple[int, str, bool]] = []
+    answers: list[tuple[int, str, bool]] = []
+    with steps("suggesting", "items") as progress:
         for count, item in enumerate(items, 1):
             answers += [
                 (item.id, suggestion.tag, True)
@@ -150,126 +148,92 @@ def _accept(
                 if suggestion.probability >= least and suggestion.tag not in item.tags
             ]
             progress(count, len(items))
-        store.decide(answers, by="suggestion")
-        changed = [*store.items_of([item for item, *_ in answers]).values()]
-    if json:
-        records = [*map(item_record, changed)]
-        say_json({"collection": path, "given": len(answers), "items": records})
-        return
-    _say_items(changed)
+    store.decide(answers, by="suggestion")
+    changed = [*store.items_of([item for item, *_ in answers]).values()]
+    record = {"collection": str(store.path), "given": len(answers)}
     accepted = f"accepted {counted(len(answers), 'tag')} for {counted(len(changed), 'item')}"
-    say_folded(f"{accepted} of {len(items)}")
+    _tell(record, changed, f"{accepted} of {len(items)}", json)
 
 
 def _give(
-    path: str,
-    pictures: Sequence[str],
-    state: State | None,
-    given: Mapping[str, Sequence[str]],
-    json: bool,
+    store: Collection, items: Sequence[Item], answers: Mapping[str, bool | None], json: bool
 ) -> None:
-    """Give tags to items."""
-    from nearlabel.collection.queries import named_items
-    from nearlabel.collection.tag_names import tag_names
+    """Give items tags, reject some and clear others, in one change."""
     from nearlabel.common.messages import did_you_mean, shown
 
-    meant = {"--add": True, "--no": False, "--clear": None}
-    answers = [
-        (name, meant[option])
-        for option, names in given.items()
-        for name in tag_names(names, option)
+    before = {tag.name for tag in store.tags()}
+    for name, answer in answers.items():
+        if answer is None and name not in before:
+            hint = did_you_mean(name, before)
+            raise ValueError(f"--clear: {store.path} has no tag {shown(name)}{hint}")
+    store.decide([(item.id, name, answer) for item in items for name, answer in answers.items()])
+    new = [tag.name for tag in store.tags() if tag.name not in before]
+    record = {"collection": str(store.path), "new_tags": new}
+    created = f"{'new tag' if len(new) == 1 else 'new tags'}: {listed_tags(new)}" if new else ""
+    _tell(record, [*store.items_of([item.id for item in items]).values()], created, json)
+
+
+def _tell(record: Tree, items: Sequence[Item], end: str, json: bool) -> None:
+    """Print the tags that items have now."""
+    text: list[Block] = [
+        Paragraph(f"{item.shown_name}: {tags_text(item)}") for item in items[:_ITEMS_SHOWN]
     ]
-    with open_collection(path) as store:
-        named = [] if state else named_items(store, pictures)
-        ids = store.ids(state=state) if state else [item.id for item in named]
-        before = {tag.name for tag in store.tags()}
-        for name, answer in answers:
-            if answer is None and name not in before:
-                hint = did_you_mean(name, before)
-                raise ValueError(f"--clear: {path} has no tag {shown(name)}{hint}")
-        store.decide([(item, name, answer) for item in ids for name, answer in answers])
-        items = [*store.items_of(ids).values()]
-        new = [tag.name for tag in store.tags() if tag.name not in before]
-    if json:
-        say_json({"collection": path, "items": [*map(item_record, items)], "new_tags": new})
-        return
-    _say_items(items)
-    if new:
-        say_folded(printable(f"{'new tag' if len(new) == 1 else 'new tags'}: {listed_tags(new)}"))
-
-
-def _say_items(items: Sequence[Item]) -> None:
-    """Print the tags of some items."""
-    for item in items[:_ITEMS_SHOWN]:
-        say_folded(printable(f"{item.shown_name}: {tags_text(item)}"))
     if len(items) > _ITEMS_SHOWN:
-        say(f"… and {counted(len(items) - _ITEMS_SHOWN, 'more item')}")
+        text.append(f"… and {counted(len(items) - _ITEMS_SHOWN, 'more item')}")
+    if end:
+        text.append(Paragraph(end))
+    render({**record, "items": [item_record(item) for item in items]}, text, json)
 
 
 def _suggest(store: Collection, queries: Sequence[Query], top: int, why: bool, json: bool) -> None:
-    """Print the likeliest tags of items."""
-    answers = ((query, store.suggest(query.question, top)) for query in queries)
-    if json:
-        say_json(
-            [
+    """Print the likeliest tags of items, and the neighbors that voted for them."""
+    answers = [(query, store.suggest(query.question, top)) for query in queries]
+    voters = {by.id for _, tags in answers for suggestion in tags for by in suggestion.voters}
+    names = {id: item.shown_name for id, item in store.items_of([*voters]).items()}
+    records = [
+        {
+            **query.record,
+            "suggestions": [
                 {
-                    **query.record,
-                    "suggestions": [
-                        {
-                            "tag": suggestion.tag,
-                            "probability": suggestion.probability,
-                            "voters": [
-                                {"name": names[by.id], **by._asdict()} for by in suggestion.voters
-                            ],
-                        }
-                        for suggestion in suggestions
-                    ],
+                    **suggestion._asdict(),
+                    "voters": [{"name": names[by.id], **by._asdict()} for by in suggestion.voters],
                 }
-                for query, suggestions in answers
-                for names in [_voter_names(store, suggestions)]
-            ]
-        )
-        return
-    if not queries:
-        say("no items")
-    for number, (query, suggestions) in enumerate(answers):
-        if number:
-            say()
-        say_folded(printable(headline(query)))
+                for suggestion in suggestions
+            ],
+        }
+        for query, suggestions in answers
+    ]
+    text: list[Block] = []
+    for query, suggestions in answers:
+        text += ["", Paragraph(headline(query))]
         if not suggestions:
-            say("  no suggestions: too little has been tagged yet")
+            text.append("  no suggestions: too little has been tagged yet")
         elif why:
-            _say_why(store, suggestions)
+            text += _reasons(suggestions, names)
         else:
             head = ("tag", "probability", "nearest neighbors that carry it")
-            names = _voter_names(store, suggestions)
             rows = [
-                (suggestion.tag, f"{suggestion.probability:.3f}", _voters(names, suggestion))
+                (suggestion.tag, f"{suggestion.probability:.3f}", _nearest(suggestion, names))
                 for suggestion in suggestions
             ]
-            say_table(head, rows, numbers=False)
+            text.append(Table(head, rows, numbers=False))
+    render(records, text[1:] or "no items", json)
 
 
-def _voter_names(store: Collection, suggestions: Sequence[Suggestion]) -> dict[int, str]:
-    """The names of all voters by their ids."""
-    voters = store.items_of([by.id for suggestion in suggestions for by in suggestion.voters])
-    return {item.id: item.shown_name for item in voters.values()}
-
-
-def _voters(names: Mapping[int, str], suggestion: Suggestion) -> str:
+def _nearest(suggestion: Suggestion, names: Mapping[int, str]) -> str:
     """The nearest of the neighbors that voted for a tag."""
     voters = suggestion.voters
-    nearest = [f"{names[by.id]} at {by.distance:.3f}" for by in voters[:3]]
-    left = len(voters) - len(nearest)
-    return ", ".join(nearest) + (f" and {left} more" if left else "") or "none"
+    nearest = ", ".join(f"{names[by.id]} at {by.distance:.3f}" for by in voters[:3])
+    more = f" and {len(voters) - 3} more" if len(voters) > 3 else ""
+    return f"{nearest}{more}" or "none"
 
 
-def _say_why(store: Collection, suggestions: Sequence[Suggestion]) -> None:
-    names = _voter_names(store, suggestions)
+def _reasons(suggestions: Sequence[Suggestion], names: Mapping[int, str]) -> Iterator[Block]:
+    """All neighbors that voted, and the probability without each of them."""
     for suggestion in suggestions:
         voted = f"{counted(len(suggestion.voters), 'neighbor')} voted for it"
-        say_folded(printable(f"  {suggestion.tag} {suggestion.probability:.3f}: {voted}"))
+        yield Paragraph(f"  {suggestion.tag} {suggestion.probability:.3f}: {voted}")
         for by in suggestion.voters:
             without = min(max(suggestion.probability - by.part, 0), 1)
             place = f"item {by.id}, at {by.distance:.4g}; without it {without:.3f}"
-            say_folded(printable(f"      {names[by.id]} ({place})"), indent=" " * 10)
+            yield Paragraph(f"      {names[by.id]} ({place})", indent=" " * 10)
