@@ -182,7 +182,7 @@ def orphans(folder: Path) -> list[str]:
 
 def fresh_answers(collection: Collection, query: Any) -> dict[str, float]:
     """The probability of each tag in use, by a model fitted to the current content."""
-    ids = collection._folder.source.rows().ids.tolist()
+    ids = collection._folder.learned.source.rows().ids.tolist()
     items = {item.id: item for item in collection.items()}
     assert set(ids) == {item.id for item in items.values() if item.tags}
     tags = [tag.name for tag in collection.tags() if tag.yes]

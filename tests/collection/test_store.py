@@ -140,12 +140,12 @@ def test_a_moved_file_is_the_same_item(photos):
 def test_a_file_with_another_content_is_the_same_item(photos):
     photos.add([new("a", "a.jpg"), new("b", "b.jpg")])
     photos.tag([1, 2], "sea")
-    before = photos._folder.source.rows().learned.tolist()
+    before = photos._folder.learned.source.rows().learned.tolist()
     assert photos.add([new("edited", "a.jpg")]) == [1]
     assert photos.item(1).yes == ["sea"]
     assert photos.item(1).content == content_of(b"edited")
     np.testing.assert_array_equal(photos.vectors([1]), np.float32([vector("edited")]))
-    rows = photos._folder.source.rows()
+    rows = photos._folder.learned.source.rows()
     assert rows.ids.tolist() == [2, 1]  # learned again, and now the last
     assert rows.learned.tolist() == [before[1], before[1] + 1]
     photos.undo()

@@ -365,7 +365,7 @@ class Machine(RuleBasedStateMachine):
             yes_and_no = counts.setdefault(tag, [0, 0])
             yes_and_no[not yes] += 1
         assert {tag: [yes, no] for tag, yes, no in self.collection.tags()} == counts
-        rows = self.collection._folder.source.rows()
+        rows = self.collection._folder.learned.source.rows()
         assert set(rows.ids.tolist()) == {item for item, _ in self.now.decisions}
         assert np.all(np.diff(rows.learned) > 0)
 

@@ -164,13 +164,13 @@ class Collection:
         garbage_bytes, which `compact` would free.
         """
         with self._database.reading() as connection:
-            return item_tables.read_counts(connection, self.settings.kind)
+            return item_tables.read_counts(connection, self._folder.kind)
 
     def item(self, id: int) -> Item:
         """One item, by its id."""
         number = _id(id)
         with self._database.reading() as connection:
-            items = item_tables.read_items(connection, [number], self.settings.kind)
+            items = item_tables.read_items(connection, [number], self._folder.kind)
         if not items:
             raise NotInCollectionError(f"has no item {number}", self.path)
         return items[0]
@@ -202,12 +202,12 @@ class Collection:
         """
         with self._database.reading() as connection:
             ids = self.ids(tag, state, after, limit, name=name)
-            return item_tables.read_items(connection, ids, self.settings.kind)
+            return item_tables.read_items(connection, ids, self._folder.kind)
 
     def items_of(self, ids: Sequence[int]) -> dict[int, Item]:
         """Items by their ids; ids that do not exist are skipped."""
         with self._database.reading() as connection:
-            items = item_tables.read_items(connection, _ids(ids), self.settings.kind)
+            items = item_tables.read_items(connection, _ids(ids), self._folder.kind)
         return {item.id: item for item in items}
 
     def ids_beside(self, id: int) -> tuple[int | None, int | None]:
@@ -235,7 +235,7 @@ class Collection:
             number = None
             if tag is not None:
                 number = item_tables.known_tag(connection, tag_name(tag, "tag"), self.path)
-            if state == "missing" and self.settings.kind == "vectors":
+            if state == "missing" and self._folder.kind == "vectors":
                 return []  # they have no files
             return item_tables.item_ids(connection, number, state, after, limit, name)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nearlabel.collection.learning_methods import estimator_of
+from nearlabel.collection.learning_methods import for_rows
 from nearlabel.common.arrays import Array, Matrix, Tree
 from nearlabel.common.files import FileError, read_stored, remove_parts, write_tree
 from nearlabel.common.mapped_arrays import checked
@@ -51,12 +51,12 @@ def read_index(
     path: Path,
     change: int,
     digest: str | None,
-    settings: Mapping[str, object],
+    chosen: NeighborClassifier,
     vectors: Callable[[Sequence[int]], Matrix],
 ) -> StoredModel:
     """Read a file of `write_index`, memory-mapped; raises OSError or FileError if it is not valid.
 
-    It must match the method in `settings`. `vectors` returns the vectors of items.
+    It must be of the chosen method. `vectors` returns the vectors of items.
     """
     if path.is_symlink() or not path.is_file():
         raise FileNotFoundError(2, "is missing", path.name)
@@ -70,7 +70,7 @@ def read_index(
     inner = dict(tree["model"])
     if items.dtype != np.int64 or items.ndim != 1:
         raise FileError("is damaged: it does not name its items")
-    asked = estimator_of(len(items), settings)
+    asked = for_rows(len(items), chosen)
     if inner["class"] != type(asked).__name__:
         raise FileError("belongs to another method")
     if inner["vectors"] is None:

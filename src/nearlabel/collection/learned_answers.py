@@ -6,17 +6,22 @@ items that the log of changes lists since the last query.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from typing import NamedTuple
 
-from nearlabel.collection.change_log import last_change, touched_after
+import numpy as np
+
+from nearlabel.collection.change_log import LISTED, touched_after
 from nearlabel.collection.database import Database
 from nearlabel.collection.folder_checks import CollectionError, index_files, index_path, remove
-from nearlabel.collection.learned_rows import LearnedRows
 from nearlabel.collection.learner import FEWEST_UNSAVED, Learner
-from nearlabel.collection.records import Settings
+from nearlabel.collection.records import MOST_TAGS, Rows, Settings
+from nearlabel.collection.stored_vectors import read_vectors
+from nearlabel.common.arrays import Matrix
 from nearlabel.common.files import FileError
 from nearlabel.common.threads import ForkSafeLock
 
@@ -25,15 +30,12 @@ class LearnedAnswers:
     """The learner of a collection, created on first use."""
 
     def __init__(
-        self,
-        database: Database,
-        source: LearnedRows,
-        settings: Callable[[], Settings],
-        notes: list[str],
+        self, database: Database, settings: Callable[[], Settings], notes: list[str]
     ) -> None:
-        self._database, self._source, self._notes = database, source, notes
-        self._folder, self._settings = database.folder, settings
+        self._database, self._settings, self._notes = database, settings, notes
+        self._folder, self.source = database.folder, LearnedRows(database)
         self._learner: Learner | None = None
+        self._method = ""  # of the learner, as the settings have it
         self._followed = 0  # the last change the learner has followed
         self._lock = ForkSafeLock()  # held while the learner is updated
         self._saving = ForkSafeLock()  # held while a file is written; acquired before all others
@@ -53,15 +55,18 @@ class LearnedAnswers:
         for tries_left in (2, 1, 0):
             with ExitStack() as read:
                 with self._lock.held():  # the learner must not advance beyond the state read
-                    connection = read.enter_context(self._database.reading())
-                    if self._is_replaced(connection) and tries_left:
-                        continue  # another process replaced the file; read the newer state
-                    self._held.learner = self._current(connection).as_it_is()
+                    stored = _stored(read.enter_context(self._database.reading()))
+                    if tries_left and self._learner is None and self._lacks_file(stored):
+                        continue  # another process replaced it; read the newer state
+                    self._held.learner = self._current(stored).as_it_is()
                 try:
                     yield self._held.learner
                 finally:
                     self._held.learner = None
                 return
+
+    def _lacks_file(self, stored: _Stored) -> bool:
+        return stored.saved is not None and not index_path(self._folder, stored.saved).exists()
 
     def is_worth_saving(self, *, closing: bool = False) -> bool:
         """Whether the next opening would take long without a new file."""
@@ -71,7 +76,8 @@ class LearnedAnswers:
         if not closing:
             return False
         with self._database.reading() as connection:
-            return len(touched_after(connection, _stored(connection)[0] or 0)) >= FEWEST_UNSAVED
+            unsaved = touched_after(connection, _stored(connection).saved or 0)
+        return len(unsaved) >= FEWEST_UNSAVED
 
     def save(self, *, tidy: bool = True) -> bool:
         """Write the model to a file, and remove the previous one.
@@ -89,7 +95,7 @@ class LearnedAnswers:
         with self._saving.held():
             with self._lock.held():
                 with self._database.reading() as connection:
-                    learner = self._current(connection)
+                    learner = self._current(_stored(connection))
                 change, still = self._followed, learner.at_rest()
             digest = still.save(change)
             is_worth_loading = False
@@ -97,7 +103,8 @@ class LearnedAnswers:
             def job(connection: sqlite3.Connection) -> bool:
                 nonlocal is_worth_loading
                 with self._lock.held():
-                    is_wanted = learner is self._learner and learner.is_by(self._settings().method)
+                    is_wanted = learner is self._learner
+                    is_wanted &= _stored(connection).method == self._method
                     if is_wanted:
                         is_worth_loading = learner.saved(still)
                         self._record(connection, None if digest is None else change, digest)
@@ -111,13 +118,12 @@ class LearnedAnswers:
 
     def _load_again(self, learner: Learner, change: int, digest: str) -> None:
         """Replace the learner by the one loaded from the file it wrote."""
-        loaded = self._new_learner(self._settings())
-        loaded.notes = self._notes
+        loaded = self._new_learner()
         self._notes.extend(loaded.opened(change, digest))
         with self._lock.held(), self._database.reading() as connection:
             if learner is self._learner:
                 loaded.follow(touched_after(connection, change))
-                self._learner, self._followed = loaded, last_change(connection)
+                self._learner, self._followed = loaded, _stored(connection).last
 
     def set_method(self, method: str) -> None:
         """Store another method, as JSON, in the settings and drop everything of the old one."""
@@ -136,8 +142,8 @@ class LearnedAnswers:
         """Rewrite the file without forgotten items, if there was a file or a model."""
         with self._saving.held():
             with self._database.reading() as connection:
-                index, _ = _stored(connection)
-            if self._learner is not None or index is not None:
+                has_file = _stored(connection).saved is not None
+            if self._learner is not None or has_file:
                 with suppress(OSError, FileError):  # it can be rebuilt
                     if self.save():
                         return
@@ -155,8 +161,7 @@ class LearnedAnswers:
     def differences(self) -> list[str]:
         """How the model differs from a fresh one, in words."""
         with self._database.reading() as connection, self._lock.held():
-            learner = self._current(connection)
-            return list(learner.verify().differences)
+            return list(self._current(_stored(connection)).verify().differences)
 
     def compact(self) -> None:
         """Rebuild the model, if there is one, and write it."""
@@ -168,50 +173,110 @@ class LearnedAnswers:
     def remove_others(self) -> None:
         """Remove all index files except the current one."""
         with self._database.reading() as connection:
-            current, _ = _stored(connection)
+            current = _stored(connection).saved
         for change, path in index_files(self._folder):
             if change != current:
                 remove(path)
 
-    def _is_replaced(self, connection: sqlite3.Connection) -> bool:
-        index, _ = _stored(connection)
-        if self._learner is not None or index is None:
-            return False
-        return not index_path(self._folder, index).exists()
-
-    def _current(self, connection: sqlite3.Connection) -> Learner:
-        """The learner, updated to the state that is being read."""
-        with self._lock.held():
-            last, settings = last_change(connection), self._settings()
-            learner, followed = self._learner, self._followed
-            if learner is not None and followed > last:  # an older state, for this reader only
-                learner = self._new_learner(settings)
-                learner.opened(None)
-                return learner
-            self._learner = None  # until the update has succeeded
-            if learner is not None and not learner.is_by(settings.method):
-                learner = None
-            if learner is None:
-                learner = self._new_learner(settings)
-                learner.notes = self._notes
-                index, digest = _stored(connection)
-                notes = learner.opened(index, digest)
-                self._notes.extend(notes)
-                followed = last if notes or index is None else index
-            if followed < last:
-                learner.follow(touched_after(connection, followed))
-            self._learner, self._followed = learner, last
+    def _current(self, stored: _Stored) -> Learner:
+        """The learner, updated to the state that is being read; the lock is held."""
+        learner, followed = self._learner, self._followed
+        if learner is not None and followed > stored.last:  # an older state, for this reader only
+            learner = self._new_learner()
+            learner.opened(None)
             return learner
+        self._learner = None  # until the update has succeeded
+        if learner is None or stored.method != self._method:
+            learner = self._new_learner()
+            notes = learner.opened(stored.saved, stored.digest)
+            self._notes.extend(notes)
+            followed = stored.last if notes or stored.saved is None else stored.saved
+        if followed < stored.last:
+            with self._database.reading() as connection:
+                learner.follow(touched_after(connection, followed))
+        self._learner, self._method, self._followed = learner, stored.method, stored.last
+        return learner
 
-    def _new_learner(self, settings: Settings) -> Learner:
+    def _new_learner(self) -> Learner:
         try:
-            return Learner(self._folder, settings, self._source, self._lock)
+            learner = Learner(self._folder, self._settings(), self.source, self._lock)
         except (TypeError, ValueError):
             why = "is damaged: its settings name an unknown method"
             raise CollectionError(why, self._folder) from None
+        learner.notes = self._notes
+        return learner
 
 
-def _stored(connection: sqlite3.Connection) -> tuple[int | None, str | None]:
-    """The change after which the index file was written, and its digest."""
-    index, digest = connection.execute("SELECT index_change, index_digest FROM state").fetchone()
-    return index, digest
+class LearnedRows:
+    """The part of the store that the learner reads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def rows(self, ids: Sequence[int] | None = None) -> Rows:
+        """The training items: some by their ids, or all; ordered by `learned`."""
+        which, given = "learned IS NOT NULL", ()
+        if ids is not None:
+            which += f" AND id IN {LISTED}"
+            given = (json.dumps([int(item) for item in ids]),)  # type: ignore[assignment]
+        with self._database.reading() as connection:
+            items = connection.execute(
+                f"SELECT id, learned FROM items WHERE {which} ORDER BY learned", given
+            ).fetchall()
+            tags = connection.execute(
+                "SELECT items.learned, decisions.tag FROM items JOIN decisions ON item = items.id "
+                f"WHERE is_yes AND {which} ORDER BY items.learned, decisions.tag",
+                given,
+            ).fetchall()
+        examples = np.array(items, np.int64).reshape(-1, 2)
+        pairs = np.array(tags, np.int64).reshape(-1, 2)
+        # Row numbers in a model are smaller than 2**62.
+        if len(examples) and not 0 < examples[0, 1] <= examples[-1, 1] < 2**62:
+            why = "is damaged: the order of its examples is not valid; restore a backup"
+            raise CollectionError(why, self._database.folder)
+        if len(pairs) and not 0 < pairs[:, 1].min() <= pairs[:, 1].max() < MOST_TAGS:
+            why = "is damaged: a tag has a number out of range; restore a backup"
+            raise CollectionError(why, self._database.folder)
+        indptr = np.searchsorted(pairs[:, 0], examples[:, 1])
+        ends = np.append(indptr, len(pairs)).astype(np.int64)
+        return Rows(examples[:, 0].copy(), examples[:, 1].copy(), ends, pairs[:, 1].copy())
+
+    def vectors(self, ids: Sequence[int]) -> Matrix:
+        """The current vectors of items; zeros for removed items."""
+        with self._database.reading() as connection:
+            return read_vectors(connection, ids, gone="zeros")
+
+    def tag_names(self, tags: Sequence[int]) -> dict[int, str]:
+        """The names of tags by their numbers."""
+        with self._database.reading() as connection:
+            select = f"SELECT id, name FROM tags WHERE id IN {LISTED}"
+            return dict(connection.execute(select, (json.dumps(list(tags)),)).fetchall())
+
+
+class _Stored(NamedTuple):
+    """What the database says of the model.
+
+    Attributes
+    ----------
+    last : int
+        The last change.
+    method : str
+        The chosen method, as JSON.
+    saved : int or None
+        The change after which the index file was written; None if there is none.
+    digest : str or None
+        Its checksum.
+    """
+
+    last: int
+    method: str
+    saved: int | None
+    digest: str | None
+
+
+def _stored(connection: sqlite3.Connection) -> _Stored:
+    select = (
+        "SELECT coalesce((SELECT max(id) FROM changes), 0), "
+        "(SELECT value FROM settings WHERE name = 'method'), index_change, index_digest FROM state"
+    )
+    return _Stored(*connection.execute(select).fetchone())

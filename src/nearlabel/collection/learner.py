@@ -24,7 +24,7 @@ from scipy import sparse
 
 from nearlabel.collection.folder_checks import index_path, is_index
 from nearlabel.collection.index_file import read_index, said_again, write_index
-from nearlabel.collection.learning_methods import estimator, estimator_of
+from nearlabel.collection.learning_methods import estimator, for_rows
 from nearlabel.collection.records import MOST_TAGS, Rows, Settings, Suggestion, TaggedItems
 from nearlabel.collection.tag_answers import Asked, State, groups, suggestions
 from nearlabel.common.arrays import Array, Csr, Matrix, csr_of_known
@@ -95,8 +95,7 @@ class Learner:
         lock: ForkSafeLock | None = None,
     ) -> None:
         self._folder, self._source = Path(folder), source
-        self._method = dict(settings.method)
-        estimator(self._method)
+        self._method = estimator(settings.method)
         self._lock = lock or ForkSafeLock()
         self._origin: Learner | None = None  # the learner that `as_it_is` copied
         self._model: NeighborClassifier | None = None
@@ -123,19 +122,11 @@ class Learner:
         assert self._rows.store is not None
         return self._rows.store
 
-    def is_by(self, method: Mapping[str, object]) -> bool:
-        """Whether it uses this method with these parameters."""
-        return self._method == dict(method)
-
     def as_it_is(self) -> Learner:
         """A learner that answers from the current state, whatever this one follows later."""
         learner = copy.copy(self)
         learner._origin = self._origin or self
         return learner
-
-    def path(self, change: int) -> Path:
-        """The index file of the state after a change."""
-        return index_path(self._folder, change)
 
     # Following the store.
 
@@ -147,15 +138,16 @@ class Learner:
         Returns messages about what had to be rebuilt. `follow` does the changes since `saved`.
         """
         with self._lock.held():
-            if saved is None:
-                self._learn_all(progress)
-                return []
-            try:
-                self._load(saved, digest)
-            except (OSError, *NONSENSE) as error:
-                self._learn_all(progress)
-                return [said_again(self.path(saved), error)]
-            return []
+            notes = []
+            if saved is not None:
+                path = index_path(self._folder, saved)
+                try:
+                    self._load(path, saved, digest)
+                    return []
+                except (OSError, *NONSENSE) as error:
+                    notes.append(said_again(path, error))
+            self._learn_all(progress)
+            return notes
 
     def follow(self, touched: Iterable[int]) -> None:
         """Learn the changes of some items, however many each had."""
@@ -181,7 +173,8 @@ class Learner:
         is_new, is_gone = ~np.isin(rows.learned, held), ~np.isin(held, rows.learned)
         new, known = np.flatnonzero(is_new), np.flatnonzero(~is_new)
         n = len(items) + len(new) - int(np.count_nonzero(is_gone))
-        if n < 2 or not _is_like(model, estimator_of(n, self._method)):
+        wanted = for_rows(n, self._method)
+        if n < 2 or type(model) is not type(wanted) or model.n_neighbors != wanted.n_neighbors:
             return False
         if len(new):
             if rows.learned[new[0]] <= store.ids[-1]:  # rows would be out of order
@@ -206,7 +199,7 @@ class Learner:
         n = len(rows.ids)
         self._model, self._items = None, Grown(np.asarray(rows.ids, np.int64))
         if n > 1:
-            model = estimator_of(n, self._method)
+            model = for_rows(n, self._method)
             model.n_jobs = -1
             vectors = self._source.vectors(rows.ids.tolist())
             model.fit(vectors, label_rows(rows, 1), ids=rows.learned, progress=progress)
@@ -256,7 +249,8 @@ class Learner:
             self._learn_all()
             tree = model_tree(self._model)
         present = self._items.array[self._rows.places]
-        return write_index(self.path(change), change, present, tree, self._fitted_rows)
+        path = index_path(self._folder, change)
+        return write_index(path, change, present, tree, self._fitted_rows)
 
     def saved(self, still: Learner) -> bool:
         """Record that a state of this learner is in a file; returns whether to load it from there.
@@ -294,9 +288,8 @@ class Learner:
         before, now = (takes_lists((n, d)) for n in (self._fitted_rows, len(items)))
         return now and not before
 
-    def _load(self, change: int, digest: str | None) -> None:
-        path, vectors = self.path(change), self._source.vectors
-        stored = read_index(path, change, digest, self._method, vectors)
+    def _load(self, path: Path, change: int, digest: str | None) -> None:
+        stored = read_index(path, change, digest, self._method, self._source.vectors)
         self._model, self._fitted_rows = stored.model, stored.fitted_rows
         self._items = Grown(stored.items)
         self._prepare()
@@ -395,11 +388,6 @@ class Learner:
         if x.shape[0] != 1:
             raise ArgumentError(f"query must be one vector; got {x.shape[0]}", "query")
         return Asked(x, place, without, self._source.tag_names)
-
-
-def _is_like(model: NeighborClassifier, other: NeighborClassifier) -> bool:
-    """Whether a model has the method and the number of neighbors of another."""
-    return type(model) is type(other) and model.n_neighbors == other.n_neighbors
 
 
 def label_rows(rows: Rows, n_columns: int, which: Array | None = None) -> Csr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import TYPE_CHECKING
 
 from nearlabel.collection.choices import METHODS
@@ -43,14 +44,14 @@ def with_other(
     return chosen if n_neighbors is None else {**chosen, "n_neighbors": n_neighbors}
 
 
-def estimator_of(n: int, settings: Mapping[str, object]) -> NeighborClassifier:
-    """The unfitted method for n rows: with few rows, it uses fewer neighbors than asked for.
+def for_rows(n: int, chosen: NeighborClassifier) -> NeighborClassifier:
+    """The unfitted method for n rows: with few rows, it uses fewer neighbors than the chosen one.
 
     About a fifteenth of few rows is best. Below fifteen rows ML-kNN has too little data to estimate
     its counts from: the vote of the nearest row, smoothed by tag frequencies, takes its place
     (docs/collection.md).
     """
-    model = estimator(settings)
+    model = copy(chosen)
     rows_a_neighbor = 15  # where there are few rows
     most = max(1, n // rows_a_neighbor)
     model.n_neighbors = most if model.n_neighbors is None else min(model.n_neighbors, most)

@@ -28,7 +28,6 @@ from nearlabel.collection.folder_checks import (
     vector_files,
 )
 from nearlabel.collection.learned_answers import LearnedAnswers
-from nearlabel.collection.learned_rows import LearnedRows
 from nearlabel.collection.records import Change, Settings
 from nearlabel.collection.stored_vectors import read_form
 from nearlabel.collection.upload_removal import remove_uploads, set_uploads, uploads_folder
@@ -56,11 +55,8 @@ class OpenedFolder:
             self._unlock()
             raise
         try:
-            self.source = LearnedRows(self.database)
-            self.learned = LearnedAnswers(
-                self.database, self.source, self._read_settings, self.notes
-            )
-            self._read_settings()
+            self.learned = LearnedAnswers(self.database, self._read_settings, self.notes)
+            self.kind = self._read_settings().kind  # which never changes
             if not readonly:
                 self._recover()
         except BaseException:
