@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.distributed.block_graphs import _rounds
+from nearlabel.distributed.block_graphs import _calls_among
+from nearlabel.distributed.vector_blocks import blocks_in
 from nearlabel.distributed.workers import ClusterError
 
 
@@ -22,14 +22,20 @@ def assert_same(found, expected):
 
 
 @pytest.mark.parametrize("count", range(1, 9))
-def test_each_pair_of_blocks_is_compared_once_and_never_concurrently_with_another_of_its_blocks(
-    count,
-):
-    pairs = _rounds(count)
+def test_each_pair_of_blocks_is_compared_once_and_those_with_other_blocks_follow(tmp_path, count):
+    files = [tmp_path / f"{number}.npy" for number in range(count)]
+    for path in files:
+        np.save(path, np.ones((1, 2)))
+    seen = np.zeros((count, count), bool)
+    calls = _calls_among(blocks_in(files, "X"), files, seen)
+    numbers = [tuple(side.number for side in sides) for sides, _ in calls]
+    assert numbers[:count] == [(number,) for number in range(count)]
+    pairs = numbers[count:]
     assert sorted(pairs) == [(a, b) for a in range(count) for b in range(a + 1, count)]
-    for start in range(0, len(pairs), count // 2 or 1):
-        turn = np.ravel(pairs[start : start + count // 2])
-        assert len(set(turn)) == len(turn)
+    for total in range(count):
+        turn = [block for pair in pairs if sum(pair) % count == total for block in pair]
+        assert len({*turn}) == len(turn)
+    assert sorted(pairs, key=lambda pair: sum(pair) % count) == pairs
 
 
 def test_blocks_of_uneven_size_on_three_workers(resized, items, folder_of, tmp_path):
@@ -58,9 +64,9 @@ def test_queries_and_a_dask_array_in_columns(client, items):
 def test_a_second_run_reuses_the_files_of_the_first(client, items, folder_of, tmp_path):
     rows, work = folder_of(items.X), tmp_path / "work"
     first = nl.distributed.neighbor_graph(rows, 4, client, folder=work)
-    before = {path: path.stat().st_mtime_ns for path in work.rglob("*.npy")}
+    before = {path: path.stat().st_mtime_ns for path in work.rglob("*") if path.is_file()}
     assert nl.distributed.neighbor_graph(rows, 4, client, folder=work) == first
-    assert {path: path.stat().st_mtime_ns for path in work.rglob("*.npy")} == before
+    assert {path: path.stat().st_mtime_ns for path in work.rglob("*") if path.is_file()} == before
     other = np.load(rows / "block 2.npy") + 1
     np.save(rows / "block 2.npy", other)
     changed = nl.distributed.neighbor_graph(rows, 4, client, folder=work)
@@ -76,8 +82,9 @@ def test_bad_arguments_are_refused(client, items, tmp_path):
             graph(items.X, k, client)
     with pytest.raises(ValueError, match="queries must have as many features as X: 6; got 5"):
         graph(items.X, 3, client, queries=items.X[:, :5])
-    with pytest.raises(ValueError, match="metric must not be 'precomputed' on a cluster"):
-        graph(items.X, 3, client, metric="precomputed")
+    for metric in ("precomputed", lambda a, b: 0.0):
+        with pytest.raises(ValueError, match="metric must not be 'precomputed' or a function on a"):
+            graph(items.X, 3, client, metric=metric)
     with pytest.raises(ValueError, match="search must be 'auto', 'exact', 'approximate' or Inver"):
         graph(items.X, 3, client, search=lambda X, queries, k: None)
     with pytest.raises(ValueError, match="X has 1 sample"):
@@ -93,7 +100,7 @@ def test_bad_arguments_are_refused(client, items, tmp_path):
         graph(items.X, 3, client, folder=tmp_path / "file")
     with pytest.raises(NotADirectoryError, match="X: .*file is a file; expected a folder of blo"):
         graph(tmp_path / "file", 3, client)
-    with pytest.raises(ValueError, match="metric must not be 'precomputed' on a cluster"):
+    with pytest.raises(ValueError, match="metric must not be 'precomputed' or a"):
         nl.distributed.fit(nl.BRkNN(3, metric="precomputed"), items.X, items.Y, client)
 
 
@@ -117,33 +124,20 @@ def test_lists_are_those_of_one_process(client, folder_of, metric):
     assert found.recall == expected.recall
 
 
-def only_here(a, b):
-    return float(abs(a - b).sum())
-
-
-def test_a_metric_that_workers_cannot_import(client, items):
-    with pytest.raises(ClusterError, match="metric: worker .* cannot load the function: No modul"):
-        nl.distributed.neighbor_graph(items.X, 3, client, metric=only_here)
-
-
-@pytest.mark.filterwarnings("ignore:a function as metric")
 def test_changes_that_names_and_times_do_not_show(client, items, folder_of, tmp_path):
     da = pytest.importorskip("dask.array")
     X, how = items.X[:40], {"client": client, "folder": tmp_path / "work"}
 
-    def distances(rows, **more):
-        return nl.distributed.neighbor_graph(rows, 2, **how, **more).load().distances
+    def distances(rows):
+        return nl.distributed.neighbor_graph(rows, 2, **how).load().distances
 
-    def expected(rows, **more):
-        return nl.neighbor_graph(rows, 2, **more).distances
+    def expected(rows):
+        return nl.neighbor_graph(rows, 2).distances
 
     for rows in (X, 2 * X):  # a Dask array of the same name
         given = da.from_array(rows, chunks=(40, 6), name="X")
         np.testing.assert_array_equal(distances(given), expected(rows))
-    functions = (lambda a, b: float(abs(a - b).sum())), (lambda a, b: float(abs(a - b).max()))
     folder = folder_of(X, (20,))
-    for metric in (*functions, partial(functions[0])):
-        np.testing.assert_array_equal(distances(folder, metric=metric), expected(X, metric=metric))
     for rows in (X, 2 * X):
         for number, part in enumerate(np.split(rows, (20,))):
             np.save(folder / f"block {number}.npy", part)
@@ -158,11 +152,11 @@ def test_nan_in_any_argument_is_refused(client, items, folder_of):
     da = pytest.importorskip("dask.array")
     graph, X = nl.distributed.neighbor_graph, items.X[:40].copy()
     X[30, 1] = np.nan
-    with pytest.raises(ValueError, match="X contains NaN or infinity in .*block 1.npy"):
+    with pytest.raises(ValueError, match="X contains NaN or infinity in row 30, in .*block 1.npy"):
         graph(folder_of(X, (20,)), 2, client, queries=items.X[:3])
     with pytest.raises(ValueError, match="queries contains NaN or infinity in row 30"):
         graph(items.X[:9], 2, client, queries=X)
-    with pytest.raises(ValueError, match="queries contains NaN or infinity in chunk 1 of the Dask"):
+    with pytest.raises(ValueError, match="queries contains NaN or infinity in row 30; impute"):
         graph(items.X[:9], 2, client, queries=da.from_array(X, chunks=(20, 6)))
     with pytest.raises(ValueError, match="X contains NaN or infinity in row 30"):
         nl.distributed.fit(nl.BRkNN(2), X, items.Y[:40], client)

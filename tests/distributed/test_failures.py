@@ -6,14 +6,11 @@ import os
 import random
 import signal
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import nearlabel as nl
-from nearlabel.distributed.growing_lists import GrowingLists
-from nearlabel.distributed.vector_blocks import write_array
 
 
 def kill_one(client):
@@ -99,17 +96,6 @@ def test_work_lost_to_a_late_call_is_repeated(client, items, folder_of, tmp_path
     )
     assert older
     assert_same(found, items.X, 6)
-
-
-def test_lists_are_replaced_atomically(tmp_path):
-    path = tmp_path / "lists"
-    lists = GrowingLists(np.ones(3, bool), np.zeros((2, 1), np.int32), np.ones((2, 1)))
-    write_array(path, lists.seen, lists.rows, lists.distances)
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match="Object arrays cannot be saved"):
-        write_array(path, lists.seen, np.array([None]))
-    assert path.read_bytes() == before
-    assert [one.name for one in Path(tmp_path).iterdir()] == ["lists"]
 
 
 @pytest.mark.slow

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -18,7 +18,7 @@ from scipy import sparse
 from nearlabel.common.arrays import Array, Csr, LabelsLike, Matrix
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import check_integer, check_same_length
-from nearlabel.distributed.label_files import LabelFiles, read_labels
+from nearlabel.distributed.label_files import LabelFile, read_labels
 from nearlabel.distributed.vector_blocks import VectorBlocks
 from nearlabel.distributed.workers import run_calls
 from nearlabel.distributed.workspaces import Workspace, working
@@ -29,6 +29,8 @@ from nearlabel.methods.answers import each_run
 from nearlabel.metrics.conventions import convention_named
 from nearlabel.metrics.metric_sums import MetricSums
 from nearlabel.persistence.models import load, save
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -64,8 +66,7 @@ def rank(
     RankedLabels
     """
     top = check_integer(top, "top", low=1)
-    with _answering(model, X, client, folder) as run:
-        parts = run(rank_block, (top,), progress)
+    parts = _of_blocks(rank_block, model, X, client, folder, progress, lambda *_: (top,))
     labels, scores = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return RankedLabels(labels, scores, _last(model).label_names_)
 
@@ -89,8 +90,7 @@ def predict(
     -------
     As from the `predict` of the model.
     """
-    with _answering(model, X, client, folder) as run:
-        parts = run(decide_block, (), progress)
+    parts = _of_blocks(decide_block, model, X, client, folder, progress, lambda *_: ())
     return _last(model)._in_form_of_y(sparse.vstack(parts, format="csr"))
 
 
@@ -124,54 +124,48 @@ def evaluate(
     convention_named(convention)
     at = check_integer(at, "at", low=1)
     Y: Csr = _last(model).label_matrix(_in_memory(y))
-    with _answering(model, X, client, folder) as run:
-        check_same_length(X=run.n, y=Y.shape[0])
-        truth = run.place.labels(Y)
-        parts = run(measure_block, (truth, convention, at), progress)
+
+    def arguments(place: Workspace, n: int) -> tuple[object, ...]:
+        check_same_length(X=n, y=Y.shape[0])
+        return place.labels(Y), convention, at
+
+    parts = _of_blocks(measure_block, model, X, client, folder, progress, arguments)
     return MetricSums.joined(parts).values()
 
 
-class _BlockCalls:
-    """Calls a function for each block of queries."""
-
-    def __init__(self, place: Workspace, blocks: VectorBlocks, path: str) -> None:
-        self.place, self.n, self._blocks, self._path = place, len(blocks), blocks, path
-
-    def __call__(
-        self, function: Callable[..., Any], arguments: tuple[object, ...], progress: Progress | None
-    ) -> list[Any]:
-        blocks = self._blocks.blocks
-        calls = [(self._path, self._blocks.of([i]), *arguments) for i in range(len(blocks))]
-        sizes = [block.rows for block in blocks]
-        return run_calls(self.place.client, function, calls, sizes=sizes, progress=progress)
-
-
-@contextmanager
-def _answering(
-    model: NeighborClassifier | Pipeline, X: object, client: Client | str | None, folder: Folder
-) -> Iterator[_BlockCalls]:
+def _of_blocks(
+    function: Callable[..., T],
+    model: NeighborClassifier | Pipeline,
+    X: object,
+    client: Client | str | None,
+    folder: Folder,
+    progress: Progress | None,
+    arguments: Callable[[Workspace, int], tuple[object, ...]],
+) -> list[T]:
+    """What a function returns for the model and each block of queries."""
     with working(client, folder) as place:
         # A pipeline may replace missing values; what it does not accept, it refuses by itself.
         blocks = place.vectors(X, finite=not hasattr(model, "steps"))
+        further = arguments(place, len(blocks))
         # Workers keep the model of a path in memory, so each call has a path of its own: the model
         # may have changed since the last call.
-        path = place.part("model", secrets.token_hex(16)) / "answering.model"
+        path = place.folder / f"{secrets.token_hex(16)}.model"
         try:
             save(model, path)
-            yield _BlockCalls(place, blocks, str(path))
+            calls = [(path, blocks.of([i]), *further) for i in range(len(blocks.blocks))]
+            sizes = [block.rows for block in blocks.blocks]
+            return run_calls(place.client, function, calls, sizes=sizes, progress=progress)
         finally:
             path.unlink(missing_ok=True)
-            with suppress(OSError):  # NFS keeps a file that is still mapped under another name
-                path.parent.rmdir()
 
 
-def rank_block(path: str, block: VectorBlocks, top: int) -> tuple[Array, Array]:
+def rank_block(path: Path, block: VectorBlocks, top: int) -> tuple[Array, Array]:
     """The top labels of the rows of a block; runs on workers."""
     ranked = _model(path).rank(block.read(), top)
     return ranked.labels, ranked.scores
 
 
-def decide_block(path: str, block: VectorBlocks) -> Csr:
+def decide_block(path: Path, block: VectorBlocks) -> Csr:
     """The predicted label sets of the rows of a block; runs on workers."""
     model, X = _prepared(path, block)
     decided: dict[int, Csr] = {}
@@ -184,7 +178,7 @@ def decide_block(path: str, block: VectorBlocks) -> Csr:
 
 
 def measure_block(
-    path: str, block: VectorBlocks, truth: LabelFiles, convention: str, at: int
+    path: Path, block: VectorBlocks, truth: LabelFile, convention: str, at: int
 ) -> MetricSums:
     """The sums of the metrics over the rows of a block; runs on workers."""
     model, X = _prepared(path, block)
@@ -199,7 +193,7 @@ def measure_block(
     return MetricSums.joined([sums[start] for start in sorted(sums)])
 
 
-def _prepared(path: str, block: VectorBlocks) -> tuple[NeighborClassifier, Matrix]:
+def _prepared(path: Path, block: VectorBlocks) -> tuple[NeighborClassifier, Matrix]:
     """The model without its pipeline, and the rows of a block as transformed by the pipeline."""
     model, X = _model(path), block.read()
     if hasattr(model, "steps"):
@@ -209,7 +203,7 @@ def _prepared(path: str, block: VectorBlocks) -> tuple[NeighborClassifier, Matri
 
 
 @lru_cache(maxsize=1)
-def _model(path: str) -> NeighborClassifier | Pipeline:
+def _model(path: Path) -> NeighborClassifier | Pipeline:
     model: NeighborClassifier | Pipeline = load(path, mmap=True)
     return model
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,16 @@ from nearlabel.common.arrays import Array, Matrix
 from nearlabel.common.mapped_arrays import checked
 from nearlabel.common.progress import Progress
 from nearlabel.common.validation import Labels, check_same_length
-from nearlabel.distributed.block_graphs import BlockGraph, check_metric_of_cluster, graph_of
-from nearlabel.distributed.label_files import LabelFiles, read_labels
+from nearlabel.distributed.block_graphs import (
+    BlockGraph,
+    check_metric_of_cluster,
+    graph_of,
+    read_graph,
+)
+from nearlabel.distributed.label_files import LabelFile, read_labels
 from nearlabel.distributed.list_blocks import list_index, lists_for
 from nearlabel.distributed.vector_blocks import VectorBlocks
-from nearlabel.distributed.workers import dask_module
+from nearlabel.distributed.workers import run_calls
 from nearlabel.distributed.workspaces import Workspace, working
 from nearlabel.graph import NeighborGraph
 from nearlabel.labels.block_counts import BlockCounts
@@ -32,8 +36,6 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from nearlabel.distributed.workspaces import Folder
-
-_PARTS_AT_ONCE = 8  # partial counts joined by one call, in a tree
 
 
 def fit(
@@ -155,27 +157,31 @@ def _counted(
     kind: type[BlockCounts],
     progress: Progress | None,
 ) -> Any:
-    """The counts of all blocks of a graph, joined in a tree."""
-    client, stored = place.client, place.labels(labels.matrix)
-    starts = np.cumsum([0, *graph.sizes]).tolist()
-    leaves = parts = [
-        client.submit(count_block, kind, stored, len(graph), indices, start, pure=False)
-        for (indices, _), start in zip(graph.files, starts, strict=False)
+    """The counts of all blocks of a graph, joined as they arrive."""
+    stored, starts = place.labels(labels.matrix), np.cumsum([0, *graph.sizes]).tolist()
+    calls = [
+        (kind, stored, len(graph), path, start)
+        for path, start in zip(graph.files, starts, strict=False)
     ]
-    while len(parts) > 1:
-        groups = [parts[i : i + _PARTS_AT_ONCE] for i in range(0, len(parts), _PARTS_AT_ONCE)]
-        parts = [client.submit(join_counts, kind, group, pure=False) for group in groups]
-    for done, _ in enumerate(dask_module("distributed").as_completed(leaves), 1):
-        if progress is not None:
-            progress(done, len(leaves))
-    return kind(stored.totals(), len(graph), graph.k).learned(parts[0].result())
+    parts: list[Any] = []
+
+    def take(_: int, part: object) -> None:
+        _add(kind, parts, part)
+
+    run_calls(place.client, count_block, calls, take=take, progress=progress)
+    return kind(stored.totals(), len(graph), graph.k).learned(kind.joined(parts))
 
 
-def count_block(
-    kind: type[BlockCounts], labels: LabelFiles, n: int, indices: str, start: int
-) -> Any:
+def _add(kind: type[BlockCounts], parts: list[Any], part: object) -> None:
+    """Add a partial count; a few are joined together, as each joining passes over all tables."""
+    parts.append(part)
+    if len(parts) == 8:
+        parts[:] = [kind.joined(parts)]
+
+
+def count_block(kind: type[BlockCounts], labels: LabelFile, n: int, path: str, start: int) -> Any:
     """Count the rows of a block of a graph that begins with row `start`; runs on workers."""
-    near: Array = np.load(indices, mmap_mode="r")
+    near = read_graph(path).indices
     m, k = near.shape
     counts = kind(labels.totals(), n, k)
     parts: list[Any] = []
@@ -186,12 +192,5 @@ def count_block(
         used, place = np.unique(np.concatenate([own, batch.ravel()]), return_inverse=True)
         rows, places = place[: len(own)], place[len(own) :].reshape(batch.shape)
         graph = NeighborGraph.unchecked(places, np.empty(batch.shape), len(used))
-        parts.append(counts.counted(graph, rows, labels.of(used)))
-        if len(parts) == _PARTS_AT_ONCE:
-            parts = [counts.joined(parts)]
+        _add(kind, parts, counts.counted(graph, rows, labels.of(used)))
     return counts.joined(parts)
-
-
-def join_counts(kind: type[BlockCounts], parts: Sequence[Any]) -> Any:
-    """Join the counts of some blocks; runs on workers."""
-    return kind.joined(parts)

@@ -15,12 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearlabel.common.arrays import Array, Floats
-from nearlabel.distributed.vector_blocks import (
-    VectorBlocks,
-    read_arrays,
-    write_array,
-)
-from nearlabel.graph import index_type
+from nearlabel.common.files import FileError, read_stored, write_tree
+from nearlabel.distributed.vector_blocks import VectorBlocks
+from nearlabel.graph import NeighborGraph, index_type
 from nearlabel.search.exact.block_pairs import merged_lists, neighbors_between
 from nearlabel.search.exact.index import ExactSearch
 
@@ -43,7 +40,7 @@ class Side:
     """One of two blocks that are compared."""
 
     number: int  # among the base blocks, or among those of the queries
-    lists: str | None  # path of its lists; None if its rows are not searched for
+    lists: Path | None  # None if its rows are not searched for
 
 
 @dataclass
@@ -55,12 +52,16 @@ class GrowingLists:
     distances: Floats  # (m, k)
 
     @classmethod
-    def read(cls, path: str, m: int, how: Comparing) -> GrowingLists:
+    def read(cls, path: Path, m: int, how: Comparing) -> GrowingLists:
         """The lists in a file, or empty lists if there is no file yet."""
-        if Path(path).exists():
-            return cls(*read_arrays(path, 3))
+        if path.exists():
+            return cls(**read_stored(path).tree)
         rows = np.full((m, how.k), -1, index_type(how.n_base))
         return cls(np.zeros(how.n_blocks, bool), rows, np.full((m, how.k), np.inf))
+
+    def write(self, path: Path) -> None:
+        """Replace the file."""
+        write_tree(path, {"seen": self.seen, "rows": self.rows, "distances": self.distances})
 
     def add(self, places: Array, distances: Floats, offset: int) -> None:
         """Add neighbors given by place; place 0 is row `offset`."""
@@ -68,13 +69,23 @@ class GrowingLists:
         self.rows, self.distances = merged_lists(self.rows, self.distances, *new, offset)
 
 
-def seen_blocks(path: str, n_blocks: int) -> Array:
+def seen_blocks(path: Path, n_blocks: int) -> Array:
     """The base blocks that the rows of a file were compared with."""
-    return read_arrays(path, 1)[0] if Path(path).exists() else np.zeros(n_blocks, bool)
+    if not path.exists():
+        return np.zeros(n_blocks, bool)
+    seen: Array = read_stored(path, mmap=True).tree["seen"]
+    return seen
 
 
-def compare_within(side: Side, block: VectorBlocks, how: Comparing) -> None:
-    """Compare the rows of a block with each other; runs on workers."""
+def compare(sides: Sequence[Side], blocks: VectorBlocks, how: Comparing) -> None:
+    """Compare the rows of a block with each other, or those of two blocks; runs on workers."""
+    if len(sides) == 1:
+        _compare_within(sides[0], blocks, how)
+    else:
+        _compare_between(sides, blocks, how)
+
+
+def _compare_within(side: Side, block: VectorBlocks, how: Comparing) -> None:
     assert side.lists is not None
     lists = GrowingLists.read(side.lists, block.blocks[0].rows, how)
     if lists.seen[side.number]:
@@ -85,21 +96,21 @@ def compare_within(side: Side, block: VectorBlocks, how: Comparing) -> None:
         graph = ExactSearch().build(rows, how.metric).graph(k)
         lists.add(graph.indices, graph.distances, block.blocks[0].start)
     lists.seen[side.number] = True
-    write_array(side.lists, lists.seen, lists.rows, lists.distances)
+    lists.write(side.lists)
 
 
-def compare_between(sides: Sequence[Side], pair: VectorBlocks, how: Comparing) -> None:
-    """Compare the rows of two blocks, with one product for both directions; runs on workers."""
+def _compare_between(sides: Sequence[Side], pair: VectorBlocks, how: Comparing) -> None:
+    """Compare the rows of two blocks, with one product for both directions."""
     first, second = pair.blocks
-    lists: list[GrowingLists | None] = []
+    growing: list[GrowingLists | None] = []
     for side, other, block in zip(sides, reversed(sides), pair.blocks, strict=True):
-        grown = None if side.lists is None else GrowingLists.read(side.lists, block.rows, how)
-        lists.append(None if grown is None or grown.seen[other.number] else grown)
-    if lists == [None, None]:
+        lists = None if side.lists is None else GrowingLists.read(side.lists, block.rows, how)
+        growing.append(None if lists is None or lists.seen[other.number] else lists)
+    if growing == [None, None]:
         return
     limits = [
-        np.full(block.rows, -1.0) if own is None else own.distances[:, -1]
-        for own, block in zip(lists, pair.blocks, strict=True)
+        np.full(block.rows, -1.0) if lists is None else lists.distances[:, -1]
+        for lists, block in zip(growing, pair.blocks, strict=True)
     ]
     rows = pair.read()
     k = min(how.k, len(rows) - 1)
@@ -107,24 +118,23 @@ def compare_between(sides: Sequence[Side], pair: VectorBlocks, how: Comparing) -
     del rows
     parts = slice(0, first.rows), slice(first.rows, None)
     offsets = second.start - first.rows, first.start
-    for own, part, offset, side, other in zip(
-        lists, parts, offsets, sides, reversed(sides), strict=True
+    for lists, part, offset, side, other in zip(
+        growing, parts, offsets, sides, reversed(sides), strict=True
     ):
-        if own is not None:
+        if lists is not None:
             assert side.lists is not None
-            own.add(places[part], distances[part], offset)
-            own.seen[other.number] = True
-            write_array(side.lists, own.seen, own.rows, own.distances)
+            lists.add(places[part], distances[part], offset)
+            lists.seen[other.number] = True
+            lists.write(side.lists)
 
 
-def finish(lists: str, indices: str, distances: str) -> bool:
-    """Write complete lists as arrays of a graph; return whether they are complete.
-
-    Runs on workers.
-    """
-    grown = GrowingLists(*read_arrays(lists, 3))
+def finish(lists: Path, n_base: int, graph: Path) -> bool:
+    """Write complete lists as a graph; return whether they are complete. Runs on workers."""
+    grown = GrowingLists(**read_stored(lists).tree)
     if not grown.seen.all():  # a late call has replaced them
         return False
-    write_array(indices, grown.rows)
-    write_array(distances, grown.distances)
+    try:
+        NeighborGraph(grown.rows, grown.distances, n_base).save(graph)
+    except (ValueError, TypeError) as error:
+        raise FileError(f"is damaged: {error}", lists) from None
     return True

@@ -1,9 +1,13 @@
-"""Blocks of rows in files, which workers read one or two at a time."""
+"""Blocks of rows in files, which workers read one or two at a time.
+
+Given blocks are ``.npy`` files. Those that a run writes are files of `write_tree`: a block that is
+not as written is refused with the name of its file.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,25 +15,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearlabel.common.arrays import Array
-from nearlabel.common.files import replacing
+from nearlabel.common.files import FileError, read_stored, write_tree
 from nearlabel.common.validation import all_finite
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+WRITTEN = ".rows"  # the ending of blocks that a run writes
+
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive rows in one ``.npy`` file."""
+    """Consecutive rows in one file."""
 
     path: str
     start: int  # number of its first row among the rows of all blocks
     rows: int
 
-    @property
-    def stop(self) -> int:
-        """The number of the row after its last row."""
-        return self.start + self.rows
+    def mapped(self) -> Array:
+        """The rows, mapped into memory."""
+        mapped = mapped_rows(Path(self.path), "X")
+        if len(mapped) != self.rows:
+            raise ValueError(f"{self.path} has changed: it had {self.rows} rows, not {len(mapped)}")
+        return mapped
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class VectorBlocks:
     dtype: np.dtype[np.generic]
 
     def __len__(self) -> int:
-        return self.blocks[-1].stop
+        return self.blocks[-1].start + self.blocks[-1].rows
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -55,9 +63,8 @@ class VectorBlocks:
         home = np.searchsorted(starts, numbers, side="right") - 1
         result = np.empty((len(numbers), self.width), self.dtype)
         for which in np.unique(home):
-            mapped = np.load(self.blocks[which].path, mmap_mode="r")
             inside = np.flatnonzero(home == which)
-            result[inside] = mapped[numbers[inside] - starts[which]]
+            result[inside] = self.blocks[which].mapped()[numbers[inside] - starts[which]]
         return result
 
     def of(self, numbers: Sequence[int]) -> VectorBlocks:
@@ -69,33 +76,22 @@ class VectorBlocks:
         rows = np.empty((sum(block.rows for block in self.blocks), self.width), self.dtype)
         done = 0
         for block in self.blocks:
-            _read_into(block.path, rows[done : done + block.rows])
+            rows[done : done + block.rows] = block.mapped()[:]
             done += block.rows
         return rows
 
-    def runs(self, most: int) -> Iterator[tuple[int, Array]]:
-        """Yield runs of at most `most` rows, each with the number of its first row."""
-        for block in self.blocks:
-            mapped = np.load(block.path, mmap_mode="r")
-            for start in range(0, block.rows, most):
-                yield block.start + start, np.asarray(mapped[start : start + most], self.dtype)
-
 
 def blocks_in(files: Sequence[Path], name: str) -> VectorBlocks:
-    """The rows of ``.npy`` files, in the order given; only their headers are read."""
+    """The rows of files, in the order given; only their headers are read."""
     blocks, width, types, start = [], None, [], 0
     for path in files:
-        rows = mapped_file(path, name)
+        rows = mapped_rows(path, name)
         if rows.ndim != 2 or rows.dtype.kind not in "biuf":
             raise ValueError(
                 f"{name}: {path} must contain a matrix of numbers; "
                 f"got {rows.dtype} of shape {rows.shape}"
             )
-        if width not in (None, rows.shape[1]):
-            raise ValueError(
-                f"{name}: {path} has {rows.shape[1]} columns, but the blocks before it have {width}"
-            )
-        width = rows.shape[1]
+        width = same_width(width, rows.shape[1], path, name)
         if len(rows):
             blocks.append(Block(str(path), start, len(rows)))
             types.append(rows.dtype)
@@ -107,7 +103,7 @@ def blocks_in(files: Sequence[Path], name: str) -> VectorBlocks:
 
 @dataclass(frozen=True)
 class ParquetBlocks:
-    """Rows of one width in Parquet files, which workers write as ``.npy`` files before use."""
+    """Rows of one width in Parquet files, which workers write as blocks before use."""
 
     files: tuple[Path, ...]
     shape: tuple[int, int]
@@ -134,14 +130,17 @@ def parquet_blocks(files: Sequence[Path], name: str) -> ParquetBlocks:
                 raise ValueError(
                     f"{name}: {path} must have numeric columns; {column!r} has the type {kind}"
                 )
-        if width not in (None, len(schema)):
-            raise ValueError(
-                f"{name}: {path} has {len(schema)} columns, and the blocks before it {width}"
-            )
-        width = len(schema)
+        width = same_width(width, len(schema), path, name)
     if not rows or not width:
         raise ValueError(_nothing(name, files, rows))
     return ParquetBlocks(tuple(files), (rows, width))
+
+
+def same_width(width: int | None, own: int, path: Path, name: str) -> int:
+    """The number of columns of a block, which must be that of the blocks before it."""
+    if width not in (None, own):
+        raise ValueError(f"{name}: {path} has {own} columns, but the blocks before it have {width}")
+    return own
 
 
 def _nothing(name: str, files: Sequence[Path], rows: int) -> str:
@@ -182,54 +181,34 @@ def _by_numbers(path: Path) -> tuple[list[tuple[int, str]], str]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], path.name
 
 
-def mapped_file(path: Path, name: str) -> Array:
-    """A memory-mapped ``.npy`` file; errors begin with `name`, the argument it was given for."""
+def mapped_rows(path: Path, name: str) -> Array:
+    """The array of a block, mapped; errors begin with `name`, the argument it was given for."""
     try:
+        if path.suffix == WRITTEN:
+            rows: Array = read_stored(path, mmap=True).tree["rows"]
+            return rows
         return np.asanyarray(np.load(path, mmap_mode="r"))
     except FileNotFoundError:
         raise FileNotFoundError(f"{name}: no such file: {path}") from None
+    except FileError:
+        raise
     except (ValueError, EOFError, OSError) as error:
         raise ValueError(f"{name}: {path} is not a .npy file of numbers: {error}") from None
 
 
-def write_array(path: str | Path, *arrays: Array) -> None:
-    """Write arrays to one file, completely or not at all."""
-    with replacing(path) as file:
-        for array in arrays:
-            np.save(file, array, allow_pickle=False)
+def write_block(path: Path, rows: Array) -> Path:
+    """Write rows as a block, unless it exists already; returns its path, which ends in WRITTEN."""
+    if not path.exists():
+        write_tree(path, {"rows": rows})
+    return path
 
 
-def read_arrays(path: str | Path, count: int) -> list[Array]:
-    """Read the arrays of a file written by `write_array`."""
-    with Path(path).open("rb") as file:
-        return [np.load(file, allow_pickle=False) for _ in range(count)]
-
-
-def check_finite(rows: Array, name: str, where: str) -> None:
-    """Check that rows are finite; an error names the argument and where its rows are."""
-    if rows.dtype.kind == "f" and not all_finite(rows):
-        raise ValueError(f"{name} contains NaN or infinity in {where}; impute or remove it")
-
-
-def check_block(path: str, name: str) -> None:
-    """Check that the rows of a file are finite, a few at a time; runs on workers."""
-    mapped = mapped_file(Path(path), name)
-    step = max(1, 2**24 // max(1, mapped.shape[1] * mapped.itemsize))
+def first_wrong_row(block: Block) -> int | None:
+    """The first row of a block that is not finite; runs on workers."""
+    mapped = block.mapped()
+    step = max(1, 2**24 // (mapped.shape[1] * mapped.itemsize))
     for start in range(0, len(mapped), step):
-        check_finite(np.asarray(mapped[start : start + step]), name, path)
-
-
-def _read_into(path: str, rows: Array) -> None:
-    """Read a file into an existing array, without a copy if the types are the same."""
-    mapped = np.load(path, mmap_mode="r")  # no page is read yet
-    if mapped.shape != rows.shape:
-        raise ValueError(
-            f"{path} has changed: its shape was {rows.shape} and is now {mapped.shape}"
-        )
-    if mapped.dtype != rows.dtype or not mapped.flags.c_contiguous:
-        rows[:] = mapped
-        return
-    with Path(path).open("rb") as file:
-        file.seek(mapped.offset)
-        if file.readinto(rows.reshape(-1).view(np.uint8).data) != rows.nbytes:
-            raise ValueError(f"{path} is truncated")
+        rows = np.asarray(mapped[start : start + step])
+        if not all_finite(rows):
+            return block.start + start + int(np.argmin(np.isfinite(rows).all(axis=1)))
+    return None

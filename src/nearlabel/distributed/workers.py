@@ -125,14 +125,6 @@ def check_files(client: Client, paths: Sequence[str], name: str) -> None:
             raise FileNotFoundError(f"{name}: worker {worker} does not see {missing}")
 
 
-def check_function(client: Client, function: Callable[..., Any], name: str) -> None:
-    """Check that all workers can load a function; a call that they cannot load never ends."""
-    pickled = dask_module("distributed.protocol.pickle").dumps(function)
-    for worker, problem in client.run(_problem_of_loading, pickled).items():
-        if problem is not None:
-            raise ClusterError(f"{name}: worker {worker} cannot load the function: {problem}")
-
-
 def run_calls(
     client: Client,
     function: Callable[..., Any],
@@ -140,6 +132,7 @@ def run_calls(
     *,
     uses: Sequence[tuple[int, ...]] | None = None,
     sizes: Sequence[int] | None = None,
+    take: Callable[[int, Any], None] | None = None,
     progress: Progress | None = None,
 ) -> list[Any]:
     """Call a function on the workers; return its results in the order of the calls.
@@ -153,11 +146,14 @@ def run_calls(
         time.
     sizes : sequence of int, optional
         The share of each call in the work, for progress.
+    take : callable, optional
+        Called with the number and the result of each call as it ends, instead of returning it.
     """
     distributed = dask_module("distributed")
     uses = [()] * len(calls) if uses is None else uses
     sizes = [1] * len(calls) if sizes is None else sizes
     results: list[Any] = [None] * len(calls)
+    take = results.__setitem__ if take is None else take
     waiting, busy = dict.fromkeys(range(len(calls))), set[int]()
     running: dict[object, int] = {}
     deaths, done, total = Counter[int](), 0, sum(sizes)
@@ -182,7 +178,7 @@ def run_calls(
             number = running.pop(future)
             busy.difference_update(uses[number])
             try:
-                results[number] = future.result()
+                result = future.result()
             except distributed.KilledWorker:
                 deaths[number] += 1
                 if deaths[number] == most_deaths:
@@ -192,6 +188,7 @@ def run_calls(
                     ) from None
                 waiting[number] = None
                 continue
+            take(number, result)
             done += sizes[number]
             if progress is not None:
                 progress(done, total)
@@ -204,14 +201,6 @@ def _problem_with(folder: str) -> str | None:
     if not Path(folder).is_dir():
         return "does not see"
     return None if os.access(folder, os.W_OK) else "cannot write to"
-
-
-def _problem_of_loading(pickled: bytes) -> str | None:
-    try:
-        dask_module("distributed.protocol.pickle").loads(pickled)
-    except Exception as error:  # whatever its module raises
-        return str(error)
-    return None
 
 
 def _first_missing(paths: list[str]) -> str | None:

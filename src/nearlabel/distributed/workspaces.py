@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,17 +21,17 @@ from scipy import sparse
 
 from nearlabel.common.arrays import Array, Csr
 from nearlabel.common.file_locks import try_lock
-from nearlabel.common.files import replacing
-from nearlabel.common.validation import all_finite
-from nearlabel.distributed.label_files import LabelFiles
+from nearlabel.common.mapped_arrays import checked
+from nearlabel.distributed.label_files import LabelFile
+from nearlabel.distributed.row_files import mapped_file, write_rows
 from nearlabel.distributed.vector_blocks import (
+    WRITTEN,
     ParquetBlocks,
     VectorBlocks,
     blocks_in,
-    check_block,
-    check_finite,
+    first_wrong_row,
     found_blocks,
-    write_array,
+    write_block,
 )
 from nearlabel.distributed.workers import (
     ClusterError,
@@ -66,49 +66,43 @@ class Workspace:
         path.mkdir(exist_ok=True)
         return path
 
-    @property
-    def threads(self) -> int:
-        """The number of calls that run at the same time."""
-        return max(1, int(sum(self.client.nthreads().values())))
-
     def vectors(self, X: Any, name: str = "X", *, finite: bool = True) -> VectorBlocks:
-        """Vectors as blocks in ``.npy`` files: the given files, or new ones written once.
+        """Vectors as blocks in files: the given ones, or new ones written once.
 
         With `finite`, NaN and infinity are refused.
         """
         if isinstance(X, str | os.PathLike):
             X = found_blocks(Path(X).absolute(), name)
-        if not isinstance(X, VectorBlocks):
-            blocks = self._written(X, name, finite)
-            check_files(self.client, [block.path for block in blocks.blocks], name)
-            return blocks
-        check_files(self.client, [block.path for block in X.blocks], name)
-        if finite and X.dtype.kind == "f":
-            checked = self.part("checked", data_mark(X)) / "finite"
-            if not checked.exists():  # each version of the files is checked once
-                run_calls(self.client, check_block, [(block.path, name) for block in X.blocks])
-                checked.touch()
-        return X
+        blocks = X if isinstance(X, VectorBlocks) else self._written(X, name)
+        check_files(self.client, [block.path for block in blocks.blocks], name)
+        if finite and blocks.dtype.kind == "f":
+            mark = self.part("checked", data_mark(blocks)) / "finite"
+            if not mark.exists():  # each version of the files is checked once
+                calls = [(block,) for block in blocks.blocks]
+                rows = run_calls(self.client, first_wrong_row, calls)
+                for block, row in zip(blocks.blocks, rows, strict=True):
+                    if row is not None:
+                        where = f"row {row}" if X is not blocks else f"row {row}, in {block.path}"
+                        raise ValueError(
+                            f"{name} contains NaN or infinity in {where}; impute or remove it"
+                        )
+                mark.touch()
+        return blocks
 
-    def _written(self, X: Any, name: str, finite: bool) -> VectorBlocks:
+    def _written(self, X: Any, name: str) -> VectorBlocks:
         """Rows in new files, unless these were written before."""
         if isinstance(X, ParquetBlocks):
             check_files(self.client, [str(path) for path in X.files], name)
-            target = self.part("vectors", [file_mark(path) for path in X.files], finite)
-            paths = [(str(path), target / f"{i:06}.npy") for i, path in enumerate(X.files)]
-            calls = [
-                (source, str(path), name, finite) for source, path in paths if not path.exists()
-            ]
-            run_calls(self.client, copy_parquet, calls)
-            return blocks_in([path for _, path in paths], name)
-        if hasattr(X, "to_delayed") and hasattr(X, "chunks"):
-            return self._chunks(X, name, finite)
+            target = self.part("vectors", [file_mark(path) for path in X.files])
+            calls = [(path, target / f"{i:06}{WRITTEN}") for i, path in enumerate(X.files)]
+            return blocks_in(run_calls(self.client, copy_parquet, calls), name)
         if sparse.issparse(X):
             raise TypeError(
                 f"{name} must be dense on a cluster; got a {type(X).__name__}: pass X.toarray(), "
                 "or use one process"
             )
-        rows = np.asarray(X)
+        is_lazy = hasattr(X, "to_delayed") and hasattr(X, "chunks")
+        rows = X if is_lazy else np.asarray(X)
         if rows.ndim != 2 or rows.dtype.kind not in "biuf":
             raise TypeError(
                 f"{name} must be a Dask array, a folder of .npy or Parquet blocks, or a matrix of "
@@ -116,89 +110,68 @@ class Workspace:
             )
         if not rows.size:
             raise ValueError(f"{name} must have rows and columns; got shape {rows.shape}")
-        if finite and rows.dtype.kind == "f" and not all_finite(rows):
-            row = int(np.argmin(np.isfinite(rows).all(axis=1)))
-            raise ValueError(f"{name} contains NaN or infinity in row {row}; impute or remove it")
-        return self._divided(rows, name)
+        return self._chunks(rows, name) if is_lazy else self._divided(rows, name)
 
-    def _chunks(self, X: Any, name: str, finite: bool) -> VectorBlocks:
+    def _chunks(self, X: Any, name: str) -> VectorBlocks:
         """The chunks of a Dask array, written by the workers that compute them.
 
         They are computed in every run, and their files are named by their content: the name of a
         Dask array says where its rows come from, but they may have changed since.
         """
-        if X.ndim != 2 or X.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{name} must be a 2-d array of numbers; got a Dask array of {X.dtype}, {X.ndim}-d"
-            )
-        X = X.rechunk({1: -1})
-        target = self.part("vectors", "chunks")
-        delayed = dask_module("dask").delayed(write_chunk, pure=False)
-        left = [
-            delayed(part, str(target), name, number, finite)
-            for number, part in enumerate(X.to_delayed().ravel())
-        ]
-        return blocks_in([Path(future.result()) for future in self.client.compute(left)], name)
+        target, delayed = self.part("vectors", "chunks"), dask_module("dask").delayed
+        chunks = X.rechunk({1: -1}).to_delayed().ravel()
+        left = [delayed(write_chunk, pure=False)(chunk, target) for chunk in chunks]
+        return blocks_in([future.result() for future in self.client.compute(left)], name)
 
     def _divided(self, rows: Array, name: str) -> VectorBlocks:
         """An array in memory, split into blocks by this process."""
         bytes_a_row = max(1, rows.shape[1] * rows.itemsize)
-        even = -(-len(rows) // (4 * self.threads))
+        threads = max(1, sum(self.client.nthreads().values()))
+        even = -(-len(rows) // (4 * threads))
         size = max(1, min(even, 2**26 // bytes_a_row))
         target = self.part("vectors", array_mark(rows), size)
-        paths = []
-        for start in range(0, len(rows), size):
-            paths.append(target / f"{start:012}.npy")
-            if not paths[-1].exists():
-                write_array(paths[-1], np.ascontiguousarray(rows[start : start + size]))
+        paths = [
+            write_block(target / f"{start:012}{WRITTEN}", rows[start : start + size])
+            for start in range(0, len(rows), size)
+        ]
         return blocks_in(paths, name)
 
-    def labels(self, Y: Csr) -> LabelFiles:
+    def labels(self, Y: Csr) -> LabelFile:
         """Write labels to files for the workers."""
         marks = array_mark(Y.indptr), array_mark(Y.indices), Y.shape
-        return LabelFiles.written(self.part("labels", *marks), Y)
+        return LabelFile.written(self.part("labels", *marks), Y)
 
     def joined(self, blocks: VectorBlocks) -> Array:
         """The rows of all blocks as one array: in memory, or mapped if the folder is kept."""
         if not self.is_kept:
             return blocks.read()
         if len(blocks.blocks) == 1:
-            return np.asanyarray(np.load(blocks.blocks[0].path, mmap_mode="r"))
-        path = self.part("joined", data_mark(blocks)) / "vectors.npy"
-        if not path.exists():
-            with replacing(path) as file:
-                kind: Any = np.lib.format.dtype_to_descr(blocks.dtype)
-                header = {"descr": kind, "fortran_order": False, "shape": blocks.shape}
-                np.lib.format.write_array_header_1_0(file, header)
-                for _, rows in blocks.runs(_ROWS_AT_ONCE):
-                    file.write(np.ascontiguousarray(rows).data)
-        return np.asanyarray(np.load(path, mmap_mode="r"))
+            return checked(blocks.blocks[0].mapped())
+        folder = self.part("joined", data_mark(blocks))
+        if not (folder / "rows.tree").exists():
+            with alone_in(folder):
+                write_rows(self.client, blocks, blocks.dtype, folder, None)
+        return mapped_file(folder).checked()
 
 
 @contextmanager
 def working(client: Client | str | None, folder: Folder) -> Iterator[Workspace]:
     """A workspace in the given folder, or in a temporary one on this machine."""
-    with connected(client) as own:
-        if folder is not None:
-            path = _made_folder(folder)
-            check_workers(own, path)
-            yield Workspace(own, path, True)
-            return
-        with tempfile.TemporaryDirectory(prefix="nearlabel-") as temporary:
-            check_workers(own, Path(temporary))
-            yield Workspace(own, Path(temporary), False)
-
-
-def _made_folder(folder: Folder) -> Path:
-    """The given folder, created if it does not exist yet."""
-    if not isinstance(folder, str | os.PathLike):
-        raise TypeError(f"folder must be a path or None; got {type(folder).__name__}")
-    path = Path(folder).absolute()
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ClusterError(f"folder: {path} cannot be used as a folder: {error.strerror}") from None
-    return path
+    with connected(client) as own, ExitStack() as stack:
+        if folder is None:
+            temporary = tempfile.TemporaryDirectory(prefix="nearlabel-")
+            path = Path(stack.enter_context(temporary))
+        elif not isinstance(folder, str | os.PathLike):
+            raise TypeError(f"folder must be a path or None; got {type(folder).__name__}")
+        else:
+            path = Path(folder).absolute()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            what = f"cannot be used as a folder: {error.strerror}"
+            raise ClusterError(f"folder: {path} {what}") from None
+        check_workers(own, path)
+        yield Workspace(own, path, is_kept=folder is not None)
 
 
 @contextmanager
@@ -239,26 +212,18 @@ def array_mark(rows: Array) -> tuple[tuple[int, ...], str]:
     return rows.shape, digest.hexdigest()
 
 
-def write_chunk(rows: Any, folder: str, name: str, number: int, finite: bool) -> str:
+def write_chunk(rows: Any, folder: Path) -> Path:
     """Write a chunk of a Dask array as a block; return its path. Runs on workers."""
     rows = np.ascontiguousarray(rows)
-    if finite:
-        check_finite(rows, name, f"chunk {number} of the Dask array")
     shape, digest = array_mark(rows)
-    path = Path(folder) / f"{'x'.join(map(str, shape))}-{digest}.npy"
-    if not path.exists():
-        write_array(path, rows)
-    return str(path)
+    return write_block(folder / f"{'x'.join(map(str, shape))}-{digest}{WRITTEN}", rows)
 
 
-def copy_parquet(source: str, path: str, name: str, finite: bool) -> None:
-    """Write the columns of a Parquet file as a block; runs on workers."""
+def copy_parquet(source: Path, path: Path) -> Path:
+    """Write the columns of a Parquet file as a block; return its path. Runs on workers."""
     from nearlabel.datasets.frames import import_polars
 
+    if path.exists():
+        return path
     frame = import_polars().read_parquet(source, glob=False, hive_partitioning=False)
-    if finite and any(frame.null_count().row(0)):
-        raise ValueError(f"{name} has missing values, in {source}; impute or remove them")
-    rows = np.ascontiguousarray(frame.to_numpy())
-    if finite:
-        check_finite(rows, name, source)
-    write_array(path, rows)
+    return write_block(path, frame.to_numpy())
