@@ -74,13 +74,6 @@ def test_every_command_has_an_output_and_every_entry_a_command():
                 assert body.count(f"\n{part}") == 1, (heading, part)
 
 
-def test_links_lead_to_entries_and_pages():
-    anchors = {anchor(heading) for heading in HEADING.findall(TEXT)}
-    for target in re.findall(r"\]\(([^)]+)\)", TEXT):
-        page, _, place = target.partition("#")
-        assert place in anchors if not page else ((ROOT / ERRATA).parent / page).is_file(), target
-
-
 def test_reasons_of_the_reproduction_lead_to_entries():
     anchors = {anchor(heading) for heading in HEADING.findall(TEXT)}
     assert {one.anchor for one in known_differences()} <= anchors

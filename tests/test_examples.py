@@ -53,6 +53,16 @@ def test_the_code_of_the_page_on_scale_runs(tmp_path, monkeypatch):
     assert names["model"].search_recall_.rows == 512
 
 
+def test_the_code_of_the_page_of_methods_runs():
+    text = (ROOT / "docs" / "methods" / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names = {}
+    exec(compile(block, "methods/README.md", "exec"), names)
+    assert names["scores"].shape == (100, 6)
+    assert names["nl"].metrics.ranking_loss(names["data"].Y[200:], names["scores"]) < 0.4
+    assert ((names["scores"] == 0) | (names["scores"] == 1)).mean() > 0.5  # with many ties
+
+
 @pytest.fixture
 def run_example(monkeypatch):
     """Run a script of the examples that draws, with the path that it writes to."""

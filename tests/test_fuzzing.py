@@ -168,6 +168,7 @@ NAMED = [
     "'",
     "\\",
     "x=y",
+    *("id", "tags", "split", "Labels", "label:x", "feature:y", " z ", " tags;|, "),
 ]
 
 

@@ -269,12 +269,6 @@ def test_after_changes_it_is_a_fresh_fit(data):
     assert model.left_out_scores().toarray() == pytest.approx(left_out, abs=1e-9)
 
 
-def test_a_graph_that_was_searched_before(data, model):
-    graph = nl.neighbor_graph(data.X[:200], 40)
-    other = nl.BlendedNeighbors().fit_graph(graph, data.Y[:200], data.X[:200])
-    assert (other.predict_proba(data.X[200:]) == model.predict_proba(data.X[200:])).all()
-
-
 def test_probabilities_are_calibrated():
     data = made(3000, 6, 4)
     model = nl.BlendedNeighbors().fit(data.X[:1500], data.Y[:1500])

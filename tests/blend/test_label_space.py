@@ -109,17 +109,6 @@ def test_principal_axes_keep_distances(data):
     np.testing.assert_allclose(found, greatest, rtol=1e-8)
 
 
-def test_rows_are_the_same_where_the_kernel_is_computed_again(data, monkeypatch):
-    X, Y = data
-    model = nl.LabelSpace("rbf")
-    rows, new = model.fit_transform(X, Y), model.transform(X[:9] + 0.1)
-    monkeypatch.setattr("nearlabel.blend.ridge._STORED_CELLS", 0)
-    monkeypatch.setattr("nearlabel.blend.rows.CELLS_AT_ONCE", 1)
-    again = clone(model)
-    np.testing.assert_allclose(again.fit_transform(X, Y), rows, atol=1e-9)
-    np.testing.assert_allclose(again.transform(X[:9] + 0.1), new, atol=1e-9)
-
-
 def test_left_out_rows_are_unbiased():
     """With random labels, ML-kNN does as well on left-out rows as on new ones, within the noise.
 

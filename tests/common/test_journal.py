@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import random
 import re
-import signal
 import subprocess
 import sys
-import time
 import warnings
 from contextlib import closing
 from pathlib import Path
@@ -404,86 +401,6 @@ def test_a_full_disk(model):
     assert name == str(journal_path(model))
     assert int(number) > 5
     assert read(model) == [*range(int(number)), -1]
-
-
-EDITS = """
-import os, sys
-from nearlabel.common.files import read_stored
-from nearlabel.common.journal import Journal, save_tree
-import numpy as np
-
-def say(word, number):
-    os.write(1, f"{word} {number}\\n".encode())  # at once, or two processes would mix their words
-
-def edit(path):
-    stored = read_stored(path)
-    journal, changes = Journal.create_or_open(path, stored.digest, stored.tree.get("replaces"))
-    known = stored.tree["known"]
-    for change in changes:
-        known = change["number"]
-    say("ready", known)
-    while True:
-        known += 1
-        if known % 7:
-            rows = np.full(known * 37 % 2000, known)
-            journal.append({"number": known, "rows": rows}, {"number": known + 1})
-            known += 1
-        else:
-            save_tree(path, {"known": known}, journal)
-        say("done", known)
-
-for path in sys.stdin:  # each time another process, without the time to start one
-    process = os.fork()
-    if not process:
-        edit(path.strip())
-    say("process", process)
-    os.waitpid(process, 0)
-    say("killed", process)
-"""
-
-
-def killed_while_editing(server, model, seconds):
-    """The first and last number that a process has acknowledged before it was killed."""
-    print(model, file=server.stdin, flush=True)
-    said = {}
-    while not said.keys() >= {"process", "ready"}:
-        said.update([server.stdout.readline().split()])
-    time.sleep(seconds)
-    os.kill(int(said["process"]), signal.SIGKILL)
-    while "killed" not in said:
-        said.update([server.stdout.readline().split()])
-    return int(said["ready"]), int(said.get("done", said["ready"]))
-
-
-def known_after(model):
-    """The number of the last change, and that those before it are there, too."""
-    stored = read_stored(model)
-    known = stored.tree["known"]
-    changes = read_changes(model, stored.digest, stored.tree.get("replaces"))
-    for change in changes:
-        assert change["number"] == known + 1
-        known += 1
-        if "rows" in change:
-            assert set(change["rows"].tolist()) <= {known}
-    return known
-
-
-@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
-@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.slow)])
-def test_acknowledged_changes_survive_a_kill(tmp_path, kills):
-    model = tmp_path / "model"
-    write_tree(model, {"known": 0})
-    chance, known = random.Random(kills), 0
-    command = [sys.executable, "-c", EDITS]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as server:
-        for _ in range(kills):
-            first, done = killed_while_editing(server, model, chance.uniform(0, 0.03))
-            assert first == known
-            known = known_after(model)
-            # Unacknowledged changes may be there: two changes in one record, or a new file.
-            assert done <= known <= done + 2
-    assert known > kills
 
 
 def test_forgotten_items_are_not_in_an_emptied_journal(model):

@@ -4,9 +4,7 @@ import csv
 import json
 import re
 
-import numpy as np
 import pytest
-from scipy import sparse
 
 import nearlabel as nl
 from nearlabel.datasets import DataError, column_values, csv_tables
@@ -111,24 +109,6 @@ def test_patterns_of_columns(put, suffix):
 
 
 @pytest.mark.parametrize(
-    ("cells", "separator", "sets"),
-    [
-        (["a;b", "a|b"], None, [{"a", "b"}, {"a|b"}]),
-        (['"a|b,c"', "b"], None, [{"a", "b,c"}, {"b"}]),
-        (['"a,b"', "b"], None, [{"a", "b"}, {"b"}]),
-        (["a b", "c"], None, [{"a b"}, {"c"}]),
-        (["a;b/c", "c"], "/", [{"a;b", "c"}, {"c"}]),
-        (["a;;a; b ;", "c"], None, [{"a", "b"}, {"c"}]),
-    ],
-)
-def test_separators(put, cells, separator, sets):
-    text = "x,tags\n" + "".join(f"1,{cell}\n" for cell in cells)
-    data = nl.datasets.load(put(text), separator=separator)
-    found = [{data.label_names[label] for label in data.Y[[row]].indices} for row in range(2)]
-    assert found == sets
-
-
-@pytest.mark.parametrize(
     ("text", "name", "delimiter"),
     [
         ("x;tags\n1,5;a\n2.5;b\n", "toy.csv", None),
@@ -140,11 +120,6 @@ def test_separators(put, cells, separator, sets):
 )
 def test_delimiters(put, text, name, delimiter):
     assert nl.datasets.load(put(text, name), delimiter=delimiter).X[:, 0].tolist() == [1.5, 2.5]
-
-
-def test_quoted_cells_with_line_ends(put):
-    data = nl.datasets.load(put('x,tags\n1,"a\nb"\n2,"say ""c"""\n'))
-    assert data.label_names.tolist() == ["a\nb", 'say "c"']
 
 
 @pytest.mark.parametrize(
@@ -340,22 +315,6 @@ def test_a_very_long_name(put):
         nl.datasets.load(put(text))
 
 
-def test_reserved_names_survive_a_round_trip(tmp_path):
-    features = np.array(["id", "tags", "label:x", "feature:y", " z ", "split", "a,b", "Labels"])
-    data = nl.datasets.Dataset(
-        np.arange(16.0).reshape(2, 8),
-        sparse.csr_array([[1, 0], [1, 1]]),
-        np.array(["id", " tags;|, "]),
-        features,
-    )
-    for suffix in (".csv", ".tsv", ".jsonl", ".arff", ".txt"):
-        nl.datasets.save(data, tmp_path / f"toy{suffix}")
-        again = nl.datasets.load(tmp_path / f"toy{suffix}")
-        assert again.feature_names.tolist() == features.tolist()
-        assert again.label_names.tolist() == ["id", " tags;|, "]
-        assert (again.X != data.X).sum() == 0
-
-
 def test_the_index_that_pandas_writes_is_not_a_feature(put):
     for first in ("", "Unnamed: 0"):
         alone = nl.datasets.load(put(f"{first},x,tags\n7,1,a\n8,2,b\n"))
@@ -378,15 +337,3 @@ def test_lists_of_tags_written_as_strings(put):
     for odd in ("['a'", "[1, 'a']", "{'a': 'b'}", "['a' for a in b]"):
         kept = nl.datasets.load(put(f'x,tags\n1,"{odd}"\n'), separator=";")
         assert kept.label_names.tolist() == [odd]
-
-
-def test_a_name_of_a_row_with_a_carriage_return(tmp_path):
-    data = nl.datasets.Dataset(
-        np.arange(4.0).reshape(2, 2),
-        sparse.csr_array([[1, 0], [1, 1]]),
-        np.array(["x", "y"]),
-        row_names=np.array(["a\rb", "c"]),
-    )
-    for suffix in (".csv", ".tsv"):
-        nl.datasets.save(data, tmp_path / f"toy{suffix}")
-        assert nl.datasets.load(tmp_path / f"toy{suffix}").row_names.tolist() == ["a\rb", "c"]

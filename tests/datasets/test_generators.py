@@ -74,13 +74,6 @@ def test_noise_makes_labels_harder_to_predict():
     assert loss(1.0) == pytest.approx(0.5, abs=0.06)
 
 
-@pytest.mark.slow
-def test_a_million_items():
-    data = make_local_labels(1_000_000, 128, 190_000, labels_per_sample=8, n_clusters=1000)
-    assert data.Y.shape == (1_000_000, 190_000)
-    assert data.Y.nnz / 1_000_000 == pytest.approx(8, rel=0.05)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import io
 import json
-import sys
 
 import pandas as pd
 import pytest
@@ -160,12 +158,6 @@ def test_what_pandas_writes(tmp_path):
     frame.to_json(tmp_path / "toy.json", orient="records")
     data = nl.datasets.load(tmp_path / "toy.json", gaps=["x"])
     assert str(data.X.tolist()) == "[[1.5, 1.0, 0.0], [nan, 0.0, 1.0]]"
-
-
-def test_standard_input(monkeypatch):
-    text = io.TextIOWrapper(io.BufferedReader(io.BytesIO(json.dumps(ROWS).encode())))
-    monkeypatch.setattr(sys, "stdin", text)
-    assert len(nl.datasets.load("-")) == 2
 
 
 def test_a_data_folder_may_hold_other_json_files(put, monkeypatch, tmp_path):

@@ -80,14 +80,6 @@ def test_round_trip(tmp_path_factory, data):
         assert_same(nl.datasets.load(path), data, but={"row_names"} if lacks_rows else ())
 
 
-def test_from_format_to_format(tmp_path, made):
-    data = made
-    for suffix in (*SUFFIXES, *reversed(SUFFIXES)):  # every pair of formats
-        nl.datasets.save(data, tmp_path / f"one{suffix}")
-        data = nl.datasets.load(tmp_path / f"one{suffix}")
-        assert_same(data, made)
-
-
 def test_a_warning_lists_what_a_format_cannot_store(tmp_path, made):
     data = Dataset(made.X, made.Y, extra={"bag": np.arange(30)})
     nl.datasets.save(data, tmp_path / "one.npz")

@@ -51,14 +51,6 @@ def test_shape_and_types(made):
     assert repr(made).endswith(", 500 queries)")
 
 
-def test_the_dataset_is_one_that_can_be_saved(made, tmp_path):
-    nl.datasets.save(made.queries, tmp_path / "queries.npz")
-    again = nl.datasets.load(tmp_path / "queries.npz")
-    np.testing.assert_array_equal(again.X, made.queries.X)
-    assert (again.Y != made.queries.Y).nnz == 0
-    np.testing.assert_array_equal(again.extra["scene"], made.queries.extra["scene"])
-
-
 def test_lists_contain_part_of_the_true_labels(made):
     assert made.data.Y.nnz / N == pytest.approx(8, rel=0.05)
     assert made.complete.nnz / N == pytest.approx(8 / 0.7, rel=0.05)
@@ -190,12 +182,6 @@ def test_vectors_in_a_file(tmp_path, monkeypatch, dtype):
     assert same(mapped, plain)
     np.testing.assert_array_equal(np.load(path), plain.data.X)
     assert [file.name for file in tmp_path.iterdir()] == ["vectors.npy"]
-
-
-def test_float16_is_float32_rounded():
-    full, half = (make_collection(300, 8, 60, dtype=dtype) for dtype in ("float32", "float16"))
-    np.testing.assert_array_equal(half.data.X, full.data.X.astype(np.float16))
-    assert (half.data.Y != full.data.Y).nnz == 0
 
 
 def test_an_interrupt_leaves_no_file_and_an_earlier_one_as_it_was(tmp_path, monkeypatch):

@@ -82,13 +82,6 @@ def test_as_many_parts_as_rows_hide_each_row_from_all(made):
         assert (np.mean(losses) == pytest.approx(left_out.metrics["hamming_loss"])) == same
 
 
-def test_a_table_of_five_k_and_ten_folds_takes_one_search(made, searches):
-    models = [nl.MLkNN(n_neighbors=k) for k in range(8, 13)]
-    found = evaluate_splits(made, models, splits(made, "cv10"))
-    assert searches == [(150, None)]
-    assert [len(results) for results in found] == [10] * 5
-
-
 def test_models_that_share_a_search_object_share_its_graph(made, searches):
     class Mine:
         def build(self, vectors, metric):
@@ -135,17 +128,6 @@ def test_given_distances_are_cut_out_for_each_part(made):
     [given] = evaluate_splits(data, [nl.MLkNN(metric="precomputed")], parts)
     [own] = evaluate_splits(made, [nl.MLkNN()], parts)
     assert [one.metrics for one in given] == [one.metrics for one in own]
-
-
-def test_clusters_are_found_once_for_all_k(made):
-    models = [nl.LAMLkNN(n_neighbors=k, n_clusters=3, random_state=5) for k in (3, 6, 9)]
-    with mock.patch.object(
-        nl.LAMLkNN, "_initial_centers", autospec=True, side_effect=nl.LAMLkNN._initial_centers
-    ) as found:
-        evaluate_splits(made, models, splits(made, "cv3"))
-    # Once in each part, and then given back by each of three models.
-    drawn = [call for call in found.call_args_list if call.args[0].cluster_centers is None]
-    assert len(drawn) == 3
 
 
 def test_stratified_parts(made):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pickle
 import warnings
 from unittest import mock
 
@@ -8,9 +7,7 @@ import numpy as np
 import pytest
 from estimator_checks import parametrize_with_quick_checks
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 import nearlabel as nl
@@ -157,16 +154,6 @@ def test_one_column_of_two_classes():
     )
 
 
-def test_within_a_pipeline(made):
-    names = [f"label {place}" for place in range(6)]
-    model = make_pipeline(MinMaxScaler(), nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [3, 9]}))
-    model.fit(made.X, made.Y, graphsearchcv__label_names=names)
-    assert model[-1].rank(model[0].transform(made.X[:1]), top=1).names[0, 0] in names
-    assert scorer("ranking_loss")(model, made.X, made.Y) == model.score(made.X, made.Y)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict_proba(made.X), model.predict_proba(made.X))
-
-
 def test_holdouts_that_overlap_in_no_row(made):
     splitter = ShuffleSplit(3, test_size=0.4, random_state=0)
     search = nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [4]}, cv=splitter).fit(made.X, made.Y)
@@ -264,11 +251,6 @@ def test_a_metric_that_is_nowhere_defined(made):
         search.fit(made.X, np.ones((160, 2), int))
     assert search.best_params_ == {"n_neighbors": 3}
     assert np.isnan(search.best_score_)
-
-
-def test_before_fit(made):
-    with pytest.raises(NotFittedError):
-        nl.GraphSearchCV(nl.MLkNN(), {"n_neighbors": [3]}).predict(made.X)
 
 
 def test_a_custom_search_is_called_once(made):

@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import json
 import pickle
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -195,12 +194,6 @@ def test_a_broken_picture_is_named(n_jobs, tmp_path):
 def test_a_single_picture_is_refused(one):
     with pytest.raises(TypeError, match=r"\[picture\]"):
         GridMoments().transform(one)
-
-
-def test_without_pillow(monkeypatch):
-    monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(ImportError, match=r"^GridMoments needs Pillow: pip install 'nearlabel\["):
-        GridMoments().transform([quadrants()])
 
 
 def test_copies_and_files(tmp_path):

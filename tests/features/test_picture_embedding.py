@@ -11,7 +11,6 @@ import made_networks
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.preprocessing import FunctionTransformer
 from tree_paths import read_tree
 
 import nearlabel as nl
@@ -335,14 +334,6 @@ def test_without_onnxruntime_there_are_moments(here, monkeypatch):
         PictureEmbedding().fit(None)
     with pytest.warns(UserWarning, match=r"moments .*onnxruntime: pip install"):
         assert isinstance(best_picture_features(), GridMoments)
-
-
-def test_in_a_pipeline_with_other_steps(here):
-    pipeline = nl.make_pipeline(
-        PictureEmbedding(), FunctionTransformer(np.abs), nl.MLkNN(1, metric="cosine")
-    )
-    Y = np.eye(5, dtype=int)
-    assert pipeline.fit(pictures(), Y).predict_proba(pictures()).shape == (5, 5)
 
 
 def test_a_network_gets_no_more_threads_than_there_are_cores(here):

@@ -202,12 +202,6 @@ def test_a_pipeline_and_a_list():
     assert found.X.shape == (2, 294)
 
 
-def test_only_broken_files(tmp_path):
-    write(tmp_path / "a.png", b"")
-    found = picture_vectors(tmp_path, GridMoments())
-    assert (found.names, found.X.shape) == ([], (0, 294))
-
-
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
 def test_few_pictures_are_in_memory(n_jobs):
     """The order is kept, and only a few are in memory."""

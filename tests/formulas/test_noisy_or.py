@@ -17,24 +17,6 @@ pytestmark = pytest.mark.engines
 RATES = [LOWEST_RATE, 1e-6, 1e-3, 1.0, 7.0, 1e3, 1e6, HIGHEST_RATE]
 
 
-class TestWorkedExample:
-    """Rows 2, 4 and 1 of the notes, at z = 1."""
-
-    distances = np.array([[1.264911064067352, 1.9697715603592207, 2.23606797749979]])
-
-    def test_weights(self):
-        expected = [[0.331654, 0.150229, 0.113032]]
-        np.testing.assert_allclose(weights(self.distances, 1, 3), expected, atol=5e-7)
-
-    def test_slopes(self, f6):
-        Y = f6[1][[1, 3, 0]]
-        # dS/dz, at z = 1 that by log z, too; dP/dz = (1 - P) dS/dz.
-        slope = slopes(self.distances, 1) @ Y
-        np.testing.assert_allclose(slope, [[-0.765038, -0.816752, 0, -1.084337]], atol=5e-7)
-        left = np.exp(-weights(self.distances, 1, 3) @ Y)
-        np.testing.assert_allclose(left * slope, [[-0.490409, -0.504442, 0, -0.598131]], atol=5e-7)
-
-
 @pytest.mark.parametrize("rate", RATES)
 def test_every_rate_and_distance(rate):
     """From the smallest float to the largest, up to the rounding of z d: 700 times 2^-53."""

@@ -176,22 +176,6 @@ class TestFitting:
         found = rate_by_gradient(trial, 1.0, np.random.RandomState(0))
         assert found == RELATIVE_RATES[np.abs(np.log(RELATIVE_RATES) - 1.2345).argmin()]
 
-    def test_a_gradient_is_reproducible_for_a_seed(self, made):
-        trial, graph, _ = made
-        found = {
-            rate_by_gradient(trial, median_distance(graph), np.random.RandomState(5))
-            for _ in range(2)
-        }
-        assert len(found) == 1
-
-    def test_gradient_is_not_worse_than_its_start(self, made):
-        trial, graph, _ = made
-        unit = median_distance(graph)
-        start = min(trial.loss(rate) for rate in RELATIVE_RATES / unit)
-        for seed in range(3):
-            found = rate_by_gradient(trial, unit, np.random.RandomState(seed))
-            assert trial.loss(found) <= start
-
     def test_rates_stay_in_range_for_any_scale(self):
         for scale in (1e-150, 1e-110, 1e110, 1e150):
             X = np.random.default_rng(0).normal(size=(30, 2)) * scale

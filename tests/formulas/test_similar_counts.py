@@ -12,7 +12,6 @@ from hypothesis.extra import numpy as hnp
 from strategies import examples, label_matrices
 
 import nearlabel as nl
-from nearlabel.common.validation import label_matrix
 from nearlabel.formulas import similar_counts as admissible
 from nearlabel.formulas.similar_counts import AdmissibleRows
 from nearlabel.labels.counts import neighbor_counts
@@ -69,31 +68,6 @@ def label_or_count(dense):
     from nearlabel.common.arrays import canonical_csr
 
     return canonical_csr(dense.astype(np.int32))
-
-
-def test_light_rows_are_counted_beforehand():
-    C = label_or_count(np.array([[1, 0, 0], [0, 1, 1], [3, 0, 0], [0, 0, 0]]))
-    Y = label_matrix(np.array([[1, 0, 1], [1, 1, 0], [1, 1, 0], [0, 0, 0]]), "Y")
-    rows = AdmissibleRows.of(C, Y, 3, tolerance=2)
-    assert rows.is_light.tolist() == [True, True, False, True]
-    # Labels 0, 1 and 2 have 4, 3 and 2 cells.
-    assert rows.light.start.tolist() == [0, 4, 7, 9]
-    assert rows.light.with_label.tolist() == [1, 1, 0, 0, 0, 1, 0, 1, 0]
-    assert rows.light.without_label.tolist() == [1, 0, 0, 0, 2, 0, 0, 1, 1]
-    # Only label 0 can have a count above 2; row 0 has one neighbor with it, and row 2 three.
-    assert rows.postings.shape == (9, 4)
-    assert [rows.postings[[cell]].indices.tolist() for cell in range(4)] == [[], [0], [], [2]]
-    assert rows.postings.nnz == 2
-
-
-def test_ways_to_find_rows():
-    """All branches: few rows or most rows in a list of a heavy count, and no heavy count."""
-    C = np.array([[3, 0], [2, 0], [2, 0], [1, 0], [0, 3], [0, 0]])
-    Y = np.array([[1, 1], [1, 1], [1, 0], [0, 1], [0, 0], [0, 1]])
-    rows = AdmissibleRows.of(label_or_count(C), label_matrix(Y, "Y"), 3, tolerance=1)
-    for c in ([2, 0], [0, 3], [1, 0], [2, 2], [0, 0]):
-        sizes, V, U = tally_of(rows, label_or_count(np.array([c])))
-        assert (sizes[0], V[0].tolist(), U[0].tolist()) == literal(C, Y, 1, c)
 
 
 def test_a_tolerance_of_k_needs_no_lists():

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import chain, combinations
 from unittest import mock
 
 import numpy as np
@@ -33,13 +32,6 @@ def ridged(gram):
     return gram + RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram))
 
 
-def test_the_worked_example():
-    (w,) = simplex_weights(WORKED[None])
-    np.testing.assert_allclose(w, [0.624454, 0.375546, 0], atol=5e-7)
-    np.testing.assert_allclose(WORKED @ w, [0.308122, 0.308122, 0.381485], atol=5e-7)
-    np.testing.assert_allclose(np.sqrt(w @ WORKED @ w), 0.555088, atol=5e-7)
-
-
 def test_the_ridge_does_not_reach_the_printed_digits():
     # Without it, on the support of rows 2 and 4: w_1 = (G_22 - G_12) / (G_11 + G_22 - 2 G_12).
     exact = (3.88 + 1.84) / (1.6 + 3.88 + 2 * 1.84)
@@ -53,20 +45,6 @@ def test_equals_exact_fractions(gram):
     (w,) = simplex_weights(gram[None])
     expected = oracles.simplex_weights(gram.tolist())
     np.testing.assert_allclose(w, np.array(expected, float), rtol=0, atol=1e-12)
-
-
-@examples(60)
-@given(gram_matrices(most=6))
-def test_no_support_is_better(gram):
-    """Of all supports, solved in exact fractions, the best one without negative weights."""
-    assume(gram.diagonal().min() > 0)
-    H = oracles.with_ridge(gram.tolist())
-    corners = range(len(H))
-    supports = chain.from_iterable(combinations(corners, size + 1) for size in corners)
-    solved = [oracles.on_support(H, list(support)) for support in supports]
-    best = max((u for u in solved if min(u) >= 0), key=sum)  # w'Hw = 1 / sum(u)
-    expected = np.array([v / sum(best) for v in best], float)
-    np.testing.assert_allclose(simplex_weights(gram[None])[0], expected, rtol=0, atol=1e-12)
 
 
 @given(

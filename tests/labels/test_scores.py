@@ -9,7 +9,6 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from strategies import label_scores
 
-from nearlabel.labels import scores as scores_module
 from nearlabel.labels.scores import LabelScores, labels_from
 
 pytestmark = [pytest.mark.kernels, pytest.mark.engines]
@@ -32,17 +31,6 @@ def test_everything_equals_the_dense_matrix(given_scores, data):
             expected = np.array([oracles.ranks(row, ties) for row in dense.tolist()]) * Y
             np.testing.assert_array_equal(form.ranks_of(Y, ties).toarray(), expected)
         np.testing.assert_array_equal(labels_from(form, 0.5).toarray(), dense >= 0.5)
-
-
-def test_blocks_do_not_matter(monkeypatch):
-    rng = np.random.default_rng(0)
-    touched = sparse.csr_array((rng.random((40, 30)) < 0.2) * rng.random((40, 30)).round(1))
-    scores = LabelScores(touched, rng.integers(0, 3, (1, 30)) / 2)
-    Y = (rng.random((40, 30)) < 0.2).astype(int)
-    top, ranks = scores.top(7), scores.ranks_of(Y).toarray()
-    monkeypatch.setattr(scores_module, "_ENTRIES_AT_ONCE", 1)
-    np.testing.assert_array_equal(scores.top(7)[0], top[0])
-    np.testing.assert_array_equal(scores.ranks_of(Y).toarray(), ranks)
 
 
 def test_a_million_labels_without_a_dense_matrix():

@@ -108,6 +108,7 @@ def test_ids():
     assert model.ids_.tolist() == [0, 1, 2, *range(4, 40), 41]
     pipeline = nl.make_pipeline(MinMaxScaler(), nl.MLkNN(1)).fit(X[:3], Y[:3], ids=["a", "b", "c"])
     assert pipeline.forget("b").ids_.tolist() == ["a", "c"]
+    assert pipeline.history_.forgotten == 1
     assert nl.MLkNN(5).fit_graph(nl.neighbor_graph(X, 5), Y).ids_ is None
     assert not hasattr(nl.MLkNN(), "ids_")
 

@@ -105,6 +105,12 @@ def test_neighbors_are_evidence_for_their_own_label(data):
     assert (np.diag(model.label_weights_) > 0).all()
 
 
+def test_features_are_needed_although_the_parameter_was_changed(data):
+    model = nl.IBLR(keep_features=True).fit(data.X, data.Y).set_params(keep_features=False)
+    with pytest.raises(ValueError, match="keep_features=True"):
+        model.scores_from_graph(nl.neighbor_graph(data.X, 10, data.X[:9]))
+
+
 def test_left_out_scores_keep_the_weights(data):
     model = nl.IBLR(6).fit(data.X, data.Y)
     graph = nl.neighbor_graph(data.X, 6)

@@ -79,15 +79,6 @@ def test_rare_and_hopeless_labels_keep_the_decision_of_the_method(data):
     assert eager.predict(data.X)[:, -1].sum() > 100  # the best F1 of noise: nearly everything
 
 
-def test_a_user_class_is_not_saved_as_ours(data, tmp_path):
-    class MLkNN(nl.MLkNN):
-        pass
-
-    model = nl.LabelThresholds(MLkNN()).fit(data.X, data.Y)
-    with pytest.raises(TypeError, match="save.*class MLkNN"):
-        model.save(tmp_path / "model")
-
-
 def test_probabilities_are_those_of_the_method(data):
     model = nl.LabelThresholds(nl.MLkNN()).fit(data.X[:300], data.Y[:300])
     own = model.estimator_.label_scores(data.X[300:]).toarray()

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import cross_validate
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
@@ -32,19 +32,6 @@ def test_every_metric_is_a_scorer_and_losses_are_negated(data, metric):
     scorer = nl.metrics.scorer(metric)
     assert scorer(model, data.X, Y) == sign * value
     assert pickle.loads(pickle.dumps(scorer)) == scorer
-
-
-def test_grid_search_with_several_metrics_and_sparse_labels(data):
-    scoring = {name: nl.metrics.scorer(name) for name in ("ranking_loss", "macro_f1")}
-    grid = {"n_neighbors": [2, 5, 30], "smoothing": [0.1, 1]}
-    search = GridSearchCV(nl.MLkNN(), grid, scoring=scoring, refit="ranking_loss", cv=3)
-    search.fit(data.X, data.Y)
-    losses = -search.cv_results_["mean_test_ranking_loss"]
-    assert ((losses > 0) & (losses < 0.5)).all()
-    assert search.best_index_ == losses.argmin()
-    fold = search.cv_results_["split0_test_ranking_loss"][0]
-    model = nl.MLkNN(n_neighbors=2, smoothing=0.1).fit(data.X[100:], data.Y[100:])
-    assert fold == -nl.metrics.ranking_loss(data.Y[:100], model.label_scores(data.X[:100]))
 
 
 def test_scorers_see_through_a_pipeline_and_take_other_classifiers(data):

@@ -84,16 +84,6 @@ def test_saving_empties_the_journal(path, replayed, tmp_path, made):
     assert replayed == [1]
 
 
-def test_a_model_saves_by_its_own_method(tmp_path, made, replayed):
-    path = tmp_path / "model"
-    nl.MLkNN().fit(made.X, made.Y).save(path)
-    model = nl.load(path, journal=True)
-    model._journal.append({"number": 0})
-    model.save(path)
-    nl.load(path)
-    assert replayed == []
-
-
 def test_another_model_replaces_one_with_a_journal(path, replayed, made):
     model = nl.load(path, journal=True)
     learner(model)._journal.append({"number": 0})

@@ -5,8 +5,6 @@ from __future__ import annotations
 import mmap
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -150,25 +148,6 @@ def test_a_model_of_a_graph_without_vectors(tmp_path, made):
         again.predict(made.X)
 
 
-@pytest.mark.parametrize(
-    "scaler",
-    [MinMaxScaler((0, 2)), StandardScaler(), StandardScaler(with_std=False), MaxAbsScaler()],
-)
-def test_a_pipeline_with_a_scaler(tmp_path, made, scaler, is_mapped):
-    import pandas as pd
-
-    frame = pd.DataFrame(made.X, columns=list("abcde"))
-    pipeline = make_pipeline(scaler, nl.MLkNN()).fit(frame, made.Y)
-    nl.save(pipeline, tmp_path / "model")
-    again = nl.load(tmp_path / "model", mmap=is_mapped)
-    np.testing.assert_array_equal(again.predict_proba(frame), pipeline.predict_proba(frame))
-    assert again.feature_names_in_.tolist() == list("abcde")
-    assert str(again) == str(pipeline)
-    np.testing.assert_array_equal(again[0].transform(frame), pipeline[0].transform(frame))
-    clone = again.fit(frame, made.Y)
-    np.testing.assert_array_equal(clone.predict_proba(frame), pipeline.predict_proba(frame))
-
-
 def test_a_graph(tmp_path, made, is_mapped):
     graph = nl.neighbor_graph(made.X, 5)
     graph.save(tmp_path / "graph")
@@ -228,19 +207,6 @@ def test_every_method_round_trip(tmp_path, made, estimator, form, is_mapped):
                 np.testing.assert_equal(getattr(again, name), getattr(model, name))
 
 
-def test_another_process_gives_the_same(tmp_path, made):
-    model = nl.MLkNN().fit(made.X, made.Y)
-    model.save(tmp_path / "model")
-    np.save(tmp_path / "X.npy", made.X)
-    code = (
-        "import sys, numpy as np, nearlabel as nl; folder = sys.argv[1];"
-        "model = nl.load(folder + '/model', mmap=True);"
-        "np.save(folder + '/scores.npy', model.predict_proba(np.load(folder + '/X.npy')))"
-    )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
-    np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), model.predict_proba(made.X))
-
-
 def test_a_file_of_the_first_format(f6):
     """Made by the version that wrote format 1: it kept the ids of all rows."""
     X, Y, query = f6
@@ -280,7 +246,8 @@ class Mine(nl.MLkNN):
 
 def test_models_that_could_not_be_loaded_are_not_saved(tmp_path, made):
     mine = Mine().fit(made.X, made.Y)
-    for wrong in (mine, make_pipeline(MinMaxScaler().fit(made.X), mine)):
+    thresholds = nl.LabelThresholds(Mine()).fit(made.X, made.Y)
+    for wrong in (mine, make_pipeline(MinMaxScaler().fit(made.X), mine), thresholds):
         with pytest.raises(TypeError, match="save.*class Mine"):
             nl.save(wrong, tmp_path / "model")
     with pytest.raises(TypeError, match="save.*class Mine"):
@@ -365,30 +332,24 @@ def test_lists_of_a_file_are_built_again(tmp_path, monkeypatch, mmap):
 
 
 @pytest.mark.parametrize(
-    "search",
+    ("name", "value"),
     [
-        {"InvertedLists": {"recall": 2.0}},
-        {"InvertedLists": {"recall": "0.9"}},
-        {"InvertedLists": {"random_state": 0.5}},
-        {"InvertedLists": {"other": 1}},
-        {"ExactSearch": {"block_bytes": 0}},
-        {"AutoSearch": {}},
-        {"ExactSearch": {}, "InvertedLists": {}},
-        {},
+        ("search", {"InvertedLists": {"recall": 2.0}}),
+        ("search", {"InvertedLists": {"recall": "0.9"}}),
+        ("search", {"InvertedLists": {"random_state": 0.5}}),
+        ("search", {"InvertedLists": {"other": 1}}),
+        ("search", {"ExactSearch": {"block_bytes": 0}}),
+        ("search", {"AutoSearch": {}}),
+        ("search", {"ExactSearch": {}, "InvertedLists": {}}),
+        ("search", {}),
+        ("search_recall", {"value": 2, "standard_error": 0, "rows": 1, "k": 1}),
+        ("search_recall", 3),
+        ("search_recall", {}),
     ],
 )
-def test_searches_that_no_file_may_contain(search, tmp_path, made):
+def test_searches_and_recalls_that_no_file_may_contain(name, value, tmp_path, made):
     tree = nl.MLkNN(n_neighbors=3).fit(made.X, made.Y)._tree()
-    write_tree(tmp_path / "model", {**tree, "search": search})
-    with pytest.raises(nl.FileError, match="model .*damaged"):
-        nl.load(tmp_path / "model")
-
-
-@pytest.mark.parametrize("recall", [{"value": 2, "standard_error": 0, "rows": 1, "k": 1}, 3, {}])
-def test_a_recall_that_no_file_may_contain(recall, tmp_path, made):
-    tree = nl.MLkNN(n_neighbors=3).fit(made.X, made.Y)._tree()
-    assert "search_recall" not in tree
-    write_tree(tmp_path / "model", {**tree, "search_recall": recall})
+    write_tree(tmp_path / "model", {**tree, name: value})
     with pytest.raises(nl.FileError, match="model .*damaged"):
         nl.load(tmp_path / "model")
 

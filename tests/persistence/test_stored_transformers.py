@@ -374,6 +374,9 @@ def also(X):
     return [X.astype(np.float32)] if is_double else []
 
 
+UNCOMMON = namedtuple("Uncommon", ["low", "high"])
+
+
 @pytest.mark.parametrize(
     ("transformer", "X", "named"),
     [
@@ -388,21 +391,10 @@ def also(X):
             TEXTS,
             "CountVectorizer's token",
         ),
-    ],
-)
-def test_unsupported_parts_are_named_with_supported_ones(transformer, X, named, tmp_path):
-    transformer.fit(X)
-    with pytest.raises(TypeError, match=named):
-        nl.save(transformer, tmp_path / "file")
-    assert not list(tmp_path.iterdir())
-
-
-UNCOMMON = namedtuple("Uncommon", ["low", "high"])
-
-
-@pytest.mark.parametrize(
-    ("transformer", "X", "named"),
-    [
+        (CountVectorizer(token_pattern="(a+)+"), ["aa"], "CountVectorizer's token_pattern=.*a.*"),
+        (CountVectorizer(input="filename"), [__file__], "input='filename'"),
+        (HashingVectorizer(ngram_range=(1, 99)), TEXTS, "HashingVectorizer's ngram_range=.*99"),
+        (HashingVectorizer(n_features=2**25), TEXTS, "HashingVectorizer's n_features=33554432"),
         (CountVectorizer(vocabulary=["sea", "\ud800"]), TEXTS, r"unpaired surrogate.*\\ud800"),
         (ColumnTransformer([("a", "drop", [0])]), WHOLE, "ColumnTransformer.*drops all"),
         (PCA(1, tol=np.longdouble(0)), NUMBERS, "PCA's tol=.*longdouble"),

@@ -8,7 +8,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.feature_extraction.text import CountVectorizer
 
 import nearlabel as nl
 from nearlabel.persistence.text_vectorizers import is_plain_pattern
@@ -61,24 +61,3 @@ def test_supported_patterns_compile_and_are_fast(parts):
         start = time.thread_time()
         compiled.findall(text)
         assert time.thread_time() - start < 0.5  # n squared takes seconds
-
-
-@pytest.mark.parametrize(
-    ("vectorizer", "named"),
-    [
-        (CountVectorizer(token_pattern="(a+)+"), "CountVectorizer's token_pattern=.*a.*"),
-        (HashingVectorizer(ngram_range=(1, 99)), "HashingVectorizer's ngram_range=.*99"),
-        (HashingVectorizer(n_features=2**25), "HashingVectorizer's n_features=33554432"),
-    ],
-)
-def test_estimators_that_could_not_be_loaded_are_not_saved(vectorizer, named, tmp_path):
-    with pytest.raises(ValueError, match=named):
-        nl.save(vectorizer.fit(["aa aa"]), tmp_path / "file")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_vectorizer_that_opens_files_is_not_saved(tmp_path):
-    (tmp_path / "text").write_text("some words")
-    model = CountVectorizer(input="filename").fit([tmp_path / "text"])
-    with pytest.raises(ValueError, match="input='filename'"):
-        nl.save(model, tmp_path / "file")

@@ -360,18 +360,6 @@ def test_the_ecosystem_copies_and_tunes(faiss, data):
         np.testing.assert_array_equal(ours.predict(X[:9] + 0.1), theirs.predict(X[:9] + 0.1))
 
 
-def test_a_model_file_by_way_of_the_graph(faiss, data, tmp_path):
-    model = nl.MLkNN(n_neighbors=5, search=faiss.IndexFlatL2(8)).fit(data.X, data.Y)
-    with pytest.raises(TypeError, match="search=<faiss"):
-        model.save(tmp_path / "model")
-    graph = nl.neighbor_graph(data.X, 5, search=faiss.IndexFlatL2(8))
-    nl.MLkNN(n_neighbors=5).fit_graph(graph, data.Y, data.X).save(tmp_path / "model")
-    queries = data.X[:9] + 0.1
-    np.testing.assert_array_equal(
-        nl.load(tmp_path / "model").predict_proba(queries), model.predict_proba(queries)
-    )
-
-
 def test_other_rows_are_searched_beside_an_index(data):
     filled = Fake(8)
     filled.add(data.X[:350].astype(np.float32))

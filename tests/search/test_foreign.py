@@ -206,13 +206,6 @@ def test_neighbors_of_scikit_learns_transformer(data, metric, form):
     assert not hasattr(search, "n_features_in_")
 
 
-def test_rows_that_are_equal_stay_neighbors():
-    X = np.repeat(np.arange(6.0), 3)[:, None]
-    found = nl.neighbor_graph(X, 2, search=KNeighborsTransformer(n_neighbors=2, algorithm="brute"))
-    assert (found.distances == 0).all()
-    assert (found.indices != np.arange(18)[:, None]).all()
-
-
 def test_recall_of_a_transformer_where_the_distances_are_those_of_the_metric(monkeypatch):
     monkeypatch.setattr("nearlabel.search.foreign._WORTH_MEASURING", 600)
     X = np.random.default_rng(0).standard_normal((700, 4)).astype(np.float32)
@@ -287,14 +280,6 @@ def test_graphs_with_itself_or_without_in_float32_and_any_order():
         assert found.indices.tolist() == [[2, 1, 3], [0, 2, 3], [0, 1, 3], [2, 1, 0]]
         assert found.distances.tolist() == [[2, 4, 10], [3, 3, 6], [2, 3, 5], [5, 6, 10]]
         assert found.distances.dtype == np.float32
-
-
-def test_queries_of_a_transformer_go_block_by_block():
-    X = np.random.default_rng(0).standard_normal((50, 3))
-    queries, told = np.tile(X, (100, 1)), []
-    search = KNeighborsTransformer(n_neighbors=4, algorithm="brute")
-    nl.neighbor_graph(X, 4, queries, search=search, progress=lambda *step: told.append(step))
-    assert told == [(4096, 5000), (5000, 5000)]
 
 
 def test_errors_of_transformers(data):

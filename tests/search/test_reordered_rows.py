@@ -14,7 +14,6 @@ from unittest import mock
 import numpy as np
 import pytest
 
-import nearlabel as nl
 from nearlabel.search import InvertedLists
 from nearlabel.search import reordered_rows as ordered
 from nearlabel.search.reordered_rows import ordered_rows
@@ -174,23 +173,6 @@ def test_an_interrupt_leaves_nothing_and_the_index_works(after, n_jobs, folder):
     with pytest.raises(KeyboardInterrupt):
         index.graph(7, X, n_jobs=n_jobs, progress=Interrupts(after))
     assert len(index.graph(7, X)) == len(X)
-
-
-@pytest.mark.parametrize("after", [0, 0.5, 1])
-def test_an_interrupt_of_a_fit_leaves_the_estimator_as_it_was(after, folder):
-    X = some_rows()
-    Y = (X > 0).astype(int)
-    for fitted_before in (False, True):
-        model = nl.MLkNN(5, search=InvertedLists(0.8))
-        if fitted_before:
-            model.fit(X[:200], Y[:200])
-        before = dict(vars(model))
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X, Y, progress=Interrupts(after))
-        assert vars(model).keys() == before.keys()
-        assert all(vars(model)[name] is before[name] for name in before)
-        assert not any(folder.iterdir())
-    assert model.predict(X[:5]).shape == (5, 5)
 
 
 INTERRUPTED = """

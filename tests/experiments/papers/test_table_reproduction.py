@@ -341,15 +341,6 @@ def test_what_does_not_fit_in_memory_is_not_run(tmp_path, monkeypatch):
     assert found.measured == 0
 
 
-def test_measuring_a_paper_again_keeps_the_others(tmp_path):
-    reproduce(["zhang-2007"], ["1"], results=tmp_path)
-    reproduce(["zhang-2005"], ["I"], results=tmp_path)
-    again = reproduce(["zhang-2005"], ["I"], results=tmp_path, again=True)
-    assert (again.measured, again.read) == (1, 0)
-    other = reproduce(["zhang-2007"], ["1"], results=tmp_path)
-    assert (other.measured, other.read) == (0, 1)
-
-
 def test_papers_and_tables_by_name(kept):
     found = reproduce(["zhang-2005", "cheng-2009"], ["2", "I"], results=kept)
     places = {(one.cell.paper, one.cell.table) for one in found.cells}

@@ -12,7 +12,6 @@ import pytest
 from forking import ends_well_in_a_fork
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import sparse
 from strategies import examples, vectors
 from twin_graphs import assert_same
 
@@ -187,32 +186,6 @@ def test_any_data_in_both_engines(data, X, metric, recall, core):
         assert_exact(asked, X, metric, X[:5])
 
 
-@pytest.mark.parametrize("metric", SOME)
-def test_every_layout_and_type_in_memory(metric, tmp_path):
-    X = np.random.default_rng(0).integers(0, 99, (200, 6))
-    twin = neighbor_graph(X.astype(float), 7, metric=metric, search=ALL)
-    asked = neighbor_graph(X.astype(float), 7, X[:9] * 1.0, metric=metric, search=ALL)
-    forms = [
-        np.asfortranarray(X),
-        np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2],
-        X[::-1].copy()[::-1],
-        X.astype(">f8"),
-        X.astype(np.uint8),
-        X.astype(np.int16),
-    ]
-    for kind in (np.float16, np.float32, np.float64):
-        path = tmp_path / f"{np.dtype(kind).name}.npy"
-        np.save(path, X.astype(kind))
-        forms += [X.astype(kind), np.load(path, mmap_mode="r")]
-    for form in forms:
-        before = np.array(form)
-        assert_same(neighbor_graph(form, 7, metric=metric, search=ALL), twin)
-        index = ALL.build(form, metric)
-        for queries in (form[:9], X[:9].astype(np.float16), sparse.csr_array(X[:9])):
-            assert_same(index.graph(7, queries), asked)
-        np.testing.assert_array_equal(form, before)
-
-
 # Recall
 
 
@@ -321,25 +294,16 @@ def test_recall_is_shown_kept_and_checked(tmp_path):
         ({"k": 0}, r"\bk\b.*0"),
         ({"sample": "all"}, "sample"),
         ({"sample": 3}, "sample"),
+        *((wrong, "graph.nl") for wrong in ("x", 7, [0.5])),  # instead of all of it
     ],
 )
 def test_a_file_with_an_invalid_recall_is_refused(change, error, tmp_path):
     graph = neighbor_graph(clustered(300, 4), 5, search=InvertedLists(0.8))
     tree = graph._tree()
-    tree["recall"] = {**tree["recall"], **change}
+    tree["recall"] = {**tree["recall"], **change} if isinstance(change, dict) else change
     with mock.patch.object(nl.NeighborGraph, "_tree", return_value=tree):
         graph.save(tmp_path / "graph.nl")
     with pytest.raises(ValueError, match=error):
-        nl.load(tmp_path / "graph.nl")
-
-
-@pytest.mark.parametrize("recall", ["x", 7, {}, {"value": 0.5}, [0.5]])
-def test_a_file_with_a_malformed_recall_is_refused(recall, tmp_path):
-    graph = neighbor_graph(clustered(300, 4), 5, search=InvertedLists(0.8))
-    tree = {**graph._tree(), "recall": recall}
-    with mock.patch.object(nl.NeighborGraph, "_tree", return_value=tree):
-        graph.save(tmp_path / "graph.nl")
-    with pytest.raises(ValueError, match="graph.nl"):
         nl.load(tmp_path / "graph.nl")
 
 
@@ -350,18 +314,14 @@ def test_a_file_with_a_malformed_recall_is_refused(recall, tmp_path):
         (InvertedLists(recall=-0.1), "recall.*0.*1.*-0.1"),
         (InvertedLists(recall=float("nan")), "recall.*nan"),
         (InvertedLists(random_state=-1), "random_state.*0.*-1"),
+        (InvertedLists("high"), "recall"),
+        (InvertedLists(random_state=0.5), "random_state"),
     ],
 )
 def test_invalid_parameters_are_refused(search, error):
     for X in (clustered(300, 4), np.eye(4)):  # also where the lists would not be made
-        with pytest.raises(ValueError, match=error):
+        with pytest.raises((ValueError, TypeError), match=error):
             neighbor_graph(X, 2, search=search)
-
-
-@pytest.mark.parametrize("search", [InvertedLists("high"), InvertedLists(random_state=0.5)])
-def test_parameters_of_other_types_are_refused(search):
-    with pytest.raises(TypeError, match="recall|random_state"):
-        neighbor_graph(clustered(300, 4), 2, search=search)
 
 
 def test_rows_at_one_distance_take_no_more_probes():
@@ -397,15 +357,6 @@ def test_threads_and_blocks_change_nothing():
             index = search.build(X)
             assert_same(index.graph(11, n_jobs=2), graph)
             assert_same(index.graph(11, queries), asked)
-
-
-def test_a_batch_is_its_single_queries():
-    X = clustered(500, 5)
-    queries = np.vstack([clustered(40, 5, seed=2), np.full((1, 5), 1e9), np.full((1, 5), -1e25)])
-    index = InvertedLists(0.8).build(X)
-    asked = index.graph(6, queries)
-    for row in range(len(queries)):
-        assert_same(index.graph(6, queries[row : row + 1]), asked.rows(row, row + 1))
 
 
 def test_the_seed_decides_the_lists():
@@ -480,17 +431,6 @@ def test_distances_beyond_float64_are_refused_as_by_the_exact_search():
     for search in ("exact", "approximate"):
         with pytest.raises(ValueError, match="float64.*X"):
             neighbor_graph(X, 3, X[:2] * 1e200, search=search)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_non_finite_numbers_are_refused_here(value):
-    X = clustered(300, 5)
-    bad = X.copy()
-    bad[7, 2] = value
-    with pytest.raises(ValueError, match="Input X contains"):
-        neighbor_graph(bad, 3, search="approximate")
-    with pytest.raises(ValueError, match="Input queries contains"):
-        neighbor_graph(X, 3, bad, search="approximate")
 
 
 # Progress

@@ -16,7 +16,6 @@ from nearlabel.common.files import write_tree
 from nearlabel.graph import Recall
 from nearlabel.search import (
     InvertedLists,
-    VectorStore,
     neighbor_graph,
     pair_distances,
 )
@@ -24,7 +23,6 @@ from nearlabel.search.approximate import inverted_lists, probing
 from nearlabel.search.approximate.inverted_lists import ListIndex, planned_neighbors
 from nearlabel.search.approximate.probes import Probes
 from nearlabel.search.approximate.probing import QueryPlan
-from nearlabel.search.reordered_rows import ReorderedRows
 
 pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.kernels]
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
@@ -188,32 +186,6 @@ def test_more_neighbors_than_planned_take_the_same_probes():
     most = index.graph(len(X), queries, planned_for=8)  # more than the lists hold
     np.testing.assert_array_equal(np.sort(most.indices), np.tile(np.arange(600), (30, 1)))
     assert list(index._plans) == [8]
-
-
-@pytest.mark.engines
-def test_more_probes_find_more():
-    X, queries = clustered(800, 8), clustered(100, 8, seed=1)
-    index = InvertedLists(0.5).build(X)
-    before, graph = probes_of(index, 8), index.graph(8, queries)
-    more = Probes.fixed(3 * before.most)
-    better = planned(index, more, TOLD)
-    assert better._listed is index._listed
-    assert probes_of(better, 8) == more
-    assert better.recall(8) == TOLD
-    assert better.graph(8, queries).recall == TOLD
-    exact = neighbor_graph(X, 8, queries, search="exact")
-    first, second = (
-        (found.distances <= exact.distances[:, -1:].astype(np.float32)).mean()
-        for found in (graph, better.graph(8, queries))
-    )
-    assert first < second
-    assert probes_of(index, 8) == before  # as it was
-    assert_same(index.graph(8, queries), graph)
-    most = planned(better, Probes.fixed(len(index._listed.lists)), None)
-    back = ListIndex.from_tree(most._tree(), most.stored()[1], "euclidean")
-    assert probes_of(back, 8) == probes_of(most, 8)
-    assert back.graph(8, queries).recall is None
-    assert_same(better.graph(8), index.graph(8))
 
 
 # Rows that come later
@@ -453,17 +425,6 @@ def test_a_damaged_tree_is_refused(damage, small_index, core):
         ListIndex.from_tree(missing, index.stored()[1], "euclidean")
 
 
-@pytest.mark.parametrize("reach", [0.0, 1e-130, 1e-3, 1e130])
-@pytest.mark.parametrize("far", [0.0, -1e300])
-def test_poor_bounds_of_a_file_change_no_answer(reach, far, small_index, core):
-    index, X = small_index, clustered(300, 4)
-    asked, tree = index.graph(5, X[:20] + 0.1), index._tree()
-    for by_list in (False, True):
-        tree["bounds"] = {"center": np.full(4, far), "reach": reach, "by_list": by_list}
-        back = ListIndex.from_tree(tree, index.stored()[1], "euclidean")
-        assert_same(back.graph(5, X[:20] + 0.1), asked)
-
-
 @pytest.mark.engines
 def test_a_tree_that_does_not_fit_the_model_is_refused(small_index):
     tree, rows = small_index._tree(), small_index.stored()[1]
@@ -479,21 +440,3 @@ def test_a_tree_that_does_not_fit_the_model_is_refused(small_index):
 
 def test_lists_that_were_not_built_are_not_stored():
     assert InvertedLists().build(clustered(300, 4))._tree() is None
-
-
-def test_rows_in_another_order_are_read_by_their_numbers():
-    X = np.arange(12.0).reshape(6, 2)
-    order = np.array([3, 1, 5, 0, 2, 4], np.int32)
-    rows = ReorderedRows(X[order], order)
-    assert rows.shape == (6, 2)
-    assert len(rows) == 6
-    assert rows.dtype == X.dtype
-    np.testing.assert_array_equal(np.asarray(rows), X)
-    np.testing.assert_array_equal(np.array(rows, np.float32), X)
-    np.testing.assert_array_equal(rows[np.array([4, 0, 0])], X[[4, 0, 0]])
-    np.testing.assert_array_equal(rows[1:4], X[1:4])
-
-    store = VectorStore(rows).added(np.full((1, 2), 7.0))
-    np.testing.assert_array_equal(store.take(np.array([6, 2])), [[7, 7], X[2]])
-    np.testing.assert_array_equal(store.take(slice(1, 3)), X[1:3])
-    np.testing.assert_array_equal(store.vectors, np.vstack([X, [[7, 7]]]))

@@ -12,7 +12,6 @@ from twin_graphs import assert_same, bytes_wanted
 from nearlabel.common import engine
 from nearlabel.common.files import write_tree
 from nearlabel.search import InvertedLists
-from nearlabel.search.approximate import probing
 from nearlabel.search.approximate.inverted_lists import ListIndex
 from nearlabel.search.exact import byte_bounds
 from nearlabel.search.exact.byte_bounds import MOST_FEATURES, RATIOS, ByteBounds
@@ -47,6 +46,7 @@ def answers(X, metric, queries, limits):
     """All that lists are asked for: neighbors of rows and queries, and rows within their reach."""
     index = SEARCH.build(X, metric)
     graphs = index.graph(K, n_jobs=2), index.graph(K, queries), index.graph(40, queries[:3])
+    graphs += (index.graph(K, queries[:1]),)
     reached = index.nearest_and_reached(queries, K, limits)[1]
     few = index.renewal(10**9, 0)(queries, np.full(len(queries), -1))
     return (
@@ -136,19 +136,6 @@ def test_graphs_of_bytes_float32_and_numpy(metric, kind, are_given_up):
     assert_all_same(ours, twins)
 
 
-def test_threads_and_blocks_change_nothing():
-    X, queries = clustered(900), clustered(80, seed=1)
-    with bytes_wanted():
-        index = SEARCH.build(X)
-        graph, asked = index.graph(K), index.graph(K, queries)
-        with mock.patch.object(probing, "_QUERIES_AT_ONCE", 7):
-            assert_same(SEARCH.build(X).graph(K, n_jobs=2), graph)
-            assert_same(index.graph(K, queries, n_jobs=2), asked)
-        for query in (0, 41):
-            one = index.graph(K, queries[query : query + 1])
-            np.testing.assert_array_equal(one.indices[0], asked.indices[query])
-
-
 def test_lists_on_which_bytes_do_not_pay_use_float32():
     rng = np.random.default_rng(0)
     tight = np.repeat(rng.normal(size=(20, 50)), 60, axis=0) + 1e-3 * rng.normal(size=(1200, 50))
@@ -226,14 +213,17 @@ def test_a_share_for_rows_too_wide_for_bytes_is_refused(listed):
     ListIndex.from_tree(with_bounds(tree, byte_share=None), rows, "euclidean")
 
 
-@pytest.mark.parametrize("share", [RATIOS[0], pytest.param(RATIOS[1], marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "share", [None, RATIOS[0], pytest.param(RATIOS[1], marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("reach", [0.0, 1e-130, 1e-14, 1e-3, 1e130])
 @pytest.mark.parametrize("far", [0.0, 1e9, -1e300])
 def test_poor_bounds_of_a_file_change_no_answer(reach, far, share, listed):
     tree, rows, queries, asked = listed
     center = np.full(rows.shape[1], far)
-    poor = with_bounds(tree, center=center, reach=reach, byte_share=share)
-    with bytes_wanted():
-        back = ListIndex.from_tree(poor, rows, "euclidean")
-        assert ByteBounds in ways(back)
-        assert_same(back.graph(K, queries), asked)
+    for by_list in (False, True):
+        poor = with_bounds(tree, center=center, reach=reach, byte_share=share, by_list=by_list)
+        with bytes_wanted():
+            back = ListIndex.from_tree(poor, rows, "euclidean")
+            assert by_list or (ByteBounds in ways(back)) == (share is not None)
+            assert_same(back.graph(K, queries), asked)

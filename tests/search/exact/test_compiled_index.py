@@ -181,31 +181,6 @@ def test_lists_that_fill(data, metric, cells):
     assert_same(ours, by_numpy(X, k, metric=metric))
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_every_layout_and_type_in_memory(metric, tmp_path):
-    X = np.random.default_rng(0).integers(0, 99, (60, 30)).astype(np.float64)
-    twin = by_numpy(X, 5, metric=metric)
-    unaligned = np.frombuffer(b"x" + X.tobytes(), np.uint8)[1:].view(np.float64).reshape(X.shape)
-    np.save(tmp_path / "x.npy", X)
-    forms = [
-        np.asfortranarray(X),
-        np.repeat(X, 2, axis=1)[:, ::2],
-        X[::-1][::-1],
-        X.astype(">f8"),
-        X.astype(np.longdouble),
-        X.astype(np.float16),
-        X.astype(np.int16),
-        unaligned,
-        np.load(tmp_path / "x.npy", mmap_mode="r"),
-        pytest.importorskip("pandas").DataFrame(X),
-    ]
-    for form in forms:
-        assert_same(nl.neighbor_graph(form, 5, metric=metric), twin)
-        assert_same(
-            nl.neighbor_graph(form, 5, form, metric=metric), by_numpy(X, 5, X, metric=metric)
-        )
-
-
 def test_packed_rows_are_not_kept_beyond_their_limit():
     X = sparse.csr_array(np.eye(20)[np.zeros(60, int)])  # few entries, and better made dense
     X.data[:] = np.arange(60)
@@ -214,20 +189,6 @@ def test_packed_rows_are_not_kept_beyond_their_limit():
             index = nl.ExactSearch(block_bytes=4 * 20**2).build(X)
             assert_same(index.graph(3), by_numpy(X, 3))
             assert len(index.compiled.stripes._kept) == kept
-
-
-@given(data=st.data(), metric=st.sampled_from(METRICS))
-def test_wide_rows_of_few_entries(data, metric):
-    shape = data.draw(st.integers(2, 9)), 1000
-    X, queries = (sparse.lil_array((n, shape[1])) for n in (shape[0], 3))
-    for rows in (X, queries):
-        for row in range(rows.shape[0]):
-            for column in data.draw(st.lists(st.sampled_from([0, 7, 500, 999]), max_size=3)):
-                rows[row, column] = data.draw(st.integers(-2, 2))
-    X, queries = sparse.csr_array(X), sparse.csr_array(queries)
-    assert_same(nl.neighbor_graph(X, 1, metric=metric), by_numpy(X, 1, metric=metric))
-    ours = nl.neighbor_graph(X, 2, queries, metric=metric)
-    assert_same(ours, by_numpy(X, 2, queries, metric=metric))
 
 
 def test_rows_that_float32_cannot_distinguish_are_searched_again(searched_again):

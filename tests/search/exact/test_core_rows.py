@@ -44,15 +44,6 @@ def test_equals_the_oracle(data, X, metric):
             np.testing.assert_array_equal(graph.distances, distances)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.uint8])
-def test_every_number_type(dtype):
-    X = np.random.default_rng(0).integers(0, 9, (40, 5)).astype(dtype)
-    graph = nl.neighbor_graph(X, 7, X[:3])
-    indices, distances = oracles.neighbors(X.astype(float), 7, X[:3].astype(float), "euclidean")
-    np.testing.assert_array_equal(graph.indices, indices)
-    np.testing.assert_array_equal(graph.distances, distances)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("metric", METRICS)
 def test_every_number_of_rows_and_features(metric, dtype):

@@ -115,21 +115,22 @@ def test_every_number_type_gives_what_its_float64_values_give(dtype):
             check(nl.neighbor_graph(form, 5, metric=metric), X, 5, metric=metric)
 
 
-def test_unsigned_differences_do_not_wrap():
-    X = np.array([[0], [255], [250]], np.uint8)
-    for form in (X, sparse.csr_array(X)):
-        assert nl.neighbor_graph(form, 2).distances.tolist() == [[250, 255], [5, 255], [5, 250]]
-
-
-def test_arrays_that_are_not_contiguous_or_read_only(tmp_path):
-    X = np.random.default_rng(2).normal(size=(30, 8))
-    check(nl.neighbor_graph(X[::2, ::3], 4), X[::2, ::3], 4)
-    check(nl.neighbor_graph(np.asfortranarray(X), 4), X, 4)
-    np.save(tmp_path / "x.npy", X.astype(np.float32))
-    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    check(nl.neighbor_graph(mapped, 4), mapped, 4)
-    frame = pytest.importorskip("pandas").DataFrame(X)
-    check(nl.neighbor_graph(frame, 4), X, 4)
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cosine", "manhattan"])
+def test_every_layout_and_type_in_memory(metric, tmp_path):
+    X = np.random.default_rng(0).integers(0, 256, (60, 30)).astype(np.float64)
+    unaligned = np.frombuffer(b"x" + X.tobytes(), np.uint8)[1:].view(np.float64).reshape(X.shape)
+    np.save(tmp_path / "x.npy", X)
+    forms = [
+        np.asfortranarray(X),
+        np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2],
+        X[::-1].copy()[::-1],
+        unaligned,
+        np.load(tmp_path / "x.npy", mmap_mode="r"),
+        pytest.importorskip("pandas").DataFrame(X),
+    ]
+    for form in [*forms, *(X.astype(kind) for kind in (">f8", np.longdouble, "f2", "i2", "u1"))]:
+        check(nl.neighbor_graph(form, 5, metric=metric), X, 5, metric=metric)
+        check(nl.neighbor_graph(form, 5, form, metric=metric), X, 5, X, metric)
 
 
 def test_sparse_rows_that_are_empty_unsorted_or_hold_zeros_and_duplicates():

@@ -257,18 +257,6 @@ def test_ranks_equal_sorting(data, n, values, named):
     np.testing.assert_array_equal(distances, X[order, 0])
 
 
-@pytest.mark.parametrize("n", [5, 255, 256, 257])
-def test_one_tie_at_each_place(n):
-    for first in {0, 1, n // 2, n - 2}:
-        for k in {1, first + 1, min(first + 2, n), n}:
-            X = np.arange(n)[::-1].astype(np.float64)
-            X[n - 1 - first] = X[n - 2 - first]  # the larger number comes second
-            rows, distances = written(X[:, None], np.zeros((1, 1)), k)
-            order = np.lexsort((np.arange(n), X))[:k]
-            np.testing.assert_array_equal(rows, order)
-            np.testing.assert_array_equal(distances, X[order])
-
-
 @pytest.mark.parametrize("n", [6, 255, 300])
 @pytest.mark.parametrize("infinite", [1, 2, 5])
 def test_infinite_distances_are_refused_only_among_the_nearest(n, infinite):
