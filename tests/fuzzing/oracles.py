@@ -187,7 +187,7 @@ def oracle_xmp(document: XmpDocument, content: bytes) -> None:
         if "cannot be edited safely" not in str(error):
             raise
         return
-    if made is None or not document._parsed.node:  # then one is made
+    if made is None or not document.parsed.node:  # then one is made
         return
     after = XmpDocument(made).keywords().all_tags()
     assert after == [*before[1:], *(tag for tag in ("A|B", "7") if tag not in before)]

@@ -236,6 +236,7 @@ def seeds() -> dict[str, tuple[bytes, ...]]:
         name: tuple(variant for text in some for variant in _variants(text))
         for name, some in texts.items()
     }
-    found["xmp"] = tuple(one for one in _variants(_XMP) if not one.startswith(b"\x1f\x8b"))
+    others = (b"\x1f\x8b", b"\xff\xfe")  # packed, or UTF-16
+    found["xmp"] = tuple(one for one in _variants(_XMP) if not one.startswith(others))
     written = {**_written_seeds(), "pipeline": _pipelines()}
     return found | {name: tuple(some) for name, some in written.items()}

@@ -82,29 +82,36 @@ def test_every_form_of_a_list_is_read_and_changed(inside, node, tags):
     assert rest_of_xmp(empty) == rest_of_xmp(content)
 
 
-@pytest.mark.parametrize(
-    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "iso-8859-1"]
-)
-def test_encodings_are_kept(encoding):
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_a_mark_of_the_encoding_is_kept(encoding):
     text = document("<dc:subject>ä</dc:subject><my:a>ü</my:a>").decode()
-    if encoding == "iso-8859-1":
-        text = f'<?xml version="1.0" encoding="ISO-8859-1"?>{text}'
     content = text.encode(encoding)
     made = XmpDocument(content).with_tags(["東京"])
     assert tags_of(made) == ["ä", "東京"]
     decoded = made.decode(encoding)
     assert "<my:a>ü</my:a>" in decoded
     assert decoded.startswith(text[: text.index("<dc:subject>")])
-    if encoding != "utf-32" and not encoding.endswith(("-le", "-be")):  # by another parser
-        assert rest_of_xmp(made) == rest_of_xmp(content)
+    assert rest_of_xmp(made) == rest_of_xmp(content)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "iso-8859-1", "utf-7"]
+)
+def test_other_encodings_are_refused(encoding):
+    text = document("<dc:subject>ä</dc:subject>").decode()
+    if encoding in ("iso-8859-1", "utf-7"):
+        text = f'<?xml version="1.0" encoding="{encoding}"?>{text.replace("ä", "a")}'
+    with pytest.raises(ValueError, match="UTF-8"):
+        XmpDocument(text.encode(encoding))
 
 
 def test_a_new_document_and_its_layout():
     made = XmpDocument().with_tags(["b"]).decode()
     assert made.startswith('<?xpacket begin="\ufeff"')
-    assert "   <dc:subject>\n    <rdf:Bag>\n     <rdf:li>b</rdf:li>\n    </rdf:Bag>\n" in made
-    crlf = made.replace("\n", "\r\n").encode()
-    assert b"\n" not in XmpDocument(crlf).with_tags(["c"]).replace(b"\r\n", b"")
+    assert f'\n   <dc:subject xmlns:dc="{FLAT.space}" xmlns:rdf="{RDF}">\n    <rdf:Bag>\n' in made
+    assert "\n     <rdf:li>b</rdf:li>\n    </rdf:Bag>\n   </dc:subject>\n" in made
+    again = XmpDocument(XmpDocument(made.encode()).with_tags(["c"])).with_tags([], ["c"])
+    assert again.decode() == made  # blanks do not pile up
 
 
 @pytest.mark.parametrize(
@@ -134,7 +141,7 @@ BOMB = '<!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]>'
     ("content", "reason"),
     [
         (b"", "not XMP"),
-        (b"\xff\xd8\xff\xe0 a picture", "not utf-8 text|not XMP"),
+        (b"\xff\xd8\xff\xe0 a picture", "not XMP"),
         (b"\0" * 40, "not XMP"),
         (b"<a/>", "no rdf:RDF"),
         (BOMB.encode() + document("&c;"), "document type"),
@@ -151,15 +158,10 @@ BOMB = '<!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]>'
             "10,000",
         ),
         (b"<" + b"a" * 2**24 + b"/>", "16 MiB"),
-        (
-            document("<a " + " ".join(f'xmlns:p{n}="urn:{n}"' for n in range(1001)) + "/>"),
-            "1000 namesp",
-        ),
         (document(subject(f"<rdf:li>{'x' * 10_001}</rdf:li>")), "10,000 characters"),
         (document("", " ".join(f"a{number}=''" for number in range(10_001))), "attributes"),
-        (b'<?xml version="1.0" encoding="rot13"?><a/>', "not XMP"),
-        (b'<?xml version="1.0" encoding="utf-7"?>+ADw-a/>', "not XMP"),
-        ("<a>".encode("utf-16") + b"\0", "utf-16-le text"),
+        (b'<?xml version="1.0" encoding="rot13"?><a/>', "declares the encoding 'rot13'"),
+        (b"<a>\0</a>", "not XMP in UTF-8"),
     ],
 )
 def test_invalid_documents_are_refused(content, reason):
