@@ -342,9 +342,13 @@ class Collection:
             Whether the block also uses suggestions and the like. The model is then loaded or
             learned first, which can take long.
         """
-        with self._folder.learned.asking() if learned else self._database.reading():
-            self.last_change()  # the first read determines the state
-            yield
+        if learned:
+            with self._folder.learned.asking():
+                yield
+        else:
+            with self._database.reading() as connection:
+                change_log.last_change(connection)  # the first read determines the state
+                yield
 
     # Changes.
 
@@ -702,7 +706,7 @@ class Collection:
         list of (id, distance)
             The nearest first, by the metric of the method; ties ordered by id.
         """
-        return self._similar.nearest(self, _query(query), check_integer(n, "n", low=1))
+        return self._similar.nearest(self._folder, _query(query), check_integer(n, "n", low=1))
 
     def questions(
         self,
@@ -732,7 +736,7 @@ class Collection:
         list of Question
             About items without decisions, unless `tag` is given; never about missing ones.
         """
-        return questions(self, n, strategy, tag=tag, without=without)
+        return questions(self, self._folder, n, strategy, tag, without)
 
     def save_index(self) -> None:
         """Save the model to a file, from which it is loaded the next time."""
@@ -773,9 +777,8 @@ class Collection:
     def _asking(self, query: object) -> Iterator[tuple[Learner, set[int]]]:
         """The current answers, and the tags rejected for an item."""
         with self._folder.learned.asking() as learner, self._database.reading() as connection:
-            rejected = set()
-            if _is_id(query):
-                item = _id(query)
+            rejected, item = set(), _query(query)
+            if isinstance(item, int):
                 if not item_tables.known_ids(connection, [item]):
                     raise NotInCollectionError(f"has no item {item}", self.path)
                 select = "SELECT tag FROM decisions WHERE item = ? AND NOT is_yes"
@@ -783,11 +786,8 @@ class Collection:
             yield learner, rejected
 
 
-def _is_id(query: object) -> bool:
-    return isinstance(query, int | np.integer) and not isinstance(query, bool)
-
-
 def _query(query: object) -> object:
+    """An id, checked; or a vector as it is."""
     return _id(query) if isinstance(query, int | np.integer) else query
 
 
@@ -797,9 +797,9 @@ def _id(value: object) -> int:
 
 def _ids(values: int | Iterable[int], *, are_unique: bool = True) -> list[int]:
     """One id or several, without duplicates by default."""
-    is_one = np.ndim(values) == 0 and not isinstance(values, Iterable)  # type: ignore[arg-type]
-    listed = [values] if is_one else [*values]  # type: ignore[misc]
-    ids = [_id(value) for value in listed]
+    listed = [*values] if isinstance(values, Iterable) else [values]
+    is_plain = all(type(value) is int and 0 < value <= MOST for value in listed)
+    ids = listed if is_plain else [_id(value) for value in listed]
     return list(dict.fromkeys(ids)) if are_unique else ids
 
 

@@ -75,10 +75,10 @@ def read_items(connection: sqlite3.Connection, ids: Sequence[int], kind: str) ->
 
 def item_ids(
     connection: sqlite3.Connection,
-    tag: int | None,
-    state: str,
-    after: int,
-    limit: int | None,
+    tag: int | None = None,
+    state: str = "all",
+    after: int = 0,
+    limit: int | None = None,
     name: str | None = None,
 ) -> list[int]:
     """Ids after a given one, ascending: all, or those with a tag, a name or in a state."""

@@ -43,6 +43,7 @@ from nearlabel.search import takes_lists
 if TYPE_CHECKING:
     from nearlabel.methods.base import NeighborClassifier
     from nearlabel.methods.items import Items
+    from nearlabel.search.exact.distances import Metric
     from nearlabel.search.vector_store import VectorStore
 
 _Answer = TypeVar("_Answer")
@@ -109,6 +110,12 @@ class Learner:
     def __len__(self) -> int:
         """The number of rows of the model; 0 if there are too few to learn from."""
         return 0 if self.state is None else len(self.state.rows)
+
+    @property
+    def metric(self) -> Metric:
+        """The metric of its method."""
+        metric: Metric = self._method.metric
+        return metric
 
     @property
     def _rows(self) -> Items:

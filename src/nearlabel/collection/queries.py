@@ -136,9 +136,9 @@ def _of_files(
     reading = Skipping(files, n_jobs)
     contents = [*in_parallel(reading, read)]
     errors = [UnreadablePicture(name_of(files[at]), error.reason) for at, error in reading.skipped]
-    with collection.snapshot(learned=False):
-        known = collection.known_contents(digest for _, digest, _ in contents)
-        items = collection.items_of([*known.values()])
+    ids = collection.known_contents(digest for _, digest, _ in contents)
+    items = collection.items_of([*ids.values()]) if ids else {}
+    known = {digest: items[id] for digest, id in ids.items() if id in items}
     new = {digest: (file, content) for file, digest, content in contents if digest not in known}
     vector_of: dict[bytes, Matrix] = {}
     if new:
@@ -160,7 +160,7 @@ def _of_files(
     for file, digest, _ in contents:
         path = file if isinstance(file, str) else None
         if digest in known:
-            answered[file] = query_of(items[known[digest]])._replace(file=path)
+            answered[file] = query_of(known[digest])._replace(file=path)
         elif digest in vector_of:
             name = "" if path is None else encodable(path)
             answered[file] = Query(vector_of[digest], name, None, path, digest)

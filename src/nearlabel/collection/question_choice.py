@@ -18,6 +18,7 @@ import numpy as np
 
 from nearlabel.common.arrays import Array, Floats, Matrix
 from nearlabel.methods.answers import chances
+from nearlabel.methods.explanations import neighbors_of, scores_of
 from nearlabel.search import neighbor_graph
 
 if TYPE_CHECKING:
@@ -51,12 +52,11 @@ class Seen(NamedTuple):
 
 def seen_by(model: NeighborClassifier, X: Matrix) -> Seen:
     """What a fitted model predicts for the rows of X."""
-    items = model.items_
-    graph = items.neighbors(X, model.n_neighbors_)
-    count, q = X.shape[0], items.labels.shape[1]
+    graph = neighbors_of(model, X, model.n_neighbors_)
+    count, q = X.shape[0], model.items_.n_labels
     doubts, best = np.empty(count), np.empty(count)
     for place, near in graph.blocks(max(1, _CELLS_AT_ONCE // q)):
-        probabilities = chances(model, model._scores(near, X[place]))
+        probabilities = chances(model, scores_of(model, near, X[place]))
         doubts[place] = _entropy(probabilities)
         best[place] = probabilities.max(axis=1)
     return Seen(doubts, best, graph.distances[:, 0])
@@ -147,19 +147,15 @@ def tag_probabilities(
 
     `places` says which of them the model has learned from: these are answered as if they were new.
     """
-    probabilities, items = np.zeros(X.shape[0]), model.items_
-    if tag >= items.labels.shape[1]:
+    probabilities = np.zeros(X.shape[0])
+    if tag >= model.items_.n_labels:
         return probabilities
-    rows = np.array([-1 if place is None else place for place in places], np.int64)
-    for is_learned in (False, True):
-        which = np.flatnonzero((rows >= 0) == is_learned)
-        if len(which) == 0:
-            continue
-        if is_learned:
-            near = items.left_out_neighbors(rows[which], model.n_neighbors_)
-            scores = model._left_out_scores(near, X[which], rows[which])
-        else:
-            near = items.neighbors(X[which], model.n_neighbors_)
-            scores = model._scores(near, X[which])
-        probabilities[which] = chances(model, scores)[:, tag]
+    new = np.array([at for at, place in enumerate(places) if place is None], np.int64)
+    learned = np.array([at for at, place in enumerate(places) if place is not None], np.int64)
+    own = np.array([place for place in places if place is not None], np.int64)
+    for which, rows in ((new, None), (learned, own)):
+        if len(which):
+            near = neighbors_of(model, X[which], model.n_neighbors_, rows)
+            scores = scores_of(model, near, X[which], rows)
+            probabilities[which] = chances(model, scores)[:, tag]
     return probabilities

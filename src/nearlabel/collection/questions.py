@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,7 +11,6 @@ from nearlabel.collection import question_choice as choice
 from nearlabel.collection.change_log import last_change
 from nearlabel.collection.choices import STRATEGIES
 from nearlabel.collection.item_tables import known_tag
-from nearlabel.collection.learning_methods import estimator
 from nearlabel.collection.records import Suggestion
 from nearlabel.collection.tag_names import tag_name
 from nearlabel.common.arrays import Array, Matrix
@@ -19,7 +18,8 @@ from nearlabel.common.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
     from nearlabel.collection.collection import Collection
-    from nearlabel.collection.tag_answers import State
+    from nearlabel.collection.learner import Learner
+    from nearlabel.collection.opened_folder import OpenedFolder
     from nearlabel.search.exact.distances import Metric
 
 
@@ -42,29 +42,32 @@ class Question(NamedTuple):
 
 def questions(
     collection: Collection,
-    n: int = 5,
-    strategy: str = "mixed",
-    *,
-    tag: str | None = None,
-    without: Iterable[int] = (),
+    folder: OpenedFolder,
+    n: int,
+    strategy: str,
+    tag: str | None,
+    without: Iterable[int],
 ) -> list[Question]:
     """The result of `Collection.questions`."""
     n = check_integer(n, "n", low=1)
     check_choice(strategy, "strategy", STRATEGIES)
-    asking = collection._folder.learned.asking()
-    with asking as learner, collection._database.reading() as connection:
-        state = learner.state
+    with folder.learned.asking() as learner, folder.database.reading() as connection:
+        left_out = set(without)
+        if folder.kind != "vectors":  # they cannot be shown
+            left_out.update(collection.ids(state="missing"))
         # The same questions in the same state, different ones after each change.
         rng = np.random.default_rng(last_change(connection))
         if tag is not None:
-            number = known_tag(connection, tag_name(tag, "tag"), collection.path)
-            return _about_tag(collection, state, tag, number, n, without, rng)
-        ids = _askable(collection, collection.ids(state="undecided"), without)
-        model = None if state is None else state.model
-        ids = _sample(ids, choice.looked_at(0 if state is None else len(state.rows)), rng)
+            number = known_tag(connection, tag_name(tag, "tag"), folder.path)
+            select = "SELECT item FROM decisions WHERE tag = ?"
+            left_out.update(item for (item,) in connection.execute(select, [number]))
+            return _about_tag(collection, learner, tag, number, n, left_out, rng)
+        ids = _ids(collection.ids(state="undecided"), left_out)
+        ids = _sample(ids, choice.looked_at(len(learner)), rng)
         X = collection.vectors(ids.tolist())
+        model = None if learner.state is None else learner.state.model
         seen = None if model is None or not len(ids) else choice.seen_by(model, X)
-        rows, is_quick = _chosen(X, seen, n, strategy, _metric(collection))
+        rows, is_quick = _chosen(X, seen, n, strategy, learner.metric)
         slow = "many other items are like it"
         if seen is not None:
             slow = "the collection is unsure about its tags, and other items are like it"
@@ -88,36 +91,28 @@ def _chosen(
 
 def _about_tag(
     collection: Collection,
-    state: State | None,
+    learner: Learner,
     tag: str,
     number: int,
     n: int,
-    without: Iterable[int],
+    left_out: set[int],
     rng: np.random.Generator,
 ) -> list[Question]:
-    """The items most likely to have a tag, among those undecided about it."""
-    with collection._database.reading() as connection:
-        decided = {
-            item
-            for (item,) in connection.execute("SELECT item FROM decisions WHERE tag = ?", [number])
-        }
-    carriers = _sample(np.array(collection.ids(tag), np.int64), 64, rng)
-    open_ids = [item for item in collection.ids() if item not in decided]
-    ids = _sample(_askable(collection, open_ids, without), 20_000, rng)  # takes about a second
+    """The items most likely to have a tag."""
+    carriers = _sample(_ids(collection.ids(tag)), 64, rng)
+    ids = _sample(_ids(collection.ids(), left_out), 20_000, rng)  # takes about a second
     if not len(carriers) or not len(ids):
         return []
-    wanted = max(200, n)  # the nearest, for which the probability of the tag is computed
     near = choice.nearest_to(
         collection.vectors(carriers.tolist()),
         lambda part: collection.vectors(ids[part].tolist()),
         len(ids),
-        wanted,
-        _metric(collection),
+        max(200, n),  # for which the probability of the tag is computed
+        learner.metric,
     )
-    ids = ids[near]
-    if state is None:
-        probabilities = np.full(len(ids), 0.5)
-    else:
+    ids, state = ids[near], learner.state
+    probabilities = np.full(len(ids), 0.5)
+    if state is not None:
         places = [state.place_of(item) for item in ids.tolist()]
         X = collection.vectors(ids.tolist())
         probabilities = choice.tag_probabilities(state.model, X, number, places)
@@ -128,19 +123,10 @@ def _about_tag(
     ]
 
 
-def _askable(collection: Collection, ids: list[int], without: Iterable[int]) -> Array:
-    """Items that can be displayed."""
-    left_out = set(without)
-    if collection.settings.kind != "vectors":
-        left_out.update(collection.ids(state="missing"))
+def _ids(ids: Iterable[int], left_out: Container[int] = ()) -> Array:
     return np.array([item for item in ids if item not in left_out], np.int64)
 
 
 def _sample(ids: Array, most: int, rng: np.random.Generator) -> Array:
     """All ids, or a random sample if there are too many, in their order."""
     return ids if len(ids) <= most else np.sort(rng.choice(ids, most, replace=False))
-
-
-def _metric(collection: Collection) -> Metric:
-    metric: Metric = estimator(collection.settings.method).metric
-    return metric

@@ -8,16 +8,16 @@ many.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from nearlabel.collection.change_log import last_change, touched_after
-from nearlabel.collection.item_tables import known_ids
-from nearlabel.collection.learning_methods import estimator
-from nearlabel.collection.records import Settings
-from nearlabel.collection.tag_answers import State
+from nearlabel.collection.item_tables import item_ids, known_ids
+from nearlabel.collection.stored_vectors import read_vectors
+from nearlabel.collection.tag_answers import Asked, State
 from nearlabel.common.arrays import Array, Matrix
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.common.validation import ArgumentError, check_vectors
@@ -25,12 +25,15 @@ from nearlabel.methods.answers import as_one_row
 from nearlabel.search import Index, build_index
 
 if TYPE_CHECKING:
-    from nearlabel.collection.collection import Collection
+    from nearlabel.collection.opened_folder import OpenedFolder
+    from nearlabel.collection.records import Settings
     from nearlabel.search.exact.distances import Metric
 
 _MOST_TOUCHED = 256  # items compared separately: takes some milliseconds
 _MOST_KEPT = 2**31  # bytes of vectors; more are read again for each query
 _ROWS_AT_ONCE = 2**14
+
+Part = tuple[Array, Index]  # some items, and the index of their vectors
 
 
 class _Indexed(NamedTuple):
@@ -38,7 +41,7 @@ class _Indexed(NamedTuple):
 
     change: int
     metric: Metric
-    parts: list[tuple[Array, Index]]
+    parts: list[Part]
 
 
 class SimilarItems:
@@ -48,53 +51,49 @@ class SimilarItems:
         self._lock = ForkSafeLock()
         self._indexed: _Indexed | None = None
 
-    def nearest(self, collection: Collection, query: object, n: int) -> list[tuple[int, float]]:
+    def nearest(self, folder: OpenedFolder, query: object, n: int) -> list[tuple[int, float]]:
         """The result of `Collection.similar`."""
         own = query if isinstance(query, int) else None
-        with (
-            collection._folder.learned.asking() as learner,
-            collection._database.reading() as connection,
-        ):
-            settings = collection.settings
-            x = _checked(query, settings.width) if own is None else collection.vectors([own])
+        with folder.learned.asking() as learner, folder.database.reading() as connection:
+            settings = folder.settings
+            x = _checked(query, settings.width) if own is None else read_vectors(connection, [own])
             if settings.width is None:
                 return []
-            distances = dict(
-                learner.answer(x, lambda state, asked: _learned(state, asked.x, n + 1))
-            )
-            state = learner.state
-            indexed, touched = self._current(collection, connection, settings, state)
-            for part in indexed.parts if indexed else _parts(collection, state, collection.ids()):
+            distances = dict(learner.answer(x, partial(_learned, n=n + 1)))
+            metric, state = learner.metric, learner.state
+            parts, touched = self._parts(connection, settings, metric, state)
+            for part in parts:
                 near = _nearest(part, x, n + 1 + len(touched))
                 distances |= {item: near[item] for item in near.keys() - touched}
-            for part in _parts(collection, state, sorted(known_ids(connection, touched))):
+            now = sorted(known_ids(connection, touched))
+            for part in _parts(connection, state, metric, now):
                 distances |= _nearest(part, x, n + 1)
         nearest = sorted((distance, item) for item, distance in distances.items())
         return [(item, distance) for distance, item in nearest if item != own][:n]
 
-    def _current(
+    def _parts(
         self,
-        collection: Collection,
         connection: sqlite3.Connection,
         settings: Settings,
+        metric: Metric,
         state: State | None,
-    ) -> tuple[_Indexed | None, set[int]]:
-        """The index, if there is a usable one, and the items changed since."""
-        metric, last = estimator(settings.method).metric, last_change(connection)
+    ) -> tuple[Iterable[Part], set[int]]:
+        """The indexed items, and those changed since then."""
+        last = last_change(connection)
         with self._lock.held():
             indexed = self._indexed
-            if indexed is not None and indexed.change > last:
-                return None, set()  # others already read a later state
-            if indexed is not None and indexed.metric == metric:
+            is_later = indexed is not None and indexed.change > last  # others read on
+            if indexed is not None and indexed.metric == metric and not is_later:
                 touched = {*touched_after(connection, indexed.change)}
                 if len(touched) <= _MOST_TOUCHED:
-                    return indexed, touched
-            ids = collection.ids()
-            if not settings.is_sparse and 4 * (settings.width or 0) * len(ids) > _MOST_KEPT:
-                return None, set()
-            parts = [*_parts(collection, state, ids)]
-            self._indexed = _Indexed(last, metric, parts)
-            return self._indexed, set()
+                    return indexed.parts, touched
+            ids = item_ids(connection)
+            parts = _parts(connection, state, metric, ids)
+            are_many = not settings.is_sparse and 4 * (settings.width or 0) * len(ids) > _MOST_KEPT
+            if is_later or are_many:
+                return parts, set()
+            self._indexed = _Indexed(last, metric, [*parts])
+            return self._indexed.parts, set()
 
 
 def _checked(query: object, width: int | None) -> Matrix:
@@ -106,7 +105,7 @@ def _checked(query: object, width: int | None) -> Matrix:
     return x
 
 
-def _learned(state: State, x: Matrix, n: int) -> list[tuple[int, float]]:
+def _learned(state: State, asked: Asked, n: int) -> list[tuple[int, float]]:
     """The nearest of the items the model has learned from, including all ties with the last one.
 
     The model orders ties by when it learned them.
@@ -114,7 +113,7 @@ def _learned(state: State, x: Matrix, n: int) -> list[tuple[int, float]]:
     items, k = state.rows, n
     while True:
         k = min(k + 1, len(items))
-        near = items.neighbors(x, k, planned_for=n)
+        near = items.neighbors(asked.x, k, planned_for=n)
         ids, distances = state.items[near.indices[0]].tolist(), near.distances[0].tolist()
         if k == len(items) or distances[-1] > distances[n - 1]:
             return list(zip(ids, distances, strict=True))
@@ -122,18 +121,18 @@ def _learned(state: State, x: Matrix, n: int) -> list[tuple[int, float]]:
 
 
 def _parts(
-    collection: Collection, state: State | None, ids: Sequence[int]
-) -> Iterator[tuple[Array, Index]]:
+    connection: sqlite3.Connection, state: State | None, metric: Metric, ids: Sequence[int]
+) -> Iterator[Part]:
     """Those of some items that are not rows of the model, in blocks, ready to be searched."""
-    others, metric = np.array(ids, np.int64), estimator(collection.settings.method).metric
+    others = np.array(ids, np.int64)
     if state is not None:
         others = others[~np.isin(others, state.items[state.rows.places])]
     for start in range(0, len(others), _ROWS_AT_ONCE):
         block = others[start : start + _ROWS_AT_ONCE]
-        yield block, build_index(collection.vectors(block.tolist()), metric, "exact")
+        yield block, build_index(read_vectors(connection, block.tolist()), metric, "exact")
 
 
-def _nearest(part: tuple[Array, Index], x: Matrix, n: int) -> dict[int, float]:
+def _nearest(part: Part, x: Matrix, n: int) -> dict[int, float]:
     """The nearest of some items, with their distances."""
     ids, index = part
     near = index.graph(min(n, len(ids)), x)

@@ -10,10 +10,9 @@ import numpy as np
 
 from nearlabel.collection.records import Suggestion, TaggedItems, Voter
 from nearlabel.common.arrays import Array, Floats, Matrix
-from nearlabel.graph import NeighborGraph
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.answers import chances_of
-from nearlabel.methods.explanations import scores_of, votes
+from nearlabel.methods.explanations import neighbors_of, scores_of, votes
 from nearlabel.methods.retrieval import label_groups
 
 if TYPE_CHECKING:
@@ -66,20 +65,14 @@ class Asked(NamedTuple):
         """The position as an array."""
         return None if self.place is None else np.array([self.place])
 
-    def neighbors(self, state: State, k: int) -> NeighborGraph:
-        """Its k nearest rows, or all others."""
-        if self.rows is None:
-            return state.rows.neighbors(self.x, min(k, len(state.rows)))
-        return state.rows.left_out_neighbors(self.rows, k)
-
 
 def suggestions(state: State, asked: Asked, top: int) -> list[Suggestion]:
     """The most probable tags of a vector, and its neighbors that have them."""
-    model = state.model
-    further = asked.neighbors(state, model.n_neighbors_ + 1)
+    model, x, rows = state.model, asked.x, asked.rows
+    further = neighbors_of(model, x, model.n_neighbors_ + 1, rows)
     near = further.head(min(model.n_neighbors_, further.k))
-    columns, scores = _best(state, asked, scores_of(model, near, asked.x, asked.rows), top)
-    carried, without = votes(model, near, further, asked.x, columns[None], asked.rows)
+    columns, scores = _best(state, asked, scores_of(model, near, x, rows), top)
+    carried, without = votes(model, near, further, x, columns[None], rows)
     items, distances = state.items[near.indices[0]].tolist(), near.distances[0].tolist()
     parts = (scores - without[0]).tolist()
     names, answers = asked.names(columns.tolist()), []
@@ -96,12 +89,12 @@ def suggestions(state: State, asked: Asked, top: int) -> list[Suggestion]:
 
 def groups(state: State, asked: Asked, top: int, per_tag: int) -> list[TaggedItems]:
     """For each of the most probable tags of a vector, the nearest items that have it."""
-    model = state.model
-    near = asked.neighbors(state, model.n_neighbors_)
-    columns, scores = _best(state, asked, scores_of(model, near, asked.x, asked.rows), top)
+    model, x, rows = state.model, asked.x, asked.rows
+    near = neighbors_of(model, x, model.n_neighbors_, rows)
+    columns, scores = _best(state, asked, scores_of(model, near, x, rows), top)
     names, answers = asked.names(columns.tolist()), []
     probabilities = chances_of(model, scores, columns)
-    for group in label_groups(model, columns, probabilities, near, asked.x, per_tag, asked.place):
+    for group in label_groups(model, columns, probabilities, near, x, per_tag, asked.place):
         items = state.items[state.rows.places_of(group.ids)].tolist()
         tagged = list(zip(items, group.distances.tolist(), strict=True))
         if group.label in names:

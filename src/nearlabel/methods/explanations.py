@@ -272,10 +272,18 @@ def votes(
     return carried, score_without
 
 
+def neighbors_of(model: FittedModel, X: Matrix, k: int, rows: Array | None = None) -> NeighborGraph:
+    """The k nearest items of queries, or all; of training rows `rows`, each without itself."""
+    items = model.items_
+    if rows is None:
+        return items.neighbors(X, min(k, len(items)))
+    return items.left_out_neighbors(rows, k)
+
+
 def scores_of(
-    model: FittedModel, graph: NeighborGraph, X: Matrix, rows: Array | None
+    model: FittedModel, graph: NeighborGraph, X: Matrix, rows: Array | None = None
 ) -> LabelScores:
-    """The scores of queries; of training rows, if `rows` are given, as if each were new."""
+    """The scores of queries; of training rows `rows`, as if each were new."""
     return model._scores(graph, X) if rows is None else model._left_out_scores(graph, X, rows)
 
 
