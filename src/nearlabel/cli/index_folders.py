@@ -224,7 +224,7 @@ def _tell(
     path, settings = str(store.path), store.settings
     record: Tree = {
         "collection": path,
-        "folder": folder,
+        "folder" if rows is None else "data": folder,
         "kind": settings.kind,
         "features": settings.features.get("name"),
         **{name: getattr(report, name) for name in _COUNTS},

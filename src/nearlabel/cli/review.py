@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import sys
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nearlabel.cli.open_collections import item_record, open_collection
 from nearlabel.cli.options import Count, Json
-from nearlabel.cli.output import counted, render, say
-from nearlabel.cli.terminal_keys import END, ENTER, Keys, single_keys
+from nearlabel.cli.output import counted, printable, render, say
 from nearlabel.collection.choices import Strategy
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.text import Text
 
-    from nearlabel.cli.review_screen import ShownQuestion
-    from nearlabel.collection import Collection, Question
+    from nearlabel.collection import Collection, Item, Question
 
 _NO_IN_A_ROW = 8  # answers after which the rest is too unlikely to have a tag
+_ANSWERS = "Enter: those with ●   1 3: these   n: none   sea; boats: these, too"
+_ANSWERS_OF_ONE_TAG = "y: yes   n: no"
 
 
 def review(
@@ -28,13 +31,14 @@ def review(
     limit: Count | None = None,
     json: Json = False,
 ) -> None:
-    """Answer questions about items without tags, with one key per answer.
+    """Answer questions about items without tags, with one line per answer.
 
     Items whose tags teach the collection most come first. Their likeliest tags are shown, with
-    probable ones marked. Enter gives the marked tags and rejects the others; digits mark and
-    unmark; n rejects all that are shown; t lets you type tags in addition to the marked ones; s
-    skips; u undoes the last answer; q quits. Every answer is stored at once. --json lists the
-    questions (10, unless --limit is given) without asking them.
+    probable ones marked. Enter gives the marked tags and rejects the others; numbers, such as 1 3,
+    give these tags instead; n rejects all that are shown; anything else, such as sea; boats, gives
+    these tags in addition to the marked ones. s skips, u undoes the last answer, q quits. Every
+    answer is stored at once. --json lists the questions (10, unless --limit is given) without
+    asking them.
 
     Parameters
     ----------
@@ -56,34 +60,29 @@ def review(
     nearlabel review photos.nearlabel --strategy confident
     nearlabel review photos.nearlabel --tag sunset
     """
-    if not json and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise ValueError("review needs a terminal to read keys; --json lists the questions instead")
     with open_collection(collection, readonly=json) as store:
-        if json:
-            questions = store.questions(limit or 10, strategy, tag=tag)
-            items = store.items_of([question.item for question in questions])
-            records = [
-                {
-                    **item_record(items[question.item]),
-                    "why": question.why,
-                    "suggestions": [
-                        {"tag": suggestion.tag, "probability": suggestion.probability}
-                        for suggestion in question.suggestions
-                    ],
-                }
-                for question in questions
-            ]
-            render({"collection": collection, "tag": tag, "questions": records}, "", json)
-            return
-        from rich.console import Console
-
-        with single_keys() as keys:
-            answers = Review(store, strategy, tag, keys, Console())
+        if not json:
+            answers = Review(store, strategy, tag)
             try:
                 answers.ask(limit)
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(f"kept: {answers.summary()}") from None
-        say(answers.summary())
+            say(answers.summary())
+            return
+        questions = store.questions(limit or 10, strategy, tag=tag)
+        items = store.items_of([question.item for question in questions])
+    records = [
+        {
+            **item_record(items[question.item]),
+            "why": question.why,
+            "suggestions": [
+                {"tag": suggestion.tag, "probability": suggestion.probability}
+                for suggestion in question.suggestions
+            ],
+        }
+        for question in questions
+    ]
+    render({"collection": collection, "tag": tag, "questions": records}, "", json)
 
 
 class _Answer(NamedTuple):
@@ -96,13 +95,12 @@ class _Answer(NamedTuple):
 
 
 class Review:
-    """The questions of one run, and the answers."""
+    """The questions of one run, and the answers, which `line` reads."""
 
     def __init__(
-        self, store: Collection, strategy: str, tag: str | None, keys: Keys, console: Console
+        self, store: Collection, strategy: str, tag: str | None, line: Callable[[str], str] = input
     ) -> None:
-        self._store, self._strategy, self._tag = store, strategy, tag
-        self._keys, self._console = keys, console
+        self._store, self._strategy, self._tag, self._line = store, strategy, tag, line
         self._next: list[Question] = []
         self._answered: list[_Answer] = []
         self._skipped: list[int] = []
@@ -110,82 +108,94 @@ class Review:
 
     def ask(self, limit: int | None) -> None:
         """Ask until there is nothing left, or enough."""
-        from nearlabel.cli.review_screen import ShownQuestion
-
         while limit is None or len(self._answered) < limit:
-            last = self._answered[-_NO_IN_A_ROW:]
-            if self._tag is not None and [answer.given for answer in last] == [0] * _NO_IN_A_ROW:
+            last = [answer.given for answer in self._answered[-_NO_IN_A_ROW:]]
+            if self._tag is not None and last == [0] * _NO_IN_A_ROW:
                 self._end = f"the last {_NO_IN_A_ROW} were not {self._tag}; the rest is less likely"
                 return
-            self._next = self._next or self._store.questions(
-                5, self._strategy, tag=self._tag, without=self._skipped
-            )
+            if not self._next:
+                self._next = self._store.questions(
+                    5, self._strategy, tag=self._tag, without=self._skipped
+                )
             if not self._next:
                 self._end = "nothing is left to ask about"
                 if self._strategy == "confident" and self._tag is None:
-                    self._end = (
-                        "the collection is not sure of any tag yet; --strategy learn teaches it"
-                    )
+                    learn = "--strategy learn teaches it"
+                    self._end = f"the collection is not sure of any tag yet; {learn}"
                 return
-            question, number = self._next.pop(0), len(self._answered) + 1
-            with ShownQuestion(self._store, question, self._tag, number, self._console) as shown:
-                while not self._is_done(question, shown, key := self._keys.key()):
-                    if key in (END, "q"):
-                        return
+            question = self._next.pop(0)
+            marks = self._show(question)
+            try:
+                while (line := self._line("   > ").strip()) != "q":
+                    if self._is_done(question, marks, line):
+                        break
+                else:
+                    return
+            except EOFError:
+                say()
+                return
 
-    def _is_done(self, question: Question, shown: ShownQuestion, key: str) -> bool:
-        """Do what a key asks for; whether the next question follows."""
-        is_yes, note = key in (ENTER, "y"), ""
-        if key == "u" and self._answered:
+    def _show(self, question: Question) -> dict[str, bool]:
+        """Print a question; returns the tags that are suggested by now, and which are marked."""
+        from rich.console import Console
+        from rich.text import Text
+
+        item, suggestions = self._store.item(question.item), question.suggestions
+        if self._tag is None:
+            suggestions = self._store.suggest(question.item, 9)  # as there are digits
+            worth = [suggestion for suggestion in suggestions if suggestion.probability >= 0.05]
+            suggestions = worth or suggestions[:1]
+        marks = {each.tag: each.probability >= 0.5 or each.tag == self._tag for each in suggestions}
+        lines = [_head(len(self._answered) + 1, item), Text(f"   {question.why}", "dim")]
+        files = [Path(file.root, file.path) for file in item.files]
+        if self._store.settings.kind == "pictures" and not any(map(Path.is_file, files)):
+            lines.append(Text("   its file is missing", "yellow"))
+        if item.text:
+            lines.append(Text(printable(item.text[:400]), "italic"))
+        if others := [name for name in item.yes if name not in marks]:
+            lines.append(Text(f"   has: {printable(', '.join(others))}"))
+        for number, (tag, probability, _) in enumerate(suggestions, 1):
+            mark, style = ("●", "bold green") if marks[tag] else ("○", "")
+            lines.append(
+                Text(f"   {number} {mark} {probability:.2f}  ").append(printable(tag), style)
+            )
+        if not marks:
+            lines.append(Text("   no suggestions yet", "yellow"))
+        answers = _ANSWERS if self._tag is None else _ANSWERS_OF_ONE_TAG
+        lines.append(Text(f"   {answers}   s: skip   u: undo   q: end", "dim"))
+        console = Console(highlight=False)
+        for line in lines:
+            console.print(line)
+        return marks
+
+    def _is_done(self, question: Question, marks: Mapping[str, bool], line: str) -> bool:
+        """Do what a line says; whether the next question follows."""
+        if line == "s":
+            self._skipped.append(question.item)
+            return True
+        if line == "u" and self._answered:
             last = self._answered.pop()
             if last.is_change:
                 self._store.undo()
             self._next[:0] = [last.question, question]
-            name = self._store.item(last.question.item).shown_name
-            shown.leave(f"the answer about {name} taken back")
+            say(f"   taken back: {self._store.item(last.question.item).shown_name}")
             return True
-        if key == "s":
-            self._skipped.append(question.item)
-            shown.finish("skipped")
-            return True
-        if self._tag is None and (key == "t" or (is_yes and not shown.tags)):
-            with shown.paused():
-                line = self._keys.line("tags, with ; in between: ")
-            typed = [*dict.fromkeys(tag for part in line.split(";") if (tag := part.strip()))]
-            return bool(typed) and self._is_stored(question, shown, typed)
-        if (is_yes and shown.marked) or (key == "n" and shown.tags):
-            if key == "n":
-                shown.marked.clear()
-            return self._is_stored(question, shown, [])
-        if key.isdecimal() and self._tag is None:
-            note = shown.switch(int(key))
-        elif is_yes:
-            note = "nothing is marked: a digit marks a tag, n rejects all of them"
-        elif key == "n":
-            note = "there are no suggestions to reject; t types tags, s skips"
-        elif key == "u":
-            note = "there is nothing to take back"
-        shown.note(note)
-        return False
-
-    def _is_stored(self, question: Question, shown: ShownQuestion, typed: list[str]) -> bool:
-        """Store an answer; false if a typed tag is invalid."""
-        marked = [tag for tag in shown.marked if tag not in typed]
-        rejected = [tag for tag in shown.tags if tag not in (*marked, *typed)]
-        answers = [
-            *((question.item, tag, True, "suggestion") for tag in marked),
-            *((question.item, tag, True, "person") for tag in typed),
-            *((question.item, tag, False, "person") for tag in rejected),
-        ]
         try:
+            if line == "u":
+                raise ValueError("there is nothing to take back")
+            given, typed = _given(line, marks, self._tag)
+            rejected = [tag for tag in marks if tag not in (*given, *typed)]
+            answers = [
+                *((question.item, tag, True, "suggestion") for tag in given),
+                *((question.item, tag, True, "person") for tag in typed),
+                *((question.item, tag, False, "person") for tag in rejected),
+            ]
             is_change = self._store.decide(answers) is not None
         except ValueError as error:
-            shown.note(str(error))
+            say(f"   {error}")
             return False
-        given = [*marked, *typed]
-        self._answered.append(_Answer(question, len(given), len(rejected), is_change))
-        answer = ", ".join(given) or ("none of them" if self._tag is None else "no")
-        shown.finish(f"{answer}; not {', '.join(rejected)}" if given and rejected else answer)
+        count = len(given) + len(typed)
+        self._answered.append(_Answer(question, count, len(rejected), is_change))
         return True
 
     def summary(self) -> str:
@@ -197,3 +207,40 @@ class Review:
             f"{rejected} rejected, {len(self._skipped)} skipped"
         )
         return f"{done}; {self._end}" if self._end else done
+
+
+def _given(line: str, marks: Mapping[str, bool], tag: str | None) -> tuple[list[str], list[str]]:
+    """The suggested tags that an answer gives, and those that it names itself."""
+    marked = [name for name, is_marked in marks.items() if is_marked]
+    if line == "n" and marks:
+        return [], []
+    if line in ("", "y") and marked:
+        return marked, []
+    if line in ("", "y", "n"):
+        raise ValueError("no tag is marked: give some, n for none of them, or s")
+    if tag is not None:
+        raise ValueError("y, n, s, u or q expected")
+    if re.fullmatch("[0-9, ]+", line):
+        numbers = {int(digit) for digit in re.findall("[0-9]", line)}
+        if unknown := numbers - {*range(1, len(marks) + 1)}:
+            raise ValueError(f"there is no tag {min(unknown)}; {line}; gives a tag of this name")
+        return [name for number, name in enumerate(marks, 1) if number in numbers], []
+    if len(line) == 1:
+        raise ValueError(f"{line} is no answer; {line}; gives a tag of this name")
+    typed = [*dict.fromkeys(name for part in line.split(";") if (name := part.strip()))]
+    if not typed:
+        raise ValueError("tags expected, with ; in between")
+    return [name for name in marked if name not in typed], typed
+
+
+def _head(number: int, item: Item) -> Text:
+    """The name of an item, a link to its file in terminals that follow links."""
+    from rich.style import Style
+    from rich.text import Text
+
+    style = Style(bold=True)
+    for file in item.files:
+        if not file.is_missing:
+            with suppress(ValueError):  # of a folder of another system
+                style = Style(bold=True, link=Path(file.root, file.path).as_uri())
+    return Text.assemble((f"{number}  ", "dim"), (printable(item.shown_name), style))
