@@ -52,7 +52,7 @@ def export_tags(
     nearlabel export photos.nearlabel -o by-tag/
     nearlabel export photos.nearlabel --sidecars
     """
-    from nearlabel.collection.exchange.exporting import write_beside
+    from nearlabel.collection.exchange.beside import write_beside
 
     if output is None and not sidecars and not texts:
         raise ValueError("export: give --output FILE, --sidecars or --texts")
@@ -68,8 +68,7 @@ def export_tags(
         for name, is_wanted in (("sidecars", sidecars), ("texts", texts)):
             if is_wanted:
                 with steps(f"writing {name}") as progress:
-                    as_texts = name == "texts"
-                    record[name] = write_beside(store, texts=as_texts, progress=progress)
+                    record[name] = write_beside(store, name, progress=progress)
     render(record, _text(record), json)
 
 

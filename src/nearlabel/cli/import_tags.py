@@ -59,8 +59,8 @@ def import_tags(
     nearlabel import photos.nearlabel --sidecars
     nearlabel import photos.nearlabel sorted-by-tag/ --overrule
     """
+    from nearlabel.collection.exchange.beside import read_beside
     from nearlabel.collection.exchange.importing import ImportReport, import_files
-    from nearlabel.collection.exchange.own_files import tags_beside
 
     if source is None and not sidecars and not texts:
         raise ValueError("import: give a table or a folder of tags, --sidecars or --texts")
@@ -68,10 +68,9 @@ def import_tags(
     named, progressing = naming(encoding="--encoding"), steps("reading tags")
     with named, open_collection(collection) as store, progressing as progress:
         files: Iterable[TaggedFile] = () if source is None else tagged_files(source, encoding)
-        if sidecars or texts:
-            beside = tags_beside(
-                *(store, report.problems), sidecars=sidecars, texts=texts, progress=progress
-            )
+        formats = [name for name, is_read in (("sidecars", sidecars), ("texts", texts)) if is_read]
+        if formats:
+            beside = read_beside(store, formats, report.problems, progress=progress)
             files = chain(files, beside)
         folder = None if source is None else Path(source).parent
         import_files(store, files, beside=folder, overrule=overrule, report=report)

@@ -6,9 +6,9 @@ import pytest
 from drawn_pictures import file_of, quadrants
 
 from nearlabel.collection import Collection, FileState, NewItem
-from nearlabel.collection.exchange.exporting import tagged_files, write_beside
+from nearlabel.collection.exchange.beside import BESIDE, read_beside, write_beside
+from nearlabel.collection.exchange.exporting import tagged_files
 from nearlabel.collection.exchange.importing import ImportReport, import_files
-from nearlabel.collection.exchange.own_files import tags_beside
 from nearlabel.collection.exchange.tag_folders import read_tag_folders, write_tag_folders
 from nearlabel.collection.exchange.tag_tables import TABLES
 from nearlabel.collection.exchange.xmp_sidecars import read_sidecar, update_sidecar
@@ -95,18 +95,18 @@ def test_folders_are_imported_again(tmp_path, photos, pictures):
 
 def test_sidecars_are_written_once_and_imported_again(tmp_path, photos, pictures):
     before = {path: path.read_bytes() for path in pictures.rglob("*.jpg")}
-    report = write_beside(photos)
+    report = write_beside(photos, "sidecars")
     assert (report.written, report.unchanged, report.problems, report.missing) == (2, 0, [], [])
     made = {path.relative_to(pictures).as_posix() for path in pictures.rglob("*.xmp")}
     assert made == {"1.jpg.xmp", "in/3.jpg.xmp"}
     times = {path: path.stat().st_mtime_ns for path in pictures.rglob("*.xmp")}
-    again = write_beside(photos)
+    again = write_beside(photos, "sidecars")
     assert (again.written, again.unchanged) == (0, 2)
     assert {path: path.stat().st_mtime_ns for path in times} == times
     assert {path: path.read_bytes() for path in before} == before
     with collection_of(tmp_path / "other", pictures) as other:
         found = ImportReport()
-        import_files(other, tags_beside(other, found.problems, sidecars=True), report=found)
+        import_files(other, read_beside(other, ["sidecars"], found.problems), report=found)
         expected = decisions(photos)
         del expected[1, "sky"]
         assert decisions(other) == expected
@@ -119,7 +119,7 @@ def test_a_sidecar_has_the_whole_list(photos, pictures, exiftool):
     exiftool("-XMP-dc:Subject=inside", "-XMP-dc:Subject=sky", "-IPTC:Keywords=iptc", picture)
     update_sidecar(pictures / "1.xmp", ["old", "sky", "darktable|exported"])
     before = picture.read_bytes()
-    write_beside(photos)
+    write_beside(photos, "sidecars")
     assert picture.read_bytes() == before
     found = read_sidecar(pictures / "1.xmp").keywords().all_tags()
     assert found == ["old", "darktable|exported", "inside", "iptc", "sea", "Places|Rome"]
@@ -130,7 +130,7 @@ def test_a_sidecar_without_new_information_is_not_created(photos, pictures, exif
     words = ["-XMP-lr:HierarchicalSubject=Places|Rome", "-XMP-lr:HierarchicalSubject=sea"]
     exiftool(*words, pictures / "1.jpg")
     photos.reject(2, ["sea"])
-    report = write_beside(photos)
+    report = write_beside(photos, "sidecars")
     assert [path.name for path in pictures.rglob("*.xmp")] == ["3.jpg.xmp"]
     assert (report.written, report.unchanged) == (1, 2)
 
@@ -139,14 +139,14 @@ def test_failures_are_named_and_the_rest_is_written(photos, pictures):
     (pictures / "1.jpg.xmp").write_bytes(b"<!DOCTYPE x><x/>")
     (pictures / "in" / "3.jpg").unlink()
     photos.tag(2, ["sea"])
-    report = write_beside(photos)
+    report = write_beside(photos, "sidecars")
     assert report.written == 1
     assert len(report.problems) == 2
     assert "1.jpg.xmp: this has a document type" in report.problems[0]
     assert "3.jpg: this file no longer exists" in report.problems[1]
     assert (pictures / "1.jpg.xmp").read_bytes() == b"<!DOCTYPE x><x/>"
     photos.set_files(pictures, missing=["in/3.jpg"])
-    assert write_beside(photos).missing == ["in/3.jpg"]
+    assert write_beside(photos, "sidecars").missing == ["in/3.jpg"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no links for everybody")
@@ -156,7 +156,7 @@ def test_nothing_is_written_through_a_link(tmp_path, photos, pictures):
     before = outside.read_bytes()
     (pictures / "1.jpg.xmp").symlink_to(outside)
     (pictures / "in" / "3.jpg.xmp").symlink_to(tmp_path / "none.xmp")
-    report = write_beside(photos)
+    report = write_beside(photos, "sidecars")
     assert report.written == 0
     assert len(report.problems) == 2
     assert outside.read_bytes() == before
@@ -166,9 +166,9 @@ def test_nothing_is_written_through_a_link(tmp_path, photos, pictures):
 def test_texts_beside_pictures(tmp_path, photos, pictures):
     (pictures / "2.txt").write_text("land, 2024", encoding="utf-8")
     problems = []
-    files = tags_beside(photos, problems, sidecars=False, texts=True)
+    files = read_beside(photos, ["texts"], problems)
     assert import_files(photos, files).given == 2
-    report = write_beside(photos, texts=True)
+    report = write_beside(photos, "texts")
     assert (report.written, report.unchanged) == (2, 1)
     assert (pictures / "1.txt").read_text(encoding="utf-8") == "sea\nPlaces|Rome\n"
     assert (pictures / "2.txt").read_text(encoding="utf-8") == "land, 2024"
@@ -181,8 +181,8 @@ def test_nothing_is_written_for_files_outside_of_the_folder(tmp_path, photos, pi
     (pictures / "secret").write_text("no picture", encoding="utf-8")
     for path in ("../outside.jpg", str(tmp_path / "outside.jpg"), "secret"):
         photos.set_files(pictures, [FileState(str(pictures), path, 1, 1, 1)], missing=["1.jpg"])
-    for texts in (False, True):
-        report = write_beside(photos, texts=texts)
+    for format in BESIDE:
+        report = write_beside(photos, format)
         assert report.written == 1  # of in/3.jpg
         assert [one for one in report.problems if "secret: this is no longer a picture" in one]
     assert {path.name for path in tmp_path.iterdir()} == {"outside.jpg", "photos", "pictures"}

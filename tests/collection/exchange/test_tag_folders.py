@@ -17,7 +17,7 @@ from nearlabel.collection.exchange.tag_tables import TaggedFile
 
 
 def tagged(path, *tags, id=1):
-    return TaggedFile(path.name, tags, id=id, place=str(path))
+    return TaggedFile(path.name, tags, id=id, place=path)
 
 
 def found(top):
@@ -38,7 +38,7 @@ def test_pictures_are_linked_to_or_copied_and_found_again(tmp_path, copy):
         tagged(pictures[1], "sea", id=2),
         tagged(pictures[2], id=3),
         TaggedFile("gone.jpg", ("sea",), id=4),
-        TaggedFile("gone too.jpg", ("sea",), id=5, place=str(tmp_path / "gone too.jpg")),
+        TaggedFile("gone too.jpg", ("sea",), id=5, place=tmp_path / "gone too.jpg"),
     ]
     written = write_tag_folders(tmp_path / "out", files, copy=copy)
     assert written == (3, ["gone.jpg", "gone too.jpg"])

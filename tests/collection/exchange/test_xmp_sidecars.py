@@ -2,17 +2,11 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
 
 import pytest
 
 from nearlabel.collection.exchange.xmp_documents import XmpDocument
-from nearlabel.collection.exchange.xmp_sidecars import (
-    Sidecars,
-    read_sidecar,
-    sidecar_keywords,
-    update_sidecar,
-)
+from nearlabel.collection.exchange.xmp_sidecars import Sidecars, read_sidecar, update_sidecar
 from nearlabel.datasets import DataError
 
 
@@ -29,21 +23,26 @@ def test_which_sidecars_belong_to_a_picture(tmp_path):
         "e.jpg",
     ):
         (tmp_path / name).touch()
-    found = Sidecars(tmp_path)
-    assert [path.name for path in found.of("a.jpg")] == []
-    assert [path.name for path in found.to_write("a.jpg")] == ["a.jpg.xmp"]
+
+    def of(name):
+        return [path.name for path in Sidecars().of(tmp_path / name)]
+
+    def to_write(name):
+        return [path.name for path in Sidecars().to_write(tmp_path / name)]
+
+    assert of("a.jpg") == []
+    assert to_write("a.jpg") == ["a.jpg.xmp"]
     # Two pictures are called b: b.xmp is that of the RAW photo, and read for both.
-    assert [path.name for path in found.of("b.jpg")] == ["b.xmp"]
-    assert [path.name for path in found.to_write("b.jpg")] == ["b.jpg.xmp"]
-    assert [path.name for path in found.to_write("b.CR2")] == ["b.xmp"]
+    assert of("b.jpg") == ["b.xmp"]
+    assert to_write("b.jpg") == ["b.jpg.xmp"]
+    assert to_write("b.CR2") == ["b.xmp"]
     (tmp_path / "b.dng").touch()
-    assert [path.name for path in Sidecars(tmp_path).to_write("b.CR2")] == ["b.CR2.xmp"]
-    assert [path.name for path in found.to_write("c.jpg")] == ["c.xmp"]
-    assert [path.name for path in found.to_write("d.jpg")] == ["d.jpg.XMP"]
+    assert to_write("b.CR2") == ["b.CR2.xmp"]
+    assert to_write("c.jpg") == ["c.xmp"]
+    assert to_write("d.jpg") == ["d.jpg.XMP"]
     (tmp_path / "c.jpg.xmp").touch()
-    both = Sidecars(tmp_path).to_write("c.jpg")
-    assert [path.name for path in both] == ["c.jpg.xmp", "c.xmp"]
-    assert Sidecars(tmp_path / "none").of("a.jpg") == []
+    assert to_write("c.jpg") == ["c.jpg.xmp", "c.xmp"]
+    assert of("none/a.jpg") == []
 
 
 def test_a_sidecar_is_written_only_if_it_changes(tmp_path):
@@ -89,10 +88,10 @@ def test_links_and_pipes(tmp_path):
         update_sidecar(link, ["sky"])
     assert outside.read_bytes() == before
     assert not (tmp_path / "made_by_us.xmp").exists()
-    found, problems = sidecar_keywords([outside, pipe, link, tmp_path / "none.xmp"])
-    assert found.tags() == ["sea"]
-    named = [Path(one.split(": ")[0]).name for one in problems]
-    assert named == ["b.xmp", "a.xmp", "none.xmp"]
+    assert Sidecars().read(outside).tags() == ["sea"]
+    for path, kind in ((pipe, DataError), (link, OSError), (tmp_path / "none.xmp", OSError)):
+        with pytest.raises(kind):
+            Sidecars().read(path)
 
 
 def test_a_sidecar_that_another_program_writes_meanwhile(tmp_path, monkeypatch):

@@ -9,7 +9,6 @@ import hashlib
 import os
 import re
 import shutil
-import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -106,10 +105,10 @@ def write_tag_folders(
     for tagged in files:
         if not tagged.yes:
             continue
-        if tagged.place is None or not _is_file(tagged.place):
+        path = tagged.place
+        if path is None or not os.path.isfile(path):  # noqa: PTH113 — False if it cannot be seen
             missing.append(tagged.file)
             continue
-        path = Path(tagged.place)
         for tag in tagged.yes:
             folder = place / folder_of(tag)
             folder.mkdir(parents=True, exist_ok=True)
@@ -123,10 +122,3 @@ def write_tag_folders(
                 target.symlink_to(path.absolute())
             count += 1
     return Written(count, missing)
-
-
-def _is_file(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
-    except OSError:
-        return False

@@ -40,7 +40,7 @@ class TaggedFile(NamedTuple):
         Further files with the same content.
     id : int or None
         The item, if known.
-    place : str or None
+    place : Path or None
         Where the file, or one of the others, is now.
     """
 
@@ -50,7 +50,7 @@ class TaggedFile(NamedTuple):
     content: bytes | None = None
     others: tuple[str, ...] = ()
     id: int | None = None
-    place: str | None = None
+    place: Path | None = None
 
 
 def read_csv_tags(

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from nearlabel.collection.exchange.keywords import Keywords
+from nearlabel.collection.exchange.picture_metadata import picture_keywords
 from nearlabel.collection.exchange.xmp_documents import XmpDocument
 from nearlabel.collection.exchange.xmp_parser import MOST_BYTES
 from nearlabel.common.files import replacing
@@ -24,55 +25,86 @@ _SUFFIX = ".xmp"
 
 
 class Sidecars:
-    """The sidecars of the pictures in a folder, which is listed once."""
+    """The sidecars of pictures; each folder is listed once."""
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._folder = Path(folder)
-        self._names: dict[str, str] = {}  # actual names, by names with the suffix in lower case
-        self._pictures: dict[str, list[str]] = {}  # by stem
-        with suppress(OSError):
-            for name in sorted(os.listdir(self._folder)):  # noqa: PTH208
-                stem, suffix = os.path.splitext(name)  # noqa: PTH122
-                if suffix.lower() == _SUFFIX:
-                    self._names.setdefault(stem + _SUFFIX, name)
-                elif suffix.lower() in SUFFIXES:
-                    self._pictures.setdefault(stem, []).append(name)
+    def __init__(self) -> None:
+        self._listed: set[Path] = set()
+        self._sidecars: dict[Path, Path] = {}  # by their paths with the suffix in lower case
+        self._pictures: dict[Path, list[Path]] = {}  # by their paths without the suffix
 
-    def of(self, picture: str) -> list[Path]:
+    def of(self, picture: Path) -> list[Path]:
         """The existing sidecars of a picture."""
-        stem = os.path.splitext(picture)[0]  # noqa: PTH122
-        wanted = dict.fromkeys((picture + _SUFFIX, stem + _SUFFIX))
-        return [self._folder / self._names[name] for name in wanted if name in self._names]
+        self._list(picture.parent)
+        wanted = dict.fromkeys((_beside(picture), picture.with_suffix(_SUFFIX)))
+        return [self._sidecars[path] for path in wanted if path in self._sidecars]
 
-    def to_write(self, picture: str) -> list[Path]:
+    def to_write(self, picture: Path) -> list[Path]:
         """The sidecars to update; a new one if there is none."""
-        stem = os.path.splitext(picture)[0]  # noqa: PTH122
-        others = [name for name in self._pictures.get(stem, ()) if name != picture]
-        is_its_own = not others or (_is_raw(picture) and not any(map(_is_raw, others)))
-        there = [path for path in self.of(picture) if is_its_own or path.stem == picture]
-        return there or [self._folder / (picture + _SUFFIX)]
+        there = self.of(picture)
+        same_stem = self._pictures.get(picture.with_suffix(""), [])
+        others = [path for path in same_stem if path != picture]
+        if others and (not _is_raw(picture) or any(map(_is_raw, others))):
+            there = [path for path in there if path.stem == picture.name]
+        return there or [_beside(picture)]
+
+    def files_of(self, picture: Path) -> list[Path]:
+        """The existing sidecars of a picture, and the picture, which may have keywords, too."""
+        return [*self.of(picture), picture]
+
+    def read(self, path: Path) -> Keywords:
+        """The keywords of a sidecar or inside a picture."""
+        if path.suffix.lower() == _SUFFIX:
+            return read_sidecar(path).keywords()
+        return picture_keywords(path)
+
+    def write(self, picture: Path, yes: Sequence[str], no: Sequence[str]) -> bool:
+        """Update the sidecars of a picture; returns whether one was written.
+
+        The list in a sidecar is complete: it also has the tags from other sidecars and from inside
+        the picture. If these already agree with all decisions, no sidecar is created.
+        """
+        there = sum(map(self.read, self.files_of(picture)), Keywords()).all_tags()
+        is_known = {*yes} <= {*there} and not {*no} & {*there}
+        is_new = [
+            update_sidecar(target, yes, no, also=there)
+            for target in self.to_write(picture)
+            if os.path.lexists(target) or (yes and not is_known)
+        ]
+        return any(is_new)
+
+    def _list(self, folder: Path) -> None:
+        if folder in self._listed:
+            return
+        self._listed.add(folder)
+        with suppress(OSError):
+            for path in sorted(folder.iterdir()):
+                if path.suffix.lower() == _SUFFIX:
+                    self._sidecars.setdefault(path.with_suffix(_SUFFIX), path)
+                elif path.suffix.lower() in SUFFIXES:
+                    self._pictures.setdefault(path.with_suffix(""), []).append(path)
 
 
-def _is_raw(name: str) -> bool:
-    return os.path.splitext(name)[1].lower() in RAW_SUFFIXES  # noqa: PTH122
+def _beside(picture: Path) -> Path:
+    return picture.with_name(picture.name + _SUFFIX)
 
 
-def read_sidecar(path: str | os.PathLike[str]) -> XmpDocument:
+def _is_raw(path: Path) -> bool:
+    return path.suffix.lower() in RAW_SUFFIXES
+
+
+def read_sidecar(path: Path) -> XmpDocument:
     """Read a sidecar; `DataError` if it is not one."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+        if not stat.S_ISREG(path.stat().st_mode):
             raise ValueError("is not a file")
-        with Path(path).open("rb") as file:
+        with path.open("rb") as file:
             return XmpDocument(file.read(MOST_BYTES + 1))
     except ValueError as error:
         raise DataError(str(path), None, f"this {error}") from None
 
 
 def update_sidecar(
-    path: str | os.PathLike[str],
-    add: Iterable[str],
-    remove: Iterable[str] = (),
-    also: Iterable[str] = (),
+    path: Path, add: Iterable[str], remove: Iterable[str] = (), also: Iterable[str] = ()
 ) -> bool:
     """Add tags to a sidecar and remove others; returns whether it had to be written.
 
@@ -80,7 +112,7 @@ def update_sidecar(
     programs take the list of a sidecar as complete. A missing sidecar is created if there is
     something to add. A link is not followed: its target may be anywhere.
     """
-    path, wanted, dropped = Path(path), [*add], {*remove}
+    wanted, dropped = [*add], {*remove}
     if path.is_symlink():
         raise DataError(str(path), None, "this is a link; links are not written to")
     before = _stamp(path)
@@ -107,16 +139,3 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     except FileNotFoundError:
         return None
     return about.st_ino, about.st_size, about.st_mtime_ns
-
-
-def sidecar_keywords(paths: Iterable[Path]) -> tuple[Keywords, list[str]]:
-    """The keywords of sidecars, and why some could not be read."""
-    keywords, problems = Keywords(), []
-    for path in paths:
-        try:
-            keywords += read_sidecar(path).keywords()
-        except DataError as error:
-            problems.append(str(error))
-        except OSError as error:
-            problems.append(f"{path}: {error.strerror}")
-    return keywords, problems
