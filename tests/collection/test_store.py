@@ -271,6 +271,14 @@ def test_unknown_and_existing_names_have_separate_errors(photos):
     assert issubclass(TagTakenError, CollectionError)
 
 
+def test_a_new_name_that_makes_a_level_below_too_long_is_refused(photos):
+    photos.add([new("a")])
+    photos.tag(1, f"a|{'b' * 600}")
+    with pytest.raises(ValueError, match="new: the tag 'c.*has 1,?101 characters; at most 1,?000"):
+        photos.rename_tag("a", "c" * 500)
+    assert photos.item(1).yes == [f"a|{'b' * 600}"]
+
+
 def test_renamed_tags_take_the_levels_below_along(photos):
     photos.add([new("a"), new("b")])
     photos.tag(1, ["Places", "Places|Rome", "Placeses"])

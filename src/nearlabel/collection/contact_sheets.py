@@ -10,43 +10,8 @@ import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from unicodedata import category
-
-_STYLE = """
-:root { color-scheme: light dark; --text: #1c1c1e; --soft: #65656b; --page: #f6f6f4;
-  --card: #ffffff; --line: #dcdcd8; --bar: #3a7bd5; --yes: #1f7a3d; }
-@media (prefers-color-scheme: dark) {
-  :root { --text: #ececee; --soft: #a2a2a9; --page: #17181a; --card: #222326; --line: #3a3b3f;
-    --bar: #6ea4ee; --yes: #6fce8f; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 1280px; padding: 24px; color: var(--text);
-  background: var(--page); font: 15px/1.45 system-ui, sans-serif; }
-h1 { font-size: 24px; margin: 0 0 4px; overflow-wrap: anywhere; }
-h2, h3, p, figure { margin: 0; }
-.soft, figcaption { color: var(--soft); font-size: 13px; }
-.item { display: grid; grid-template-columns: 240px minmax(0, 1fr); gap: 28px; margin: 20px 0;
-  padding: 20px; background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
-.asked { position: sticky; top: 20px; align-self: start; }
-.asked .picture { width: 100%; max-height: 240px; }
-.asked h2 { font-size: 15px; margin: 8px 0 2px; overflow-wrap: anywhere; }
-.tag + .tag { margin-top: 16px; padding-top: 14px; border-top: 1px solid var(--line); }
-.tag h3 { display: flex; align-items: center; gap: 10px; font-size: 15px; margin-bottom: 8px; }
-.tag h3 bdi { min-width: 96px; overflow-wrap: anywhere; }
-.bar { flex: none; width: 110px; height: 6px; border-radius: 3px; background: var(--line); }
-.bar i { display: block; height: 100%; border-radius: 3px; background: var(--bar); }
-.number { font-weight: 400; color: var(--soft); font-variant-numeric: tabular-nums; }
-.yes { color: var(--yes); font-weight: 400; font-size: 13px; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(92px, 1fr)); gap: 10px; }
-.tiles figure { min-width: 0; }
-.tiles .picture { width: 100%; aspect-ratio: 4 / 3; }
-.picture { display: block; object-fit: cover; border-radius: 5px; background: var(--line); }
-.words { overflow: hidden; padding: 6px; font-size: 11px; line-height: 1.3; }
-figcaption { margin-top: 2px; font-size: 12px; line-height: 1.3; }
-figcaption bdi { display: block; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-@media (max-width: 720px) { body { padding: 12px; }
-  .item { grid-template-columns: 1fr; gap: 16px; padding: 14px; } .asked { position: static; } }
-@media print { body { background: none; } .item { break-inside: avoid; } }
-"""
 
 
 @dataclass(frozen=True)
@@ -98,6 +63,7 @@ class AnsweredItem:
 
 def contact_sheet(title: str, about: str, items: Iterable[AnsweredItem]) -> str:
     """An HTML page, with a sentence about it below its title."""
+    style = Path(__file__).with_name("contact_sheet.css").read_text(encoding="utf-8")
     shown = "\n".join(map(_item, items))
     return f"""<!doctype html>
 <html lang="en">
@@ -107,7 +73,8 @@ def contact_sheet(title: str, about: str, items: Iterable[AnsweredItem]) -> str:
  content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{_plain(title)}</title>
-<style>{_STYLE}</style>
+<style>
+{style}</style>
 </head>
 <body>
 <header>

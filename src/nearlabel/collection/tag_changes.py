@@ -9,7 +9,7 @@ from pathlib import Path
 from nearlabel.collection.change_log import LISTED, ChangeLog, Row, What, next_id
 from nearlabel.collection.folder_checks import NotInCollectionError, TagTakenError
 from nearlabel.collection.item_tables import known_tag, tag_numbers
-from nearlabel.collection.tag_names import LEVELS
+from nearlabel.collection.tag_names import LEVELS, tag_name
 from nearlabel.common.messages import shown
 
 Answer = bool | None  # yes, no, or undecided
@@ -53,7 +53,7 @@ def rename_tag(log: ChangeLog, old: str, new: str, folder: Path) -> None:
     renamed = log.connection.execute(select, (old, len(below), below)).fetchall()
     if not renamed:
         known_tag(log.connection, old, folder)
-    names = {number: new + name[len(old) :] for number, name in renamed}
+    names = {number: tag_name(new + name[len(old) :], "new") for number, name in renamed}
     there = tag_numbers(log.connection, names.values())
     for name, number in there.items():
         if number not in names:
