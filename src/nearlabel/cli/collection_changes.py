@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nearlabel.cli.options import Part
+from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabelReading, check_unused, dividing_tags
 from nearlabel.cli.output import counted, steps
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection, Item
     from nearlabel.collection.exchange.importing import ImportReport
-    from nearlabel.collection.exchange.tag_tables import TaggedFile
     from nearlabel.collection.indexing import IndexReport
     from nearlabel.collection.store_checks import CollectionCheck
     from nearlabel.common.arrays import Csr, Tree
     from nearlabel.common.progress import Progress
     from nearlabel.datasets import Dataset
-
-_ROWS_AT_ONCE = 4096
 
 
 class OpenCollection:
@@ -51,13 +47,14 @@ class OpenCollection:
     def add(self, data: str, part: Part, reading: LabelReading) -> tuple[IndexReport, ImportReport]:
         """Add files or rows, with their labels as tags."""
         import nearlabel as nl
+        from nearlabel.collection.exchange.data_rows import tagged_items
         from nearlabel.collection.exchange.importing import ImportReport, import_files
         from nearlabel.collection.queries import named_items
         from nearlabel.datasets.picture_sets import is_picture_set
 
         store, kind = self.store, self.store.settings.kind
         if kind == "vectors":
-            return add_rows(store, read_table(reading, data, part), data)
+            return add_table(store, read_table(reading, data, part), data)
         check_unused(reading, data)
         if kind != "pictures" or not is_picture_set(data):
             return self._add_files(data), ImportReport()
@@ -65,7 +62,7 @@ class OpenCollection:
         report = self._add_files(str(pictures.pictures[0].parent))
         names = [path.name for path in pictures.pictures]
         ids = [named_items(store, [str(path)])[0].id for path in pictures.pictures]
-        tagged = _tagged(names, ids, pictures.Y, pictures.label_names.tolist())
+        tagged = tagged_items(names, ids, pictures.Y, pictures.label_names)
         return report, import_files(store, tagged, group=report.group)
 
     def _add_files(self, source: str) -> IndexReport:
@@ -118,9 +115,12 @@ class OpenCollection:
         self, names: Sequence[str], source: str | None, Y: Csr, labels: Sequence[str] | None
     ) -> None:
         """Replace the tags of items; those that are removed count as rejected."""
-        items = self._items(names, source)
+        from nearlabel.collection.exchange.data_rows import label_sets
+
+        columns = [*map(str, range(Y.shape[1]))] if labels is None else labels
+        sets, items = label_sets(Y, columns), self._items(names, source)
         answers: list[tuple[int, str, bool]] = []
-        for item, tags in zip(items, _label_sets(Y, labels), strict=True):
+        for item, tags in zip(items, sets, strict=True):
             answers += [(item.id, name, False) for name in item.yes if name not in tags]
             answers += [(item.id, name, True) for name in tags]
         self.store.decide(answers)
@@ -185,75 +185,15 @@ def read_table(reading: LabelReading, data: str, part: Part = "all") -> Dataset:
         return replace(reading, labels=()).load(data, part)
 
 
-def add_rows(store: Collection, items: Dataset, source: str) -> tuple[IndexReport, ImportReport]:
-    """Add the rows of a data set to a collection of vectors, with their labels as tags."""
-    import numpy as np
-    from scipy import sparse
+def add_table(store: Collection, rows: Dataset, data: str) -> tuple[IndexReport, ImportReport]:
+    """Add the rows of a table to a collection of vectors, with their labels as tags."""
+    from nearlabel.collection.exchange.data_rows import add_rows
 
-    from nearlabel.collection import NewItem
-    from nearlabel.collection.exchange.importing import import_files
-    from nearlabel.collection.indexing import IndexReport
-    from nearlabel.collection.records import vector_content
-    from nearlabel.common.messages import first_twice, shown
-    from nearlabel.datasets.frames import is_frame
-    from nearlabel.datasets.loading import with_features
-
-    begin = time.monotonic()
-    if store.settings.kind != "vectors":
-        raise ValueError(f"{source}: {store.path} holds {store.settings.kind}, not rows of tables")
-    columns = store.settings.features.get("columns")
-    if columns is not None and items.feature_names is not None:
-        items = with_features(items, columns, source)
-    if is_frame(items.X):
-        raise ValueError(f"{source} has words or gaps in its columns; vectors are of numbers")
-    if items.row_names is None:
-        raise ValueError(f"{source} has no ids of items: add a column id, or give --id")
-    names = items.row_names.tolist()
-    if (twice := first_twice(names)) is not None:
-        raise ValueError(f"{source} has two items with the id {shown(twice)}")
-    report = IndexReport(group=store.new_group())
-    before, there = store.counts()["items"], store.known_names(names)
-    ids: list[int] = []
-    with steps("adding", "rows") as progress:
-        for start in range(0, len(items), _ROWS_AT_ONCE):
-            X = items.X[start : start + _ROWS_AT_ONCE].astype(np.float32)
-            new = []
-            for row, name in enumerate(names[start : start + _ROWS_AT_ONCE]):
-                x = X[row : row + 1]
-                content = vector_content(name, (x.toarray() if sparse.issparse(x) else x).ravel())
-                new.append(NewItem(content, x, name=name, item=there.get(name)))
-            report.unchanged += len(store.known_contents(item.content for item in new))
-            ids += store.add(new, group=report.group)
-            progress(len(ids), len(items))
-    labels = None if items.label_names is None else items.label_names.tolist()
-    imported = import_files(store, _tagged(names, ids, items.Y, labels), group=report.group)
-    report.new = store.counts()["items"] - before
-    report.changed = len(ids) - report.unchanged - report.new
-    report.seconds = time.monotonic() - begin
-    return report, imported
+    with steps("adding", "rows") as progress, naming(id="--id"):
+        return add_rows(store, rows, data, progress=progress)
 
 
 def decided_record(tags: ImportReport) -> Tree:
     """The tags that the rows of a table have given, for JSON."""
     decisions = [{"id": decision.id, "tag": decision.tag} for decision in tags.kept]
     return {"given": tags.given, "kept": decisions, "problems": tags.problems}
-
-
-def _tagged(
-    names: Sequence[str], ids: Sequence[int], Y: Csr, labels: Sequence[str] | None
-) -> list[TaggedFile]:
-    """Items with their labels as tags."""
-    from nearlabel.collection.exchange.tag_tables import TaggedFile
-
-    sets = _label_sets(Y, labels)
-    return [
-        TaggedFile(name, tuple(tags), id=item)
-        for name, item, tags in zip(names, ids, sets, strict=True)
-    ]
-
-
-def _label_sets(Y: Csr, labels: Sequence[str] | None) -> list[list[str]]:
-    """The labels of each row of a 0/1 matrix; their numbers if they have no names."""
-    names = [str(name) for name in (range(Y.shape[1]) if labels is None else labels)]
-    ends = pairwise(Y.indptr.tolist())
-    return [[names[label] for label in Y.indices[start:stop].tolist()] for start, stop in ends]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from nearlabel.cli.changes import check_jobs
-from nearlabel.cli.collection_changes import add_rows, decided_record, read_table
+from nearlabel.cli.collection_changes import add_table, decided_record, read_table
 from nearlabel.cli.import_tags import (
     import_record,
     import_text,
@@ -117,7 +117,7 @@ def index(
                 _check_settings(store, kind, features)
                 report = _look(watched, store)
             else:
-                report, rows = add_rows(store, items, folder)
+                report, rows = add_table(store, items, folder)
             if tagged is not None:
                 beside = Path(str(tags)).parent
                 imported = import_files(store, tagged, beside=beside, group=report.group)
@@ -151,9 +151,9 @@ def _create(path: str, kind: str | None, features: str | None, items: Dataset | 
         return
     settings: Tree = {"kind": kind or "pictures", "features": features}
     if items is not None:
-        names = items.feature_names
-        columns = {} if names is None or len(names) > 10_000 else {"columns": names.tolist()}
-        settings = {"kind": "vectors", "features": {"name": "given", **columns}}
+        from nearlabel.collection.exchange.data_rows import given_features
+
+        settings = {"kind": "vectors", "features": given_features(items)}
     try:
         with naming(features="--features", kind="--kind"):
             Collection.create(path, **settings).close()

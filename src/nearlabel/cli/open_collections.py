@@ -90,11 +90,12 @@ def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> l
     """
     from nearlabel.collection.queries import queries
 
-    kind = store.settings.kind
-    with steps("reading", kind) as progress:
+    with steps("reading", "files") as progress:
         answered, unread = queries(store, names, n_jobs=jobs, progress=progress)
     for error in unread:
         warnings.warn(f"{encodable(error.name)} {error.reason}; left out", stacklevel=2)
     if not answered:
-        raise ValueError(f"{', '.join(names[:2])}: there are no {kind} that can be read")
+        raise ValueError(
+            f"{', '.join(names[:2])}: there are no {store.settings.kind} that can be read"
+        )
     return answered

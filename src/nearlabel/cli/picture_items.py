@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
     from nearlabel.common.arrays import Tree
-    from nearlabel.features import PictureVectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +86,11 @@ def picture_features(name: str, n_jobs: int | None) -> BaseEstimator:
 def labeled_pictures(source: str, transformer: BaseEstimator) -> PictureItems:
     """The vectors of a picture set, with its labels."""
     given = nl.datasets.load_pictures(source)
-    read = _read(source, given.pictures, transformer)
-    broken = {name for name, _ in read.skipped}
-    rows = [at for at, path in enumerate(given.pictures) if str(path) not in broken]
+    items = _vectors(source, given.pictures, transformer)
+    skipped = {name for name, _ in items.skipped}
+    rows = [at for at, path in enumerate(given.pictures) if encodable(str(path)) not in skipped]
     names = np.array([given.names[at] for at in rows], dtype=np.str_)
-    origin: Tree = {"label_names": given.label_names, "row_names": names}
-    return PictureItems(read.X, given.Y[rows], **origin, **_origin(read, transformer))
+    return replace(items, Y=given.Y[rows], label_names=given.label_names, row_names=names)
 
 
 def new_pictures(sources: Sequence[str], transformer: BaseEstimator) -> PictureItems:
@@ -101,18 +99,15 @@ def new_pictures(sources: Sequence[str], transformer: BaseEstimator) -> PictureI
     Of several sources, the names are paths; of one, those within it.
     """
     source, *others = sources
-    if not others and not Path(source).exists() and is_picture_set(source):
-        return labeled_pictures(source, transformer)
-    pictures: Any = source
     if others:
         pictures = [picture for each in sources for picture in nl.features.find_pictures(each)]
-    read = _read(", ".join(sources[:2]), pictures, transformer)
-    names = np.array([*map(encodable, read.names)], dtype=np.str_)
-    origin = _origin(read, transformer)
-    return PictureItems(read.X, unlabeled(len(names)), row_names=names, **origin)
+        return _vectors(", ".join(sources[:2]), pictures, transformer)
+    if not Path(source).exists() and is_picture_set(source):
+        return labeled_pictures(source, transformer)
+    return _vectors(source, source, transformer)
 
 
-def _read(source: str, pictures: Any, transformer: BaseEstimator) -> PictureVectors:
+def _vectors(source: str, pictures: Any, transformer: BaseEstimator) -> PictureItems:
     """The vectors of pictures, with a note about each that cannot be read."""
     with steps("reading pictures") as progress:
         read = nl.features.picture_vectors(pictures, transformer, progress=progress)
@@ -122,12 +117,14 @@ def _read(source: str, pictures: Any, transformer: BaseEstimator) -> PictureVect
         warnings.warn(f"{name} {reason}; left out", stacklevel=2)
     if not read.names:
         raise ValueError(f"{source}: there is no picture that can be read")
-    return read
-
-
-def _origin(read: PictureVectors, transformer: BaseEstimator) -> Tree:
-    skipped = tuple((encodable(name), reason) for name, reason in read.skipped)
-    return {"transformer": transformer, "skipped": skipped}
+    names = np.array([*map(encodable, read.names)], dtype=np.str_)
+    return PictureItems(
+        read.X,
+        unlabeled(len(names)),
+        row_names=names,
+        transformer=transformer,
+        skipped=tuple((encodable(name), reason) for name, reason in read.skipped),
+    )
 
 
 def picture_step(steps: Sequence[BaseEstimator]) -> BaseEstimator:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -191,6 +190,7 @@ def _write_sheet(
 ) -> None:
     """Write the page with the groups of all items."""
     from nearlabel.collection.contact_sheets import AnsweredItem, TagRow, contact_sheet
+    from nearlabel.collection.queries import query_of
     from nearlabel.common.files import replacing
 
     answered = []
@@ -201,43 +201,34 @@ def _write_sheet(
                 group.tag,
                 group.probability,
                 [
-                    _tile(store, near[id], f"distance {distance:.3f}")
+                    _tile(store, query_of(near[id]), f"distance {distance:.3f}")
                     for id, distance in group.items
                 ],
                 group.tag in has,
             )
             for group in groups
         ]
-        answered.append(AnsweredItem(_query_tile(store, query), rows))
+        note = "" if query.item is None else tags_text(query.item)
+        answered.append(AnsweredItem(_tile(store, query, note), rows))
     nearest = f"the nearest {store.settings.kind} that carry it"
     about = f"{counted(len(answered), 'item')}, and for each of the likeliest tags {nearest}"
     with replacing(path) as file:
         file.write(contact_sheet(store.path.absolute().name, about, answered).encode())
 
 
-def _query_tile(store: Collection, query: Query) -> Tile:
-    """How what was asked about looks on a page."""
+def _tile(store: Collection, query: Query, note: str) -> Tile:
+    """How an item, or a file that was asked about, looks on a page."""
     from nearlabel.collection.contact_sheets import Tile
     from nearlabel.collection.thumbnails import thumbnail
 
-    if query.item is not None:
-        return _tile(store, query.item, tags_text(query.item))
-    picture = None
-    if store.settings.kind == "pictures" and query.file is not None:
-        with suppress(OSError, ValueError):
-            picture = thumbnail(store.path, query.content, [Path(query.file)], readonly=True)
-    return Tile(query.name, picture)
-
-
-def _tile(store: Collection, item: Item, note: str) -> Tile:
-    """How an item of a collection looks on a page."""
-    from nearlabel.collection.contact_sheets import Tile
-
-    picture, text = None, item.text or ""
+    item, picture, text = query.item, None, ""
+    files = [] if query.file is None else [Path(query.file)]
+    if item is not None:
+        files, text = [Path(file.root, file.path) for file in item.files], item.text or ""
     if store.settings.kind == "pictures":
         try:
-            picture = store.thumbnail(item.id)
+            picture = thumbnail(store.path, query.content, files, readonly=True)
         except (OSError, ValueError):
-            is_there = any(Path(file.root, file.path).is_file() for file in item.files)
+            is_there = any(map(Path.is_file, files))
             text = "the file cannot be shown" if is_there else "the file is missing"
-    return Tile(item.shown_name, picture, note, text)
+    return Tile(query.name, picture, note, text)

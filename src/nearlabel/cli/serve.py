@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from nearlabel.cli.open_collections import open_collection
 from nearlabel.cli.options import Switch, Whole
-from nearlabel.cli.output import printable, say, say_folded, write
+from nearlabel.cli.output import Paragraph, say, write
 
 
 def serve(
@@ -84,8 +84,10 @@ def serve(
     from nearlabel.app.service_settings import ServiceSettings, token_of
 
     path = Path(collection)
+    name = path.absolute().name.removesuffix(".nearlabel")
+    beside = path.absolute().with_name(f"{name}-uploads")
     settings = ServiceSettings(
-        uploads=_uploads(path) if uploads is None else Path(uploads).absolute(),
+        uploads=beside if uploads is None else Path(uploads).absolute(),
         host=host,
         names=frozenset(name.lower() for name in allow_host),
         token=token_of(token_file),
@@ -104,25 +106,18 @@ def serve(
             raise ValueError(message) from None
         with listening:
             set_up_logs(log)
-            shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # of all addresses one
-            shown = f"[{host}]" if ":" in host and shown == host else shown
+            shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # of all addresses one
+            shown = f"[{shown}]" if ":" in shown else shown
             url = f"http://{shown}:{listening.getsockname()[1]}/"
 
             def started() -> None:
-                say(f"{url} (Ctrl-C ends it)")
-                say_folded(printable(f"serves {collection}"))
+                say(f"{url} (Ctrl-C ends it)", Paragraph(f"serves {collection}"))
                 if settings.token is not None:
                     where = "NEARLABEL_TOKEN" if token_file is None else token_file
-                    say_folded(printable(f"the page asks for the token in {where}"))
+                    say(Paragraph(f"the page asks for the token in {where}"))
                 write(flush=True)
                 if browser:
                     webbrowser.open(url)
 
             run_server(store, settings, listening, started)
             tell_end()
-
-
-def _uploads(collection: Path) -> Path:
-    """The folder next to a collection for uploads."""
-    absolute = collection.absolute()
-    return absolute.with_name(f"{absolute.name.removesuffix('.nearlabel')}-uploads")
