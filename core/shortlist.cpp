@@ -80,12 +80,13 @@ public:
     // query and a base row share no feature, and so are at distance 1 exactly: they are never
     // listed, and `finish` adds those that are needed. With `limits`, upper bounds on the distances
     // that each query asks for, it may find fewer than k; a limit of -infinity asks for nothing.
+    // With `margin`, it may leave out rows that are farther than the nearest by more than that.
     // `refined`: see above.
     Shortlist(const Rows& queries, const Rows& base, std::int64_t k, std::int64_t room,
               Vector<const float> query_errors, Vector<const float> base_errors, double scale,
               std::int64_t itself, std::vector<std::int64_t> starts,
               Vector<const std::int32_t> names, float relative, bool apart,
-              std::optional<Vector<const float>> limits, bool refined)
+              std::optional<Vector<const float>> limits, bool refined, double margin)
         : queries_(queries),
           base_(base),
           n_(queries.size()),
@@ -99,12 +100,15 @@ public:
           names_(std::move(names)),
           relative_(relative),
           apart_(apart),
-          limited_(limits.has_value()),
+          margin_(margin),
+          limited_(limits.has_value() || margin < infinite),
           refined_(refined && base.rough_share() <= MOST_SHARE),
           most_in_vain_((refined_ ? 4 : 1) * (4 * room + base.size() / 32)),
           refinement_(base, scale) {
         require(!limits || has_shape(*limits, n_), "limits must have one entry per query");
-        require(!limited_ || !apart, "limits need apart = false");
+        require(!limited_ || !apart, "limits and margin need apart = false");
+        require(margin >= 0 && (margin == infinite || itself < 0),
+                "margin must not be negative, and needs itself = -1");
         require(!apart || (base.sparse() && base.metric() == Metric::cosine),
                 "apart must be false unless rows are sparse and the metric is cosine");
         require(relative >= 0 && relative <= 1, "relative must be from 0 to 1");
@@ -195,18 +199,27 @@ public:
     }
 
     // Compares a single query with some parts of the base rows, which start at `rows`. What a call
-    // takes counts if the parts are small.
+    // takes counts if the parts are small. With `limits` of all base rows, marks those of the parts
+    // in `reached` whose bound is within their own.
     void offer_bytes_one(const ByteQueries& query, const std::vector<const ByteRows*>& parts,
-                         const std::vector<std::int64_t>& rows) {
+                         const std::vector<std::int64_t>& rows,
+                         std::optional<Vector<const float>> limits,
+                         std::optional<Vector<bool>> reached) {
         require(n_ == 1 && query.size == 1, "query must be the only one");
         require(parts.size() == rows.size(), "rows must have one entry per part");
+        require(limits.has_value() == reached.has_value() &&
+                    (!limits ||
+                     (has_shape(*limits, base_.size()) && has_shape(*reached, base_.size()))),
+                "limits and reached must both have one entry per base row, or be None");
         const std::scoped_lock guard(work_lock_);
         for (std::size_t i = 0; i < parts.size(); ++i) {
             require(parts[i], "parts must not contain None");
             check_bytes(query, *parts[i]);
             (void)stripes_of(1, parts[i]->size(), 0, rows[i], false);
-            if (parts[i]->size() > 0)
-                take_near_bytes<false>(query, *parts[i], {}, 1, {}, rows[i], {0, 0}, work_);
+            if (parts[i]->size() == 0) continue;
+            take_near_bytes<false>(query, *parts[i], {}, 1, {}, rows[i], {0, 0}, work_);
+            if (limits)
+                mark_reached(query, *parts[i], limits->data() + rows[i], reached->data() + rows[i]);
         }
     }
 
@@ -317,8 +330,10 @@ private:
             if (limits_[query] == most()) {
                 const float* bounds = block + i * width;
                 const float error = query_errors_.data()[query] + largest;
-                const float first = upper(limit_of(bounds, width, needed()), error);
-                limits_[query] = std::min(first, most());  // in this order, so that a NaN is kept
+                const bool is_wide = margin_ == infinite;
+                const float first = upper(limit_of(bounds, width, is_wide ? needed() : 1), error);
+                limits_[query] = std::min(is_wide ? first : beyond(first),
+                                          most());  // in this order, so that a NaN is kept
             }
         }
     }
@@ -400,6 +415,24 @@ private:
             }
             bound_open(work);
             locked([&] { list_open<both>(work); });
+        }
+    }
+
+    // Marks the base rows whose bound is within their own limit, for a single query.
+    static void mark_reached(const ByteQueries& query, const ByteRows& base, const float* limits,
+                             bool* reached) {
+        const ByteTile tile = query.tile(0, 1, [](std::int64_t) { return 0; });
+        std::array<float, TILE_ROWS> none;
+        none.fill(-infinite);
+        std::array<std::uint64_t, TILE_ROWS> within;
+        for (std::int64_t first = 0; first < base.size(); first += PANEL_ROWS) {
+            const std::int64_t width = std::min(PANEL_ROWS, base.size() - first);
+            std::array<float, PANEL_ROWS> columns;
+            columns.fill(-infinite);
+            std::copy_n(limits + first, width, columns.data());
+            tile_within(tile, base.panel(first / PANEL_ROWS), none.data(), columns.data(),
+                        within.data());
+            for (std::int64_t j = 0; j < width; ++j) reached[first + j] = within[0] >> j & 1;
         }
     }
 
@@ -632,6 +665,14 @@ private:
 
     std::int32_t name(std::int32_t row) const { return names_.shape(0) ? names_.data()[row] : row; }
 
+    // The limit of rows that are farther by at most the margin than one at a distance, all on the
+    // scale of the bounds.
+    float beyond(float near) const {
+        const double distance = std::max(0.0, near / scale_);
+        const bool is_root = base_.metric() == Metric::euclidean;
+        return rounded_up(scaled((is_root ? std::sqrt(distance) : distance) + margin_));
+    }
+
     // Equal distances stay within.
     static float rounded_up(double limit) {
         return static_cast<float>(limit * (1 + 1e-6)) + std::numeric_limits<float>::min();
@@ -652,7 +693,8 @@ private:
     Vector<const std::int32_t> names_;
     float relative_;
     bool apart_;
-    bool limited_;  // whether limits were given
+    double margin_;
+    bool limited_;  // whether limits or a margin were given
     bool refined_;
     std::int64_t most_in_vain_;
     Refinement refinement_;
@@ -675,11 +717,11 @@ void bind_shortlist(nb::module_& module) {
         .def(nb::init<const Rows&, const Rows&, std::int64_t, std::int64_t, Vector<const float>,
                       Vector<const float>, double, std::int64_t, std::vector<std::int64_t>,
                       Vector<const std::int32_t>, float, bool, std::optional<Vector<const float>>,
-                      bool>(),
+                      bool, double>(),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "queries"_a, "base"_a, "k"_a, "room"_a,
              "query_errors"_array, "base_errors"_array, "scale"_a, "itself"_a, "starts"_a,
              "names"_array, "relative"_a = 0.0f, "apart"_a = false, "limits"_array = nb::none(),
-             "refined"_a = false)
+             "refined"_a = false, "margin"_a = infinite)
         .def("offer", &Shortlist::offer, Released(), "block"_array, "query"_a, "row"_a, "both"_a)
         .def("offer_to", &Shortlist::offer_to, Released(), "block"_array, "chosen"_array, "row"_a)
         .def("offer_bytes", &Shortlist::offer_bytes, Released(), "rows"_a, "base"_a, "query"_a,
@@ -687,7 +729,7 @@ void bind_shortlist(nb::module_& module) {
         .def("offer_bytes_to", &Shortlist::offer_bytes_to, Released(), "rows"_a, "base"_a,
              "chosen"_array, "row"_a)
         .def("offer_bytes_one", &Shortlist::offer_bytes_one, Released(), "query"_a, "parts"_a,
-             "rows"_a)
+             "rows"_a, "limits"_array = nb::none(), "reached"_array = nb::none())
         .def("given_up", &Shortlist::given_up, Released(), "result"_array)
         .def("finish", &Shortlist::finish, Released(), "query"_a, "rows"_array, "distances"_array);
 }

@@ -88,6 +88,29 @@ def test_larger_data_that_take_the_sampled_bound(n, kind, metric):
     np.testing.assert_array_equal(via_csr.distances, graph.distances)
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "integers", "clusters", "outlier"])
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cosine", "manhattan"])
+def test_rows_within_a_margin_of_the_nearest(kind, metric):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(715, 20))
+    if kind == "integers":
+        X = np.round(X)
+    elif kind == "clusters":
+        X += 5 * rng.normal(size=(30, 20))[rng.integers(0, 30, len(X))]
+    elif kind == "outlier":
+        X[7] = 1e18
+    index = ExactIndex(X[:700], metric, 2**26)
+    indices, distances = oracles.neighbors(X[:700], 12, X[700:], metric)
+    farther = distances - distances[:, :1]
+    for margin in (0.0, *np.quantile(farther, [0.3, 0.7]), farther.max() + 1):
+        graph = index.graph(12, X[700:], margin=margin, n_jobs=2)
+        is_near = distances <= distances[:, :1] + margin
+        np.testing.assert_array_equal(graph.indices[is_near], indices[is_near])
+        np.testing.assert_array_equal(graph.distances[is_near], distances[is_near])
+        is_missing = graph.distances != distances
+        assert np.isinf(graph.distances[is_missing]).all()
+
+
 def test_a_row_is_left_out_by_number_so_its_duplicates_stay():
     graph = nl.neighbor_graph(np.zeros((4, 2)), 3)
     assert graph.indices.tolist() == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]
@@ -343,7 +366,14 @@ def few_features(rng):
     return X, X[:5] + 0.001
 
 
-@pytest.mark.parametrize("rows", [far_clusters, sparse_rows, few_features])
+def single_query(rng):
+    """Compared with several stripes by one call; one row is out of the range of float32."""
+    X = rng.normal(size=(2600, 40))
+    X[7] = 1e30
+    return X, X[:1] + 0.1
+
+
+@pytest.mark.parametrize("rows", [far_clusters, sparse_rows, few_features, single_query])
 @pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cosine", "manhattan"])
 def test_rows_that_have_a_query_within_their_limit(rows, metric):
     rng = np.random.default_rng(0)

@@ -141,11 +141,12 @@ class ListedRows:
 
         The first has shape (m, probes.most); `len(self.lists)` stands for none.
         """
-        graph = self._centers.graph(probes.most, queries)
+        graph = self._centers.graph(probes.most, queries, margin=probes.margin)
         is_near = graph.distances <= graph.distances[:, :1] + probes.margin
         near = np.where(is_near, graph.indices, len(self.lists))
         is_short = self._sizes[near].sum(axis=1) < rows
-        near[is_short] = graph.indices[is_short]
+        if is_short.any():
+            near[is_short] = self._centers.graph(probes.most, queries[is_short]).indices
         return near, is_short & (self._sizes[near].sum(axis=1) < rows)
 
     def distances_of_centers(self, places: Array) -> Floats:

@@ -37,6 +37,7 @@ from nearlabel.search.exact.row_arithmetic import CoreObject, core_rows, points_
 from nearlabel.search.interfaces import Reached
 
 _NEAREST = 1, 3  # stripes that are compared before the next ones
+_STRIPES_AT_ONCE = 64  # with a single query, by one call: those that are not kept are packed before
 
 
 def compiled_index(
@@ -179,12 +180,14 @@ class CompiledIndex:
         itself: int,
         starts: list[int],
         limits: Array | None = None,
+        margin: float = np.inf,
     ) -> CoreObject:
         """Empty lists for the k nearest base rows of some queries, with some room above k.
 
         Query i is the base row `itself` + i and excluded from its own list, unless `itself` is -1.
         One thread at a time writes to the queries from each of `starts` to the next. With `limits`,
-        in the scale of the bounds, rows beyond are not listed, and lists may be shorter than k.
+        in the scale of the bounds, rows beyond are not listed, and lists may be shorter than k. So
+        may they with `margin`; see `fill`.
         """
         is_refined = self._bounds.sharper is not None
         # A tight limit saves more where bounds are refined.
@@ -205,6 +208,7 @@ class CompiledIndex:
             apart=self._bounds.marks_apart,
             limits=limits,
             refined=is_refined,
+            margin=margin,
         )
 
     def fill_among(self, found: NeighborGraph, n_jobs: int, progress: Progress | None) -> Array:
@@ -314,11 +318,13 @@ class CompiledIndex:
         progress: Progress | None,
         reach: Reach | None = None,
         *,
+        margin: float = np.inf,
         is_again: bool = False,
     ) -> Array:
         """Fill the graph of queries; see `search` for `reach`.
 
-        With `is_again`, nothing is expected of them: their limits have been wrong before.
+        With `is_again`, nothing is expected of them: their limits have been wrong before. Rows that
+        are farther than the nearest by more than `margin` may be missing, at infinite distance.
 
         Returns
         -------
@@ -328,7 +334,7 @@ class CompiledIndex:
         given_up, is_short = np.empty(len(found), bool), np.zeros(len(found), bool)
         expected = None
         # For few queries, a sample takes longer than it saves.
-        if not is_again and len(found) > 8:
+        if not is_again and len(found) > 8 and margin == np.inf:
             expected = expected_limits(self._bounds, self.rows, found.k)
 
         def search(rows: slice) -> Iterator[None]:
@@ -340,7 +346,7 @@ class CompiledIndex:
                 near = (np.argmin(far, axis=1)[:, None] + np.arange(len(centers))) % len(centers)
             indices, distances = found.indices[rows], found.distances[rows]
             its_reach = None if reach is None else reach.of(np.arange(rows.start, rows.stop))
-            how: dict[str, Any] = {"reach": its_reach}
+            how: dict[str, Any] = {"reach": its_reach, "margin": margin}
             if expected is not None:
                 how |= {"expected": expected, "is_short": is_short[rows]}
             yield from self.search(part, near, indices, distances, given_up[rows], **how)
@@ -382,6 +388,7 @@ class CompiledIndex:
         *,
         itself: int = -1,
         reach: Reach | None = None,
+        margin: float = np.inf,
         expected: ExpectedLimits | None = None,
         is_short: Array | None = None,
     ) -> Iterator[None]:
@@ -391,8 +398,8 @@ class CompiledIndex:
         and a number that no stripe has stands for none.
         Nothing is written for queries that are `given_up`, (m,). Query i is the base row at place
         `itself` + i and excluded, unless `itself` is -1. `reach` collects the pairs within its
-        limits. With `expected`, results may be incomplete for the queries that are marked in
-        `is_short`, (m,).
+        limits; for `margin`, see `fill`. With `expected`, results may be incomplete for the queries
+        that are marked in `is_short`, (m,).
         """
         bounds, rows, stripes = self._bounds, core_rows(queries, self._metric), self.stripes
         everyone = np.arange(len(rows), dtype=np.int32)
@@ -403,17 +410,26 @@ class CompiledIndex:
         limits = None
         if expected is not None:
             limits = expected.of(everyones, errors, are_base_rows=False)
-        lists = self._shortlist(rows, errors, indices.shape[1], itself, [0], limits)
+        lists = self._shortlist(rows, errors, indices.shape[1], itself, [0], limits, margin)
         near_pairs: list[tuple[Array, Array]] = []
+        if len(rows) == 1 and bounds.sharper is not None:
+            reached = None if reach is None else np.zeros(len(self.rows), bool)
+            limits_of_rows = None if reach is None else reach.scaled
+            for numbers in _few_at_once(near, len(stripes)):
+                if reach is not None and reach.prepare is not None:
+                    for number in numbers:
+                        reach.prepare(stripes.places[number])
+                parts = [stripes[number] for number in numbers]
+                first_rows = [stripes.starts[number] for number in numbers]
+                lists.offer_bytes_one(everyones, parts, first_rows, limits_of_rows, reached)
+                yield
+            if reached is not None:
+                places = np.flatnonzero(reached)
+                near_pairs.append((np.zeros_like(places), places))
+            near = np.empty((1, 0), np.int32)
         # The bounds of a single query with all stripes stay side by side.
         is_single = len(rows) == 1 and near is None
         memory = np.empty(len(self.rows) if is_single else 0, np.float32)
-        if len(rows) == 1 and near is not None and bounds.sharper is not None and reach is None:
-            numbers = near[0, near[0] < len(stripes)].tolist()
-            parts = [(stripes[number], stripes.starts[number]) for number in numbers]
-            lists.offer_bytes_one(everyones, *map(list, zip(*parts, strict=True)))
-            near = np.empty((1, 0), np.int32)
-            yield
         step = len(rows) if near is None else bounds.side
         for number, chosen in _by_stripe(near, everyone, len(stripes)):
             base, first = stripes[number], stripes.starts[number]
@@ -498,6 +514,13 @@ def _filled(
         again = again.without(some)
     found.indices[some], found.distances[some] = again.indices, again.distances
     return some[still]
+
+
+def _few_at_once(near: Array | None, count: int) -> Iterator[list[int]]:
+    """The numbers of the stripes that a single query is compared with, in parts."""
+    numbers = list(range(count)) if near is None else near[0, near[0] < count].tolist()
+    for start in range(0, len(numbers), _STRIPES_AT_ONCE):
+        yield numbers[start : start + _STRIPES_AT_ONCE]
 
 
 def _by_stripe(near: Array | None, everyone: Array, count: int) -> Iterator[tuple[int, Array]]:

@@ -104,10 +104,14 @@ class ExactIndex(Index):
         queries: Matrix | None = None,
         *,
         planned_for: int | None = None,  # noqa: ARG002
+        margin: float = np.inf,
         n_jobs: int = 1,
         progress: Progress | None = None,
     ) -> NeighborGraph:
-        """Find the k nearest base rows of each query; see `Index`."""
+        """Find the k nearest base rows of each query; see `Index`.
+
+        Rows that are farther than the nearest by more than `margin` may be missing.
+        """
         base, alone = self.vectors, queries is None
         n, rows = base.shape[0], base if alone else matching(queries, base)
         m = rows.shape[0]
@@ -129,7 +133,7 @@ class ExactIndex(Index):
             if compiled is not None and alone:
                 left = compiled.fill_among(graph, n_jobs, tell)
             elif compiled is not None:
-                left = compiled.fill(rows, graph, n_jobs, tell)
+                left = compiled.fill(rows, graph, n_jobs, tell, margin=margin)
             tell = None if compiled is not None else tell
         if len(left):
             self.by_numpy.fill(rows, left, graph, alone, n_jobs, tell)
