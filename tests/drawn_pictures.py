@@ -1,7 +1,5 @@
 """Small pictures with known pixels in every format, some written byte by byte."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zlib

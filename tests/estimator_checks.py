@@ -1,7 +1,5 @@
 """scikit-learn's checks of estimators, of which some are repetitions."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

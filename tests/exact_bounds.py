@@ -1,7 +1,5 @@
 """Distances in exact fractions, and hill climbing towards rows whose bounds do not hold."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import isqrt
 

@@ -1,7 +1,5 @@
 """Pages of reports: what is in them, and that they load nothing."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

@@ -1,7 +1,5 @@
 """Boosting straight from the formulas: plain loops over rows, labels and cuts."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -3,8 +3,6 @@
 Rows are tuples (values, class, weight); a missing value is None. A tree is a dict.
 """
 
-from __future__ import annotations
-
 from math import floor, log2
 from statistics import NormalDist
 

@@ -1,7 +1,5 @@
 """Rows that are added and removed, with neighbors by brute force, for comparison."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse

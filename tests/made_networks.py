@@ -1,7 +1,5 @@
 """Network files with random weights, and their expected results."""
 
-from __future__ import annotations
-
 import hashlib
 import struct
 import zipfile

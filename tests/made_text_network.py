@@ -1,7 +1,5 @@
 """A small network for texts: each piece has its own vector, independent of its context."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nearlabel.features.networks.protobuf import field

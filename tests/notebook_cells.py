@@ -1,7 +1,5 @@
 """The content of an HTML table."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 

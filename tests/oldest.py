@@ -1,7 +1,5 @@
 """Print the oldest dependencies that pyproject.toml allows, as constraints for pip."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Slow literal versions straight from the formulas, for comparison with the package."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from decimal import Decimal, localcontext

@@ -1,7 +1,5 @@
 """docs/architecture.md names existing files, and stays short."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The measurements of docs/made_collection.md on a small collection, and its statements."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

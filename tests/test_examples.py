@@ -1,7 +1,5 @@
 """The examples run, and their output is readable."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import sys

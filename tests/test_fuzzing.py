@@ -6,8 +6,6 @@ the generator 100,000 per target with the same mutators, since hypothesis would 
 these; and atheris, guided by coverage, as many again (`fuzz_atheris.py`).
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

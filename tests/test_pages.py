@@ -1,7 +1,5 @@
 """The pages of the documentation: their code runs, links work, and all public names are listed."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import shlex

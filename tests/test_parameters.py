@@ -1,7 +1,5 @@
 """Parameters out of range: every estimator names the parameter, what is allowed and what it got."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.preprocessing import MinMaxScaler

@@ -1,7 +1,5 @@
 """The clients of benchmarks/service.py: their requests, checks of half changes, and times."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import importlib

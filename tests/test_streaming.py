@@ -1,7 +1,5 @@
 """Large data: blocks, threads, progress, interrupts and memory of fits and predictions."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np
@@ -9,9 +7,8 @@ import pytest
 from scipy import sparse
 
 import nearlabel as nl
-from nearlabel.common import engine, validation
+from nearlabel.common import validation
 from nearlabel.labels import counts as statistics
-from nearlabel.labels.histograms import label_histograms
 from nearlabel.methods import answers as answering
 from nearlabel.methods.base import TrainingRows
 from nearlabel.methods.registry import METHODS, estimator
@@ -54,31 +51,6 @@ def answers(name, data, n_jobs):
 def test_threads_change_nothing(name, data, small_blocks):
     for ours, theirs in zip(answers(name, data, 3), answers(name, data, 1), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-@pytest.mark.parametrize("grouped", [False, True])
-@pytest.mark.parametrize("by_numpy", [False, True])
-def test_threads_count_the_same(grouped, by_numpy, data, small_blocks, monkeypatch):
-    if by_numpy:
-        monkeypatch.setattr(engine, "core", lambda: None)
-    graph = nl.neighbor_graph(data.X, 7)
-    groups = 3 if grouped else 1
-    how = {"group": np.arange(300) % groups if grouped else None, "groups": groups}
-    one = label_histograms(graph, data.Y, **how)
-    for n_jobs in (2, 3):
-        told = []
-        many = label_histograms(
-            graph,
-            data.Y,
-            **how,
-            n_jobs=n_jobs,
-            progress=lambda *done, told=told: told.append(done),
-        )
-        np.testing.assert_array_equal(many.with_label, one.with_label)
-        np.testing.assert_array_equal(many.without_label, one.without_label)
-        assert len(told) == groups * -(-300 // groups // 31)
-        assert told == sorted(told)
-        assert told[-1] == (300, 300)
 
 
 @pytest.mark.parametrize(

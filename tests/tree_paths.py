@@ -1,7 +1,5 @@
 """Trees of model files, unchanged or with one value changed."""
 
-from __future__ import annotations
-
 from nearlabel.common.files import read_stored
 
 

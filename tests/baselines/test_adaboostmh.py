@@ -1,16 +1,12 @@
-from __future__ import annotations
-
 import literal_boosting as literal
 import numpy as np
 import pytest
 from estimator_checks import parametrize_with_quick_checks
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import sparse
 from strategies import boosting_problems, examples
 
 import nearlabel as nl
-from nearlabel.baselines.stumps import SortedColumns, best_cuts, equal_weights, exact_weights
 
 pytestmark = pytest.mark.engines
 
@@ -49,28 +45,6 @@ def test_the_worked_example(f6):
     assert half.outputs_[0, 0, 0] == pytest.approx(np.log(7) / 2, abs=1e-15)
 
 
-def test_losses_of_the_worked_example(f6):
-    """Of all stumps in the first round; the oracle below has the same."""
-    X, Y, _ = f6
-    W = np.full(Y.shape, 1 / Y.size)
-    expected = {
-        (0, 0.5): 0.144338,
-        (0, 2.5): 0.117851,
-        (0, 4.5): 0.408248,
-        (1, -0.2): 0.408248,
-        (1, 0.5): 0.471405,
-        (1, 1.5): 0.477671,
-        (1, 2.25): 0.408248,
-    }
-    found = {one: literal.loss(X, Y, W, range(len(X)), one) for one in literal.conditions(X)}
-    assert {one: round(loss, 6) for one, loss in found.items()} == expected
-    columns = SortedColumns.of(X)
-    weights = exact_weights(equal_weights(sparse.csr_array(Y), 1 / Y.size), 1.0)
-    losses, places = best_cuts(columns, weights)
-    assert losses.round(6).tolist() == [0.117851, 0.408248]
-    assert places.tolist() == [1, 0]
-
-
 @examples(160)
 @given(boosting_problems(), st.sampled_from([("article", 1.0), ("program", 0.5)]))
 def test_every_round_is_that_of_the_formulas(problem, smoothing):
@@ -106,22 +80,6 @@ def test_every_round_is_that_of_the_formulas(problem, smoothing):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
-@given(boosting_problems(), st.sampled_from([0.0, 0.4, 0.8]))
-def test_dense_and_sparse_learn_the_same(problem, zeros):
-    X, Y = problem
-    X = np.where(np.random.default_rng(0).random(X.shape) < zeros, 0, X)
-    stored_zeros = sparse.csr_array(np.where(X == 0, 1, X))
-    stored_zeros.data[X.ravel() == 0] = 0
-    dense = nl.AdaBoostMH(5).fit(X, Y)
-    for form in (sparse.csr_array(X), stored_zeros):
-        other = nl.AdaBoostMH(5).fit(form, Y)
-        for name in ("features_", "cuts_", "outputs_", "normalizers_"):
-            np.testing.assert_array_equal(getattr(other, name), getattr(dense, name))
-        np.testing.assert_array_equal(
-            other.label_scores(form).toarray(), dense.label_scores(X).toarray()
-        )
-
-
 @given(boosting_problems(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_and_the_sign_of_features_do_not_matter(problem, random):
     """Equal stumps stay equal to the last bit, whatever the order of summation."""
@@ -142,24 +100,6 @@ def test_cuts_between_floats_without_a_float_between():
     model = nl.AdaBoostMH(3).fit(X, [[0], [1], [0], [1]])
     assert (model.cuts_ == low).all()
     assert model.predict(X).ravel().tolist() == [0, 1, 0, 1]
-
-
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("value", [0.0, 3.0, np.nan])
-def test_features_that_do_not_vary(form, value):
-    """Only the frequency of a label decides; nothing does if all values are missing."""
-    X, Y = (
-        np.full((4, 2), value),
-        np.array([[1, 0, 0, 1], [1, 0, 0, 1], [1, 0, 1, 1], [0, 0, 1, 1]]),
-    )
-    model = nl.AdaBoostMH(40).fit(form(X), Y)
-    assert np.isinf(model.cuts_).all()
-    scores = model.label_scores(form(X)).toarray()
-    if np.isnan(value):
-        assert not scores.any()
-    else:
-        assert scores[0, 0] == pytest.approx(np.log(3) / 2, abs=1e-3)
-        assert model.predict(form(X))[0].tolist() == [1, 0, 0, 1]
 
 
 def test_odd_labels_and_few_rows():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import literal_boosting as literal
 import numpy as np
 import pytest
@@ -109,16 +107,6 @@ def test_conditions_stand_below_nodes(xor):
     model = nl.ADTBoostMH(6).fit(X, Y)
     assert model.parents_.any()
     np.testing.assert_array_equal(model.predict(X), Y)
-
-
-@pytest.mark.parametrize("value", [0.0, 3.0, np.nan])
-def test_features_that_do_not_vary(value):
-    X, Y = (
-        np.full((4, 2), value),
-        np.array([[1, 0, 0, 1], [1, 0, 0, 1], [1, 0, 1, 1], [0, 0, 1, 1]]),
-    )
-    model = nl.ADTBoostMH(5).fit(X, Y)
-    assert model.predict(X)[0].tolist() == [1, 0, 0, 1]  # only by the root
 
 
 def test_odd_labels_and_few_rows():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import inspect
 import sys
 import warnings
@@ -20,18 +18,15 @@ from nearlabel.baselines.c45_growing import (
     GrowingData,
     Node,
     WeightedRows,
-    collapse,
-    grown_tree,
     largest_branch,
 )
 from nearlabel.baselines.c45_splits import (
     Columns,
     Split,
-    best_split,
     clearly_best,
     estimated_errors,
 )
-from nearlabel.baselines.c45tree import C45Nodes, c45_tree
+from nearlabel.baselines.c45tree import c45_tree
 
 RECORDED = Path(__file__).with_name("j48_trees")
 # The worked example F6: label 2 never occurs, label 3 always.
@@ -144,28 +139,6 @@ def test_each_label_has_the_tree_of_its_own_classes(X, data):
             assert (scores[:, label] == Y[0, label]).all()
 
 
-def test_gains_of_the_worked_example():
-    """Of the six rows: the gains and ratios of four cuts, before the price of cuts."""
-    rows = as_rows(X6, Y6[:, 0])
-    learner = literal_c45._Learner(rows, 2, [0, 0], 1, 0.25, True)
-    for feature, cut, gain in [(0, 0.5, 0.459148), (0, 2.5, 1), (1, 0.5, 0.081704), (1, 1.5, 0)]:
-        groups = [[row for row in rows if (row[0][feature] > cut) == side] for side in (0, 1)]
-        found = learner.gain(rows, groups)
-        assert found == pytest.approx(gain, abs=5e-7)
-        if feature == 0:
-            assert learner.ratio(found, rows, groups) == pytest.approx([0.5, 1][cut > 1], abs=5e-7)
-    assert chosen_split(X6, Y6[:, 0], [0, 0]) == (0, 2.5)
-
-
-def chosen_split(X, classes, n_values, min_leaf=2):
-    """The split of two classes, before its cut is moved."""
-    entries = training_of(X, classes, 2, n_values).entries
-    of_class = np.zeros((2, len(X) + 1))
-    of_class[classes, np.arange(len(X))] = 1
-    counts = of_class.sum(axis=1)
-    return best_split(entries, of_class, counts, len(X), np.asarray(n_values), min_leaf)
-
-
 def test_the_worked_example():
     """With its cut halfway, the query is left of it; J48 moves the cut down to a value, 1."""
     query = [[2.2, 0.4]]
@@ -198,26 +171,10 @@ def test_rows_that_are_all_missing_go_down_every_branch_alike():
     assert [part.weights.tolist() for part in parts] == [[pytest.approx(0.3)]] * 3
 
 
-def test_a_leaf_without_rows_has_the_shares_of_its_parent():
-    counts = np.array([[3.0, 1], [3, 0], [0, 1], [0, 0]])
-    leaf, gap = -1, np.nan
-    tree = C45Nodes.of(np.array([0, leaf, leaf, leaf]), np.full(4, gap), counts, np.array([3]))
-    assert tree.shares()[:, 1].tolist() == [0.25, 0, 1, 0.25]
-    assert tree.text("a", "01").startswith("a = 0: 0 (3.0)\na = 1: 1 (1.0)\na = 2: 0 (0.0)\n")
-
-
 def test_a_share_of_one_half_is_not_predicted():
     model = nl.C45Tree().fit(np.zeros((4, 1)), [[0], [1], [0], [1]])
     assert model.label_scores([[0]]).toarray() == 0.5
     assert model.predict([[0]]) == 0
-
-
-def test_a_useless_split_is_collapsed():
-    X = np.repeat([[0.0], [1.0]], 10, axis=0)
-    root = grown_tree(training_of(X, [0] * 16 + [1] * 4, 2))
-    assert root.split == (0, 0.0)  # it gains information, but both leaves predict 0
-    collapse(root)
-    assert root.split is None
 
 
 @pytest.mark.parametrize(("few", "size"), [(24, 1), (25, 3)])
@@ -226,18 +183,6 @@ def test_no_branch_of_a_cut_needs_more_than_25_rows(few, size):
     X = (np.arange(1200.0) >= few)[:, None]
     model = nl.C45Tree().fit(X, (X == 0).astype(int))
     assert f"Size of the tree : \t{size}" in model.tree_text(0)
-
-
-def test_gaps_count_as_a_branch_of_the_split_information():
-    """The first of two features separates six of ten rows and has gaps in four: it gains 6/10.
-
-    Its ratio is 0.6 / ((10 log2 10 - 2 * 3 log2 3 - 4 log2 4) / 10) = 0.382, or 0.253 if the gaps
-    were left out of the split information. Ten different codes have 1 / log2 10 = 0.301.
-    """
-    gap = np.nan
-    X = np.array([[0, 0, 0, gap, gap, 1, 1, 1, gap, gap], np.arange(10)]).T
-    split = chosen_split(X, [0] * 5 + [1] * 5, [2, 10], min_leaf=1)
-    assert split.feature == 0
 
 
 def test_of_branches_of_equal_weight_the_last_one_is_raised():

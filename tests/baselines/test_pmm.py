@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -192,26 +190,6 @@ def test_the_gradient_vanishes_where_learning_ends(order):
     assert abs(log_posterior(moved + steps[0]) - log_posterior(moved - steps[0])) > 2e-5
 
 
-def test_shares_of_one_half_are_pmm1():
-    rng = np.random.default_rng(0)
-    theta = rng.dirichlet(np.ones(8), 5)
-    for labels in ([2], [0, 3], [0, 1, 4]):
-        np.testing.assert_allclose(
-            literal_phi(theta, halves(5), labels), theta[labels].mean(axis=0)
-        )
-    queries = sparse.csr_array(rng.poisson(1, (40, 8)).astype(float))
-    np.testing.assert_allclose(
-        set_scores(queries, theta, halves(5), np.ones(5)),
-        set_scores(queries, theta, None, np.ones(5)),
-        rtol=0,
-        atol=1e-12,
-    )
-    # A prior that holds the shares at 1/2 leaves the words of PMM1.
-    first, second = nl.PMM(tol=0).fit(X, Y), nl.PMM(2, zeta=1e6, tol=0).fit(X, Y)
-    np.testing.assert_allclose(second.pair_shares_, 0.5, atol=1e-5)
-    np.testing.assert_allclose(second.word_probabilities_, first.word_probabilities_, atol=1e-5)
-
-
 def test_a_more_informative_label_gets_the_larger_share():
     rng = np.random.default_rng(1)
     theta = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
@@ -291,13 +269,6 @@ def test_many_labels_are_added_in_the_order_of_what_they_gain():
     # One occurrence of a word does not outweigh the share that its label takes from the others.
     found = set_scores(sparse.csr_array([[1.0, 8, 4, 6]]), theta, None, np.ones(4))
     assert (found > 0.5).tolist() == [[False, True, True, True]]
-
-
-def test_a_redundant_label_adds_nothing():
-    model = nl.PMM().fit(X, np.repeat(Y, 2, axis=1))
-    scores = model.label_scores([[9, 2, 0]]).toarray()[0]
-    assert (scores > 0.5).tolist() == [True, False, False, False]
-    assert scores[1] == 0.5  # as likely as the set
 
 
 def test_rows_without_words_rank_by_the_frequency_of_labels():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -136,20 +134,6 @@ def test_an_outlier_does_not_affect_the_precision_of_the_others():
     weights = X.T @ found.beta  # without the kernel, in which long rows cancel
     loss = pairs.hinge_loss(X @ weights + found.bias)
     assert (weights**2).sum() / 2 + loss == pytest.approx(found.primal, rel=1e-4)
-
-
-def test_pairs_are_the_literal_ones():
-    _, carried = problem(4)
-    pairs = RankingPairs.of(carried, np.arange(1.0, len(carried) + 1))
-    found = list(zip(pairs.row.tolist(), pairs.better.tolist(), pairs.worse.tolist(), strict=True))
-    assert found == literal_pairs(carried)
-    np.testing.assert_array_equal(pairs.bound, pairs.row + 1.0)
-    alpha = np.random.default_rng(0).random(len(found))
-    _, _, to_beta = literal_problem(carried, 1.0)
-    np.testing.assert_allclose(pairs.beta(alpha).ravel(), to_beta @ alpha, atol=1e-12)
-    np.testing.assert_allclose(pairs.label_sums(alpha), pairs.beta(alpha).sum(axis=0), atol=1e-12)
-    scores = np.random.default_rng(1).random(carried.shape)
-    np.testing.assert_allclose(pairs.margins(scores), to_beta.T @ scores.ravel(), atol=1e-12)
 
 
 def test_a_label_that_is_always_over_another_gets_a_bias_that_loses_nothing():

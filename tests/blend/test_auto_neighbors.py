@@ -1,7 +1,5 @@
 """AutoNeighbors: its choices, predictions and files."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from estimator_checks import parametrize_with_quick_checks

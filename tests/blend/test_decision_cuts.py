@@ -1,7 +1,5 @@
 """Decisions of a blend from scores of some labels and defaults of the others."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 

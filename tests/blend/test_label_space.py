@@ -1,7 +1,5 @@
 """LabelSpace: leave-one-out by literal refits, estimator checks, choices, edge cases, files."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

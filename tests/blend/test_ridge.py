@@ -1,7 +1,5 @@
 """Ridge scores compared with literal refits, and their memory and form."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

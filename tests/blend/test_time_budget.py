@@ -1,7 +1,5 @@
 """How much of a blend fits into a time budget."""
 
-from __future__ import annotations
-
 import pytest
 
 import nearlabel as nl

@@ -1,7 +1,5 @@
 """The forest of a blend: scikit-learn's trees, votes by a literal count, bias, files."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """The file format: files are read back as written, and anything else is refused."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Journals: acknowledged changes survive, and damage is distinguished from a torn write."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

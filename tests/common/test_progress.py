@@ -1,7 +1,5 @@
 """Progress over several stages."""
 
-from __future__ import annotations
-
 from nearlabel.common.progress import Stages
 
 

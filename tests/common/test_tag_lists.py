@@ -1,7 +1,5 @@
 """Accepted forms of tags, invalid ones, and predictions in the same form."""
 
-from __future__ import annotations
-
 from collections import deque
 from enum import Enum
 

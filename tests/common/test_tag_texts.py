@@ -1,7 +1,5 @@
 """The rule that separates the tags of a text, and that everything that reads texts follows it."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

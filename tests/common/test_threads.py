@@ -1,7 +1,5 @@
 """Work in runs of rows: each run once, and a stop at the next step after a failure."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """core/arithmetic.h and setup.py: no multiplication is fused with an addition in any file."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

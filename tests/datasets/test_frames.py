@@ -1,7 +1,5 @@
 """Tables with texts, categories and gaps, as frames."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

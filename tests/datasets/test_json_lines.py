@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import pandas as pd
@@ -150,7 +148,7 @@ def test_an_array_is_read_as_lines_are(put, indent):
 def test_an_array_that_is_too_long_to_be_read_as_a_whole(put, monkeypatch):
     monkeypatch.setattr(json_lines, "_LONGEST_ARRAY", 2**20)
     with pytest.raises(DataError, match="line [0-9]+: the array is longer than 1 MiB"):
-        nl.datasets.load(put(json.dumps(ROWS) + "\n" * 2**20, "toy.json"))
+        nl.datasets.load(put(json.dumps(ROWS) + f"{' ' * 1023}\n" * 2**10, "toy.json"))
 
 
 def test_what_pandas_writes(tmp_path):

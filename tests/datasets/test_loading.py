@@ -1,7 +1,5 @@
 """Data sets by name and path, and round trips in every format."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import re
@@ -279,21 +277,6 @@ def test_sparse_text_neither_reads_nor_removes_other_files(tmp_path, made):
     with pytest.raises(ValueError, match="toy.features.txt"):
         nl.datasets.save(bare, tmp_path / "toy.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["toy.features.txt"]
-
-
-def test_a_refused_file_is_closed(tmp_path, monkeypatch):
-    (tmp_path / "toy.csv").write_text("x,tags\n1\n2,a\n")
-    opened = []
-    original = type(tmp_path).open
-
-    def noted(self, *arguments, **options):
-        opened.append(original(self, *arguments, **options))
-        return opened[-1]
-
-    monkeypatch.setattr(type(tmp_path), "open", noted)
-    with pytest.raises(DataError):
-        nl.datasets.load(tmp_path / "toy.csv")
-    assert [file.closed for file in opened] == [True]
 
 
 def test_standard_input(monkeypatch):

@@ -1,7 +1,5 @@
 """Generated collections have the intended properties."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Choices of scale and imputation for the features of a data set."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,37 +110,3 @@ def test_the_single_file_holds_both_parts(load, original):
         return sorted(map(tuple, np.hstack([data.X, data.Y.toarray()]).tolist()))
 
     assert rows(whole) == rows(both)
-
-
-REAL = {
-    "birds": "",
-    "corel16k002": ".txt",
-    "genbase": ".arff",
-    "slashdot": ".jsonl",
-    "yahoo_arts": ".csv",
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "suffix"),
-    [
-        # Each set in one format, and one of them in each.
-        pytest.param(
-            *(name, suffix),
-            marks=[] if name == "birds" or usual == suffix else pytest.mark.slow,
-        )
-        for name, usual in REAL.items()
-        for suffix in (".arff", ".csv", ".jsonl", ".txt")
-    ],
-)
-@pytest.mark.filterwarnings("ignore:the format .* cannot store")
-def test_round_trips_of_real_sets(load, tmp_path: Path, name, suffix):
-    data = load(name)
-    data = data.rows(np.arange(0, len(data), 7)) if len(data) > 1000 else data
-    nl.datasets.save(data, tmp_path / f"one{suffix}")
-    again = nl.datasets.load(tmp_path / f"one{suffix}")
-    difference = again.X - data.X
-    assert abs(difference).max() == 0
-    assert (again.Y != data.Y).nnz == 0
-    for key in ("label_names", "feature_names", "train"):
-        np.testing.assert_array_equal(getattr(again, key), getattr(data, key))

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from unittest import mock
 
 import numpy as np
@@ -10,7 +8,7 @@ import nearlabel as nl
 from nearlabel.experiments import Part, evaluate_splits, splits
 from nearlabel.experiments.folds import PartsOfModels
 from nearlabel.methods.registry import METHODS, estimator
-from nearlabel.search.exact.index import ExactIndex, ExactSearch
+from nearlabel.search.exact.index import ExactIndex
 
 
 @pytest.fixture(scope="module")
@@ -80,20 +78,6 @@ def test_as_many_parts_as_rows_hide_each_row_from_all(made):
         [[left_out]] = evaluate_splits(few, [model], splits(few, "loo"))
         losses = [one.metrics["hamming_loss"] for one in hidden]
         assert (np.mean(losses) == pytest.approx(left_out.metrics["hamming_loss"])) == same
-
-
-def test_models_that_share_a_search_object_share_its_graph(made, searches):
-    class Mine:
-        def build(self, vectors, metric):
-            return ExactSearch().build(vectors, metric)
-
-    search = Mine()
-    models = [nl.BRkNN(n_neighbors=k, search=search) for k in (3, 5)]
-    found = evaluate_splits(made, models, splits(made, "cv3"))
-    assert searches.count((150, None)) == 1
-    for k, results in zip((3, 5), found, strict=True):
-        [alone] = evaluate_splits(made, [nl.BRkNN(n_neighbors=k)], splits(made, "cv3"))
-        assert [one.metrics for one in results] == [one.metrics for one in alone]
 
 
 def test_short_rows_are_searched_again_among_the_rows_that_are_left(searches):

@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.pipeline import make_pipeline
 
 import nearlabel as nl
 from nearlabel.experiments import evaluate_splits, scaler, splits
@@ -48,29 +45,6 @@ def test_impossible_splits(made):
             splits(made, "holdout", test_size=size)
     with pytest.raises(ValueError, match="split='holdout' .* 2 rows"):
         splits(made.rows(np.arange(2)), "holdout")
-
-
-@pytest.mark.parametrize("scale", ["none", "minmax", "standard", "rank"])
-def test_one_search_gives_what_separate_fits_give(made, scale):
-    models = [nl.MLkNN(n_neighbors=k) for k in (3, 12)]
-    parts = splits(made, "cv10")[:3]
-    told = []
-    found = evaluate_splits(
-        made, models, parts, scale=scale, progress=lambda *call: told.append(call)
-    )
-    if scale == "none":  # 200 rows are searched, then two models answer for 20 in each part
-        assert told == [(200 + 20 * step, 320) for step in range(7)]
-    else:  # in each part 180 and 20 rows are searched, then two models answer for 20
-        steps = (180, 200, 220, 240)
-        assert told == [(240 * split + step, 720) for split in range(3) for step in steps]
-    for k, results in zip((3, 12), found, strict=True):
-        for (train, test, _), result in zip(parts, results, strict=True):
-            first = scaler(scale, made.X[train])
-            steps = [nl.MLkNN(n_neighbors=k)] if first is None else [first, nl.MLkNN(n_neighbors=k)]
-            model = make_pipeline(*steps).fit(made.X[train], made.Y[train])
-            X = made.X[test] if first is None else model[0].transform(made.X[test])
-            scores, predicted = model[-1].label_scores(X), model[-1].predict(X)
-            assert result.metrics == nl.metrics.evaluate(made.Y[test], scores, predicted)
 
 
 def test_models_that_need_searches_of_their_own(made):

@@ -1,7 +1,5 @@
 """Stored results: complete or missing."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

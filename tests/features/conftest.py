@@ -1,7 +1,5 @@
 """Networks with random weights in an empty cache."""
 
-from __future__ import annotations
-
 import pytest
 from made_networks import made_network
 

@@ -1,7 +1,5 @@
 """EfficientNet-Lite0 as an ONNX file."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from made_networks import known_picture

@@ -1,7 +1,5 @@
 """Damaged picture files: pixels or an error, in bounded time and memory."""
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 

@@ -1,7 +1,5 @@
 """ONNX files that we write, compared with NumPy, and files of others that we check."""
 
-from __future__ import annotations
-
 import random
 from contextlib import suppress
 

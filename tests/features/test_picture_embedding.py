@@ -1,7 +1,5 @@
 """Vectors of pictures by networks: made-up ones, files and functions of users."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import sys

@@ -1,7 +1,5 @@
 """Networks of PaddlePaddle as ONNX files: made-up ones against NumPy, and PP-LCNetV2 itself."""
 
-from __future__ import annotations
-
 import made_networks as made
 import numpy as np
 import pytest

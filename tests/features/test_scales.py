@@ -1,7 +1,5 @@
 """Features by rank: the literal definition, sparse rows, and awkward features."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Networks out of wheels in the user's cache."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Weights in files of PyTorch."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import struct

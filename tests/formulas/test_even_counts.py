@@ -1,7 +1,5 @@
 """Even counts of ML-kNN and LAML-kNN, compared with all draws of a carrier in exact fractions."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

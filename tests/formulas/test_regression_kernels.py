@@ -1,7 +1,5 @@
 """The compiled kernel of the regressions: equal to its NumPy twin, and safe for any input."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 import numpy as np

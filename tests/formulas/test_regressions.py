@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import warnings
 from unittest import mock
 
@@ -48,23 +46,6 @@ class TestWorkedExample:
             assert found == pytest.approx(minimum, abs=5e-7)
         chance = expit(weights @ self.of_query + intercepts)
         np.testing.assert_allclose(chance, [0.518527, 0.658202, 0, 1], atol=5e-7)
-
-    @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-    def test_features_beside_them(self, f6, form):
-        X, Y, t = f6
-        inputs = np.hstack([X, self.omega])
-        weights, intercepts = logistic_regressions(form(inputs), label_matrix(Y, "Y"), 1.0)
-        expected = [
-            [-0.853362, -0.083881, 0.076596, -0.113268, 0, 0],
-            [0.728804, -0.153568, -0.040332, -0.033274, 0, 0],
-        ]
-        np.testing.assert_allclose(weights[:2], expected, atol=5e-7)
-        np.testing.assert_allclose(intercepts[:2], [2.105559, -0.456310], atol=5e-7)
-        for label, minimum in enumerate([1.761351, 2.233210]):
-            found = objective(inputs, Y[:, label], weights[label], intercepts[label], 1.0)
-            assert found == pytest.approx(minimum, abs=5e-7)
-        chance = expit(weights @ np.append(t[0], self.of_query) + intercepts)
-        np.testing.assert_allclose(chance, [0.542438, 0.738186, 0, 1], atol=5e-7)
 
 
 def test_labels_of_one_class_and_constant_columns():

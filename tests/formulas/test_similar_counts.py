@@ -1,7 +1,5 @@
 """Admissible rows, compared with a scan of every row and every label."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Counts of blocks add up to the counts of all rows."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

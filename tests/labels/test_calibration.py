@@ -1,7 +1,5 @@
 """Calibration compared with scikit-learn's isotonic regression, and invariants of a map."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The compiled kernels over labels: equal to their NumPy twins, and safe for any input."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Count changes and updated tables, compared with tables of a new graph."""
 
-from __future__ import annotations
-
 import copy
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The interface that all methods inherit, beyond scikit-learn's checks."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 
@@ -115,25 +113,6 @@ def test_leave_one_out_neighbors_of_the_training_rows(data, model):
     for X, wrong in ((None, 200), (data.X, 201)):
         with pytest.raises(ValueError, match=f"n_neighbors.*integer.*{wrong}"):
             model.kneighbors(X, wrong)
-
-
-@pytest.mark.parametrize("is_sparse", [False, True])
-def test_retrieve_gives_the_nearest_items_that_carry_each_label(data, is_sparse):
-    form = sparse.csr_array if is_sparse else np.asarray
-    model = nl.MLkNN(n_neighbors=6).fit(form(data.X), data.Y)
-    queries = data.X[:10] + np.float32(0.1)
-    result = model.retrieve(form(queries), top=4, per_label=9)
-    distances, order = nl.MLkNN().fit(data.X, data.Y).kneighbors(queries, 200)
-    ranked = model.rank(form(queries), top=4)
-    dense = data.Y.toarray()
-    assert len(result) == 10
-    for row, groups in enumerate(result):
-        assert [group.label for group in groups] == ranked.labels[row].tolist()
-        assert [group.score for group in groups] == ranked.scores[row].tolist()
-        for group in groups:
-            carriers = np.flatnonzero(dense[order[row], group.label])[:9]
-            np.testing.assert_array_equal(group.ids, order[row, carriers])
-            np.testing.assert_array_equal(group.distances, distances[row, carriers])
 
 
 def test_explain_takes_one_item_in_any_form_and_reads_well(data, model):

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 
@@ -86,14 +84,6 @@ def test_weights_of_exactly_half_are_not_enough():
         assert model.predict([[0.0]]).tolist() == [[0, 0]]
 
 
-def test_half_of_the_votes_is_not_enough():
-    X, y = np.array([[0.0], [0.1], [5.0], [5.1], [9.0]]), np.array([[1], [0], [0], [0], [0]])
-    model = nl.BRkNN(n_neighbors=2).fit(X, y)
-    assert model.label_scores([[0.05]]).toarray() == 0.5
-    assert model.predict([[0.05]]) == 0
-    assert model.predict_proba([[0.05]]) == 0.5
-
-
 def test_neighbors_at_distance_zero_vote_alone():
     X = np.array([[0.0], [0.0], [1e-320], [1.0]])
     y = np.array([[1, 0], [0, 0], [0, 1], [0, 1]])
@@ -101,15 +91,6 @@ def test_neighbors_at_distance_zero_vote_alone():
     assert model.label_scores([[0.0]]).toarray().tolist() == [[0.5, 0.0]]
     # The reciprocals of such distances would not be finite: they are 2, 2 and 1 times 1e-320.
     assert model.label_scores([[2e-320]]).toarray()[0, 1] == pytest.approx(0.5, abs=1e-3)
-
-
-def test_filling_an_empty_set_takes_the_best_label_and_leaves_others():
-    X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]])
-    y = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 1, 0], [0, 1, 1]])
-    model = nl.BRkNN(n_neighbors=3, fill="top").fit(X, y)
-    # One vote each: label 1 is the most frequent one. Far away labels 0 and 1 have the votes.
-    assert model.predict([[1.0], [11.0]]).tolist() == [[0, 1, 0], [1, 1, 0]]
-    assert nl.BRkNN(n_neighbors=3).fit(X, y).predict([[1.0]]).tolist() == [[0, 0, 0]]
 
 
 def test_fill_has_no_effect_with_a_single_label():

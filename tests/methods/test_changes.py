@@ -1,7 +1,5 @@
 """Adding, forgetting and relabelling rows: messages, invalid changes, and what remains."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -202,20 +200,6 @@ def test_models_that_learn_again_warn_once():
         warnings.simplefilter("error")
         model.predict_proba(Q)
     np.testing.assert_allclose(found, nl.IBLR(5).fit(X, Y).predict_proba(Q), rtol=1e-9)
-
-
-def test_refresh_learns_what_changes_leave():
-    model = nl.LAMLkNN(5, n_clusters=3, random_state=0).fit(X[:40], Y[:40])
-    centers = model.cluster_centers_
-    model.partial_fit(X[40:], Y[40:])
-    np.testing.assert_array_equal(model.cluster_centers_, centers)
-    model.refresh()
-    same(model, nl.LAMLkNN(5, n_clusters=3, random_state=0).fit(X, Y))
-    ranked = nl.PositivekNN(5, random_state=0).fit(X[:40], Y[:40]).partial_fit(X[40:], Y[40:])
-    rate = ranked.rate_
-    fresh = nl.PositivekNN(5, random_state=0).fit(X, Y)
-    assert ranked.refresh().rate_ == fresh.rate_ != rate
-    assert ranked.cut_ == fresh.cut_
 
 
 def test_verify_finds_what_is_wrong():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import tracemalloc
 from fractions import Fraction
 
@@ -45,22 +43,6 @@ class TestWorkedExample:
         assert model.predict(t).tolist() == [[1, 0, 0, 1]]
         assert [label.predicted for label in labels] == [True, False, False, True]
         assert model.rank(t).labels.tolist() == [[3, 0, 1, 2]]
-
-    @pytest.mark.parametrize(
-        ("tolerance", "denominator", "posterior"),
-        [
-            (0, "labels", [0.75, 0.284091, 0.875]),
-            (0, "counts", [0.75, 0.294118, 0.893617]),
-            (1, "labels", [0.8, 0.284091, 0.942308]),
-        ],
-    )
-    def test_denominators_differ_where_q_is_not_k_plus_1(
-        self, f6, tolerance, denominator, posterior
-    ):
-        X, Y, t = f6
-        model = nl.DMLkNN(n_neighbors=3, tolerance=tolerance, denominator=denominator)
-        model.fit(X, Y[:, [0, 1, 3]])
-        np.testing.assert_allclose(model.predict_proba(t)[0], posterior, atol=5e-7)
 
 
 @st.composite
@@ -133,20 +115,6 @@ def test_a_tolerance_of_k_is_ml_knn_to_the_last_bit(problem, s, more):
     rows, graph = np.arange(len(X)), nl.neighbor_graph(X, k)
     ours, theirs = (m._left_out_scores(graph, X, rows).toarray() for m in (dependent, plain))
     np.testing.assert_array_equal(ours, theirs)
-
-
-def test_no_admissible_row_leaves_prior_and_denominators():
-    # A query between two groups whose neighborhood no training row resembles.
-    X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2], [5.3]])
-    y = np.array([[1], [1], [1], [0], [0], [0], [0]])
-    model = nl.DMLkNN(n_neighbors=2, tolerance=0).fit(X, y)
-    assert model.explain([2.6])[0].terms["admissible"] == 0
-    a, q, n, n_l = 4 / 9, 1, 7, 3
-    odds = a * (q + n - n_l) / ((1 - a) * (q + n_l))
-    assert model.label_scores([[2.6]]).toarray()[0, 0] == pytest.approx(odds / (1 + odds), 1e-12)
-    # Without smoothing, evidence that was never seen leaves the prior.
-    none = nl.DMLkNN(n_neighbors=2, tolerance=0, smoothing=0).fit(X, y)
-    assert none.label_scores([[2.6]]).toarray().tolist() == [[3 / 7]]
 
 
 @pytest.mark.parametrize("s", [1e-300, 1e-9, 1e99])

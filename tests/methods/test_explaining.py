@@ -1,7 +1,5 @@
 """The terms of an explanation determine its score, in every method."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from notebook_cells import Cells

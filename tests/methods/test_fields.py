@@ -1,7 +1,5 @@
 """Fields: the declarations of a method match its files."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from method_hooks import HOOKS

@@ -1,7 +1,5 @@
 """After `forget` and `compact`, no byte of a row is left in memory, pickles or files."""
 
-from __future__ import annotations
-
 import gc
 import pickle
 from types import FunctionType, ModuleType

@@ -1,7 +1,5 @@
 """After any history of added, forgotten and relabelled rows, a model equals a new fit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import Phase, given, note, settings

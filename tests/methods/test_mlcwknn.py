@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import oracles
 import pytest
@@ -43,17 +41,6 @@ class TestWorkedExample:
         np.testing.assert_allclose(
             model.predict_proba(t), [[(0.624454 + 1 / 6) * 0.75, 0.875, 0.125, 0.875]], atol=5e-7
         )
-
-    def test_explained(self, f6):
-        X, Y, t = f6
-        labels = nl.MLCWkNN(n_neighbors=3).fit(X, Y).explain(t[0], top=4)
-        terms = {a.label: a.terms for a in labels}
-        assert [terms[label]["count"] for label in range(4)] == [2, 2, 0, 3]
-        np.testing.assert_allclose(
-            [terms[label]["weight"] for label in range(4)], [0.624454, 1, 0, 1], atol=5e-7
-        )
-        assert [a.predicted for a in labels] == [True, True, True, False]
-        np.testing.assert_allclose([a.terms["residual"] for a in labels], 0.555088, atol=5e-7)
 
 
 @examples(150)
@@ -135,26 +122,12 @@ class TestProperties:
             model.label_scores(data.X).toarray(), data.Y.toarray().astype(float)
         )
 
-    def test_equal_items_share_their_weight(self):
-        X = np.array([[0.0, 0], [0, 0], [0, 0], [0, 0], [5, 5], [6, 5]])
-        Y = np.array([[1, 1], [1, 1], [1, 0], [0, 1], [0, 0], [1, 0]])
-        model = nl.MLCWkNN(n_neighbors=5).fit(X, Y)
-        assert model.label_scores([[0, 0]]).toarray().tolist() == [[0.75, 0.75]]
-        shares = model.label_scores([[-0.3, 0.1]]).toarray()
-        assert shares.tolist() == [[0.75, 0.75]]
-
     def test_a_far_neighbor_on_the_other_side_outweighs_a_near_one(self):
         # A later paper states that the weights follow the distance; they do not.
         X = np.array([[1.0, 0], [1.0, 0], [1.0, 0], [1.0, 0], [-3, 0]])
         weights, residuals = reconstruct(X, np.zeros((1, 2)), np.arange(5)[None])
         np.testing.assert_allclose(weights, [[3 / 16] * 4 + [1 / 4]], atol=1e-8)
         np.testing.assert_allclose(residuals, 0, atol=1e-7)
-
-    def test_far_from_all_neighbors_the_nearest_face_decides(self):
-        X = np.array([[0.0, 0], [1, 0], [0, 1], [9, 9]])
-        weights, residuals = reconstruct(X, np.array([[2.0, 2]]), np.array([[1, 2, 0]]))
-        np.testing.assert_allclose(weights, [[0.5, 0.5, 0]], atol=1e-9)
-        np.testing.assert_allclose(residuals, np.sqrt(4.5), rtol=1e-9)
 
     def test_many_neighbors_in_few_dimensions(self):
         data = nl.datasets.make_local_labels(120, 1, 5)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -12,54 +10,12 @@ from scipy import sparse
 from strategies import examples, problems
 
 import nearlabel as nl
-from nearlabel.common.validation import label_matrix
 
 pytestmark = pytest.mark.engines
 
 
 class TestWorkedExample:
     """The six-row worked example, with every intermediate number."""
-
-    def test_neighbors_and_counts(self, f6):
-        X, Y, t = f6
-        model = nl.MLkNN(n_neighbors=3).fit(X, Y)
-        distances, indices = model.kneighbors(t, n_neighbors=6)
-        np.testing.assert_allclose(
-            distances[0][np.argsort(indices[0])],
-            [2.236068, 1.264911, 2.720294, 1.969772, 2.863564, 2.765863],
-            atol=5e-7,
-        )
-        assert indices[0, :3].tolist() == [1, 3, 0]
-        training = model.kneighbors(return_distance=False)
-        assert [sorted(row) for row in training.tolist()] == [
-            [1, 2, 3],
-            [0, 2, 3],
-            [0, 1, 5],
-            [1, 4, 5],
-            [1, 3, 5],
-            [1, 3, 4],
-        ]
-        C = Y[training].sum(axis=1)
-        assert C.tolist() == [
-            [2, 2, 0, 3],
-            [2, 1, 0, 3],
-            [2, 2, 0, 3],
-            [1, 3, 0, 3],
-            [1, 3, 0, 3],
-            [1, 3, 0, 3],
-        ]
-
-    def test_tables(self, f6):
-        from nearlabel.labels.histograms import label_histograms
-
-        X, Y, _ = f6
-        seen = label_histograms(nl.neighbor_graph(X, 3), label_matrix(Y, "Y"))
-        assert seen.totals.tolist() == [3, 4, 0, 6]
-        # Label 2 has the one cell of count 0: no row carries it.
-        assert seen.start.tolist() == [0, 4, 8, 9, 13]
-        h1, h0 = (np.split(h, seen.start[1:-1]) for h in (seen.with_label, seen.without_label))
-        assert [h.tolist() for h in h1] == [[0, 0, 3, 0], [0, 1, 0, 3], [0], [0, 0, 0, 6]]
-        assert [h.tolist() for h in h0] == [[0, 3, 0, 0], [0, 0, 2, 0], [6], [0, 0, 0, 0]]
 
     def test_prior_likelihoods_posterior_and_order(self, f6):
         X, Y, t = f6

@@ -1,7 +1,5 @@
 """Concurrent readers and writers: every prediction belongs to an actual state."""
 
-from __future__ import annotations
-
 import copy
 import io
 import os

@@ -1,7 +1,5 @@
 """scikit-learn's pipelines with the answers of a method."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -99,13 +97,6 @@ def test_the_same_answers_by_any_way(made):
 def test_transformers_are_kept_in_memory(tmp_path):
     assert_answers(piped(memory=str(tmp_path)).fit(X, Y, label_names=NAMES, ids=IDS))
     assert list(tmp_path.iterdir())
-
-
-def test_thresholds_as_the_last_step():
-    scaled, method = by_hand(nl.LabelThresholds(nl.MLkNN(5)))
-    model = piped(nl.LabelThresholds(nl.MLkNN(5))).fit(X, Y, label_names=NAMES, ids=IDS)
-    np.testing.assert_array_equal(model.predict(X), method.predict(scaled))
-    assert str(model.explain(X[0])) == str(method.explain(scaled[0]))
 
 
 def test_slices():

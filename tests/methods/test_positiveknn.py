@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import oracles
 import pytest
@@ -95,20 +93,6 @@ def test_equals_the_literal_method(problem, rate, is_sparse):
     clear = (chances > 0.5) == predicted
     np.testing.assert_allclose(probabilities[clear], chances[clear], atol=1e-12)
     np.testing.assert_allclose(probabilities[~clear], 0.5, atol=1e-5)
-
-
-def test_a_single_label_is_compared_with_its_absence():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 2))
-    y = (np.sin(3 * X[:, 0]) * np.sin(3 * X[:, 1]) > 0).astype(int)
-    one = nl.PositivekNN(n_neighbors=60).fit(X[:200], y[:200])
-    two = nl.PositivekNN(n_neighbors=60).fit(X[:200], np.c_[y, 1 - y][:200])
-    assert one.rate_ == two.rate_
-    assert one.loss_ == two.loss_
-    first = two.label_scores(X[200:]).toarray()
-    np.testing.assert_array_equal(one.predict(X[200:]), first[:, 0] > first[:, 1])
-    column = nl.PositivekNN(n_neighbors=60).fit(X[:200], y[:200, None])
-    np.testing.assert_array_equal(column.predict(X[200:]).ravel(), one.predict(X[200:]))
 
 
 @examples(150)

@@ -1,7 +1,5 @@
 """The nearest items that carry a label, however many items do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

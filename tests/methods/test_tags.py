@@ -1,7 +1,5 @@
 """Labels given as tags: the same model as with their 0/1 matrix, and predictions in tags."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Trees behind transformers, printed with the names of the features that these return."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

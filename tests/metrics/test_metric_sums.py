@@ -1,7 +1,5 @@
 """Sums over blocks are the metrics of all rows, in every convention."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Reliability and the calibration error against a literal version, and scikit-learn's curve."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Model files with values that no method learns, each in a file that is otherwise as written."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import j48_problems

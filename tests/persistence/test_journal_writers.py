@@ -1,7 +1,5 @@
 """Who may write to the journal of a model, and what remains of an interrupted change."""
 
-from __future__ import annotations
-
 import copy
 import os
 import sys

@@ -1,7 +1,5 @@
 """Models with a journal: loading applies its changes, saving empties it."""
 
-from __future__ import annotations
-
 import copy
 import re
 from contextlib import closing

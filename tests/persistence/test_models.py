@@ -1,7 +1,5 @@
 """Model files: the same scores after loading, and a clear error for every invalid file."""
 
-from __future__ import annotations
-
 import mmap
 import pickle
 import re

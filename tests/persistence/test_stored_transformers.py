@@ -1,7 +1,5 @@
 """Pipelines with scikit-learn's preprocessing: the same output to the last bit after a load."""
 
-from __future__ import annotations
-
 import contextlib
 import pickle
 import re

@@ -1,7 +1,5 @@
 """Regular expressions in model files: supported ones take time proportional to the text."""
 
-from __future__ import annotations
-
 import re
 import time
 

@@ -1,7 +1,5 @@
 """The choice of a search, and its use in estimators and experiments."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from io import BytesIO

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pickle
 from copy import deepcopy
 
@@ -7,7 +5,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.exceptions import EfficiencyWarning
-from sklearn.model_selection import cross_val_score
 
 import nearlabel as nl
 from nearlabel.search import check_search
@@ -340,24 +337,6 @@ def test_estimators_equal_those_of_the_exact_search(faiss, data):
         thawed = pickle.loads(pickle.dumps(other))
         np.testing.assert_array_equal(thawed.label_scores(queries).toarray(), expected)
     assert index.ntotal == 0
-
-
-def test_the_ecosystem_copies_and_tunes(faiss, data):
-    X, Y = data.X, data.Y.toarray()
-    index = faiss.IndexFlatL2(8)
-    model, exact = nl.MLkNN(n_neighbors=5, search=index), nl.MLkNN(n_neighbors=5)
-    np.testing.assert_array_equal(
-        cross_val_score(model, X, Y, cv=3), cross_val_score(exact, X, Y, cv=3)
-    )
-    for cv in ("loo", 3):
-        ours, theirs = (
-            nl.GraphSearchCV(one, {"n_neighbors": [3, 6]}, cv=cv).fit(X, Y)
-            for one in (model, exact)
-        )
-        np.testing.assert_array_equal(
-            ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"]
-        )
-        np.testing.assert_array_equal(ours.predict(X[:9] + 0.1), theirs.predict(X[:9] + 0.1))
 
 
 def test_other_rows_are_searched_beside_an_index(data):

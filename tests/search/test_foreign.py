@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pickle
 import re
 from functools import partial
@@ -55,19 +53,6 @@ def test_neighbors_and_estimators(data, form):
         model = nl.MLkNN(search=search).fit(X, data.Y)
         expected = nl.MLkNN().fit(X, data.Y)
         np.testing.assert_array_equal(model.predict_proba(queries), expected.predict_proba(queries))
-
-
-def test_a_metric_of_its_own(data):
-    X, queries = data.X.astype(float), data.X[:40] + 0.01
-    scale = np.arange(1.0, 9.0)
-    model = nl.BRkNN(weights="distance", search=partial(brute, scale=scale)).fit(X, data.Y)
-    expected = nl.BRkNN(weights="distance").fit(X * scale, data.Y)
-    np.testing.assert_allclose(
-        model.kneighbors(queries)[0], expected.kneighbors(queries * scale)[0]
-    )
-    np.testing.assert_allclose(
-        model.predict_proba(queries), expected.predict_proba(queries * scale), rtol=1e-9
-    )
 
 
 def test_distances_stay_in_float32_and_equal_ones_are_in_the_order_of_rows():

@@ -1,7 +1,5 @@
 """The ordered copy of the rows: the same graph from a temporary file, which is removed."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

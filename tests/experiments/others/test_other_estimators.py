@@ -1,7 +1,5 @@
 """Estimators for other learners: compared with literal versions, and with constant labels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """Runs of other learners: tuned on training rows, limited in time, and kept."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """When a stored result still holds: for the same code, data and settings."""
 
-from __future__ import annotations
-
 import pytest
 from lookalikes import write_lookalikes
 

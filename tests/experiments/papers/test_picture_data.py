@@ -1,7 +1,5 @@
 """Tables from pictures, on small fake pictures under the name of the real ones."""
 
-from __future__ import annotations
-
 import re
 import shutil
 

@@ -1,12 +1,8 @@
 """The published numbers, and how they are read."""
 
-from __future__ import annotations
-
 from collections import Counter
-from decimal import Decimal
 
 import numpy as np
-import pytest
 
 import nearlabel as nl
 from nearlabel.experiments.papers.picture_data import picture_vectors_by_name
@@ -107,24 +103,6 @@ def cell(paper, table, dataset, algorithm, metric, **parameters):
     return found
 
 
-@pytest.mark.parametrize(
-    ("place", "k", "printed", "std"),
-    [
-        (("zhang-2007", "1", "yeast", "ML-KNN", "one_error"), 9, "0.230", "0.041"),
-        (("zhang-2007", "7", "image", "ML-KNN", "average_precision"), 10, "0.832", "0.018"),
-        (("zhang-2007", "12", "yahoo_arts", "ML-KNN", "coverage"), 10, "5.4313", None),
-        (("zhang-2007", "14", "yahoo_average", "ML-KNN", "average_precision"), 10, "0.6249", None),
-        (("zhang-2005", "I", "yeast", "ML-kNN", "ranking_loss"), 6, "0.170", None),
-        (("cheng-2009", "2", "image135", "Mallows", "hamming_loss"), 10, "0.192", None),
-        (("zhang-2017", "2", "msr_bing", "ML-kNN", "SR@5"), 100, "0.0736", None),
-    ],
-)
-def test_some_cells(place, k, printed, std):
-    found = cell(*place, k=k)
-    assert (found.printed, found.std) == (printed, std)
-    assert found.published == Decimal(printed)
-
-
 def test_names_are_ours_and_the_papers_are_kept():
     assert cell("zhang-2007", "7", "image", "Rank-SVM", "one_error").name_in_paper == (
         "filtered natural scene images (457)"
@@ -152,23 +130,6 @@ def test_averages_fit_their_columns_but_for_the_doubtful_one():
         if mean.quantize(average.published) != average.published:
             wrong.append((average.table, average.algorithm, f"{mean:.4f}", average.printed))
     assert wrong == [("14", "Rank-SVM", "0.6015", "0.6046")]
-
-
-def test_doubtful_cells():
-    doubtful = [one for one in cells() if one.doubt]
-    assert len(doubtful) == 12
-    assert "323" in cell("wang-2018", "3", "birds", "BRkNN", "one_error").doubt
-    # Odd, but possible: see the errata page.
-    assert cell("wang-2018", "3", "slashdot", "BRkNN", "hamming_loss").doubt is None
-    assert "1/2000" in cell("zhang-2007", "11", "yahoo_society", "ADTBoost.MH", "one_error").doubt
-    assert cell("zhang-2007", "10", "yahoo_society", "ADTBoost.MH", "hamming_loss").doubt is None
-    # The reason for two of them: a mean over 3000 documents is a multiple of 1/3000.
-    for one in doubtful:
-        if one.table in ("11", "12"):
-            times = one.published * 3000
-            near = times.to_integral_value() / 3000
-            assert near.quantize(one.published) != one.published
-            assert (one.published * 2000) % 1 == 0
 
 
 def test_relations_add_up_to_their_scores():

@@ -1,7 +1,5 @@
 """Reproduction of the published tables, on small data sets under the names of the real ones."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time
@@ -446,13 +444,3 @@ def test_published_digits(load, monkeypatch, tmp_path, paper, table, digits):
     cells = reproduce([paper], [table], results=tmp_path).cells
     counts = Counter(one.verdict for one in cells)
     assert counts == {"digits": digits, "close": len(cells) - digits}
-
-
-def test_published_digits_of_emotions(load, monkeypatch):
-    """Zhang et al. (2017), Table 1, ML-kNN: min-max and k = 8 give all digits."""
-    monkeypatch.undo()
-    one = planned("zhang-2017", "1", "emotions", "ML-kNN")
-    (run,) = measurements(one, load("emotions"))
-    for cell in all_cells():
-        if (cell.paper, cell.dataset, cell.algorithm) == ("zhang-2017", "emotions", "ML-kNN"):
-            assert f"{run.metrics[cell.metric][0]:.3f}" == cell.printed

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -106,14 +104,6 @@ def test_nothing_to_compare():
 def test_one_data_set_is_not_a_comparison():
     cells = [changed(one, paper="zhang-2005", table="I") for one in made(1)[0]]
     assert method_comparisons(cells) == []
-
-
-def test_a_comparison_carries_its_caution():
-    cells = [changed(one, paper="cheng-2009", table="2") for one in made(6)[0]]
-    found = method_comparisons(cells)
-    assert len(found) == 2
-    for one in found:
-        assert one.setup.caution.endswith("(docs/errata.md#scaling-that-differs)")
 
 
 def test_tables_of_an_experiment_go_together_and_others_do_not():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -45,33 +43,6 @@ def test_demsars_example():
     assert (round(at_5.critical_difference, 2), round(at_10.critical_difference, 2)) == (1.25, 1.12)
     assert at_5.groups == (("m+cf", "m", "cf", "C4.5"),)  # nothing is found at 5 %
     assert at_10.groups == (("m+cf", "m", "cf"), ("cf", "C4.5"))
-
-
-@pytest.mark.parametrize(
-    ("k", "critical"), [(2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (10, 3.164)]
-)
-def test_demsars_critical_values(k, critical):
-    """Table 5 (a) of Demšar: q at 5 %; the critical difference is q sqrt(k (k + 1) / 6 N).
-
-    His q are the studentized ranges of tables, with three decimals, divided by the root of 2.
-    """
-    values = np.arange(6 * k).reshape(6, k)
-    found = nemenyi(values, [str(place) for place in range(k)], loss=True)
-    studentized = found.critical_difference / np.sqrt(k * (k + 1) / 36) * np.sqrt(2)
-    assert round(round(studentized, 3) / np.sqrt(2), 3) == critical
-
-
-def test_friedman_by_hand():
-    """Rank sums 5, 7, 12 of four rows: 12 / (4 * 3 * 4) * (25 + 49 + 144) - 3 * 4 * 4 = 6.5."""
-    values = [[0.1, 0.2, 0.3], [0.2, 0.1, 0.3], [0.1, 0.2, 0.3], [0.1, 0.2, 0.3]]
-    found = friedman(values, "abc", loss=True)
-    assert found.mean_ranks == (1.25, 1.75, 3.0)
-    assert found.rows == 4
-    assert found.chi_square == pytest.approx(6.5)
-    assert found.f == pytest.approx(3 * 6.5 / (8 - 6.5))
-    assert found.p_value == pytest.approx(stats.chi2.sf(6.5, 2))
-    assert found.f_p_value == pytest.approx(stats.f.sf(13, 2, 6))
-    assert friedman(values, "abc", loss=False).mean_ranks == (2.75, 2.25, 1.0)
 
 
 @given(columns)

@@ -1,7 +1,5 @@
 """The orders of Zhang and Zhou (Pattern Recognition 2007), from what they printed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -13,43 +11,6 @@ TABLES = {one.table: one for one in relations()}
 NAMES = ("ML-KNN", "BoosTexter", "ADTBoost.MH", "Rank-SVM")
 METRICS = ("hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision")
 DOUBTFUL = ("yahoo_society", "Rank-SVM", "average_precision")
-# Of Table 15, computed once from the cells of Tables 10 to 14; 1 to 4 are the algorithms, the
-# better one first.
-P_VALUES = {
-    "hamming_loss": {
-        "1>2": 0.0618,
-        "3>1": 0.5345,
-        "1>4": 0.7799,
-        "3>2": 0.0016,
-        "4>2": 0.0228,
-        "3>4": 0.2776,
-    },
-    "one_error": {
-        "2>1": 0.2260,
-        "3>1": 0.6232,
-        "4>1": 0.0665,
-        "2>3": 0.0058,
-        "4>2": 0.6887,
-        "4>3": 0.2034,
-    },
-    "coverage": {
-        "1>2": 0.3965,
-        "3>1": 0.9177,
-        "1>4": 0.0001,
-        "3>2": 0.1382,
-        "2>4": 0.0001,
-        "3>4": 0.0000,
-    },
-    "ranking_loss": {"1>2": 0.9303, "1>4": 0.0001, "2>4": 0.0001},
-    "average_precision": {
-        "2>1": 0.3662,
-        "3>1": 0.6161,
-        "1>4": 0.1042,
-        "2>3": 0.1853,
-        "2>4": 0.0132,
-        "3>4": 0.0347,
-    },
-}
 
 
 def printed_cells(metric):
@@ -82,12 +43,6 @@ def test_what_the_total_order_looks_like():
 def test_relations_of_table_15_from_the_printed_cells(metric):
     _, values = printed_cells(metric)
     assert len(values) == 11
-    found = partial_order(values, "1234", metric)
-    directed = {
-        f"{a}>{b}" if pair.gain > 0 else f"{b}>{a}": pair.p_value
-        for (a, b), pair in found.pairs.items()
-    }
-    assert {pair: round(value, 4) for pair, value in directed.items()} == P_VALUES[metric]
     expected = list(TABLES["15"].relations[metric])
     if metric == "average_precision":
         expected.append(("ADTBoost.MH", "Rank-SVM"))  # not printed: see the next test

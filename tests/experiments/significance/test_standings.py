@@ -1,7 +1,5 @@
 """Which algorithms are not significantly worse than the best."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Inverted lists: the requested recall, and the same graph for all engines, threads, blocks."""
 
-from __future__ import annotations
-
 import os
 import threading
 from dataclasses import replace

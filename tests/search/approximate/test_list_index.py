@@ -1,7 +1,5 @@
 """Lists in use: reached rows, rows added later, and lists from files."""
 
-from __future__ import annotations
-
 import pickle
 from copy import copy
 from unittest import mock

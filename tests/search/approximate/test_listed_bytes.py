@@ -1,7 +1,5 @@
 """Lists compared as bytes: the graphs of float32 bounds and of NumPy, also from files."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Partition into lists of near rows: each row in one list, no list empty or long."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

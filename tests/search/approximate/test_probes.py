@@ -1,9 +1,6 @@
 """Which lists a query probes: by a number, or by the distances of their centers."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -130,22 +127,3 @@ def test_the_lists_within_the_margin_are_probed(metric):
         probed, is_short = listed._probed_lists(X[:300], rule, needed)
         np.testing.assert_array_equal(probed, within)
         np.testing.assert_array_equal(is_short, sizes[near.indices].sum(axis=1) < needed)
-
-
-@pytest.mark.usefixtures("small_lists")
-def test_lists_beyond_the_margin_are_not_compared():
-    X = with_noise([0.7])
-    index = InvertedLists(0.98).build(X)
-    rule, listed = index.ready(8, 1)[1].probes, index._listed
-    near = neighbor_graph(listed.lists.centers, rule.most, X[:50], search="exact")
-    is_within = near.distances <= near.distances[:, :1] + rule.margin
-    compare, seen = listed._compare, []
-
-    def spy(queries, near, *rest):
-        seen.extend((near < len(listed.lists)).sum(axis=1).tolist())
-        return compare(queries, near, *rest)
-
-    with mock.patch.object(listed, "_compare", spy):
-        index.graph(8, X[:50])
-    assert sorted(seen) == sorted(is_within.sum(axis=1).tolist())
-    assert min(seen) < max(seen)

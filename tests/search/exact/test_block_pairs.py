@@ -1,7 +1,5 @@
 """Neighbors between two blocks, merged block by block, equal those of all rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Bounds from bytes hold in exact fractions, and graphs found with them are those of NumPy."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The compiled search: equal to NumPy's bit for bit, also if float32 bounds are loose."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 import numpy as np
@@ -18,6 +16,7 @@ from nearlabel.search.exact import compiled_index as compiled
 from nearlabel.search.exact import packed_bounds
 from nearlabel.search.exact.index import ExactIndex
 from nearlabel.search.exact.numpy_index import NumpyIndex
+from nearlabel.search.exact.row_arithmetic import core_rows
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 
@@ -78,6 +77,13 @@ def test_equals_numpy_in_every_form(data, X, metric):
     assert_same(asked, by_numpy(X, k + 1, X[: len(asked)], metric=metric))
 
 
+def far_clusters(rng, count, apart=1e6, n=1100, d=9):
+    """Clusters around random centers, and some rows far from all."""
+    X = rng.normal(size=(n, d)) + apart * rng.normal(size=(count, d))[rng.integers(0, count, n)]
+    X[::40] = 1e3 * apart * rng.normal(size=(len(X[::40]), d))
+    return X
+
+
 HARD = {
     "gaussian": lambda rng: rng.normal(size=(400, 20)),
     "far from the origin": lambda rng: rng.normal(size=(400, 20)) + 1e9,
@@ -85,6 +91,10 @@ HARD = {
     "two far clusters": lambda rng: (
         rng.normal(size=(1100, 5)) + 1e6 * rng.integers(0, 2, (1100, 1))
     ),
+    "many far clusters": lambda rng: far_clusters(rng, 40),
+    "farther than float64 tells by products": lambda rng: far_clusters(rng, 3, 1e10),
+    "nested clusters": lambda rng: far_clusters(rng, 5, 1e4) + far_clusters(rng, 3, 1e9),
+    "ties in far clusters": lambda rng: np.round(far_clusters(rng, 4)),
     "one far row": lambda rng: np.vstack([rng.normal(size=(400, 20)), np.full((1, 20), 1e12)]),
     "features of all sizes": lambda rng: (
         rng.normal(size=(400, 20)) * 10.0 ** np.linspace(-6, 9, 20)
@@ -199,6 +209,27 @@ def test_rows_that_float32_cannot_distinguish_are_searched_again(searched_again)
     assert 0 < given_up <= by_twin == len(X)
 
 
+def test_clusters_are_seen_from_their_own_centers():
+    def centers(X):
+        rows = core_rows(X, "euclidean")
+        return compiled.compiled_index(X, "euclidean", rows, 2**26)._bounds.centers
+
+    near = np.random.default_rng(0).normal(size=(1500, 9))
+    assert centers(far_clusters(np.random.default_rng(0), 2)) is not None
+    for X in (near, near + 1e6, np.eye(400)):
+        assert centers(X) is None
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("count", [2, 40])
+def test_nothing_of_far_clusters_is_left_to_numpy(count, metric):
+    rng = np.random.default_rng(0)
+    X = 1e6 * rng.normal(size=(count, 9))[rng.integers(0, count, 1100)] + rng.normal(size=(1100, 9))
+    with mock.patch.object(NumpyIndex, "fill", side_effect=AssertionError):
+        nl.neighbor_graph(X, 5, metric=metric)
+        nl.neighbor_graph(X, 5, X[::9] + 0.1, metric=metric)
+
+
 def test_ties_are_not_searched_again(searched_again):
     rng = np.random.default_rng(0)
     index = ExactIndex(np.zeros((3000, 9)), "euclidean", 2**26)
@@ -240,87 +271,6 @@ def offsets(n):
 
 def dense(X, metric="euclidean"):
     return CORE.dense_rows(X, metric, NO_INTS, NO_FLOATS)
-
-
-def shortlist(rows, **changes):
-    n = len(rows)
-    options = {
-        "queries": rows,
-        "base": rows,
-        "k": 2,
-        "room": 4,
-        "query_errors": offsets(n),
-        "base_errors": offsets(n),
-        "scale": 1.0,
-        "itself": 0,
-        "names": np.empty(0, np.int32),
-        "starts": [0, 3],
-    }
-    return CORE.Shortlist(**{**options, **changes})
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"k": 0},
-        {"k": 6},
-        {"room": 1},
-        {"room": 2},
-        {"starts": []},
-        {"relative": -0.1},
-        {"relative": np.nan},
-        {"starts": [1, 3]},
-        {"starts": [0, 4, 2]},
-        {"query_errors": offsets(5)},
-        {"base_errors": offsets(7)},
-        {"itself": 1},
-        {"itself": -2},
-        {"queries": dense(np.zeros((6, 3))), "itself": -1},
-        {"queries": dense(np.zeros((6, 2)), "manhattan"), "itself": -1},
-    ],
-)
-def test_a_shortlist_of_inconsistent_parts_is_refused(changes):
-    with pytest.raises(ValueError, match=rf"\b({'|'.join(changes)}|errors)\b"):
-        shortlist(dense(np.zeros((6, 2))), **changes)
-
-
-def test_blocks_outside_the_rows_are_refused():
-    lists = shortlist(dense(np.zeros((6, 2))))
-    block = np.zeros((3, 3), np.float32)
-    for query, row, both in (
-        (-1, 0, False),
-        (4, 0, False),
-        (0, 4, False),
-        (0, -1, True),
-        (1, 0, False),
-        (0, 0, True),
-        (0, 2, True),
-    ):
-        with pytest.raises(ValueError, match="block"):
-            lists.offer(block, query, row, both)
-    with pytest.raises(TypeError):
-        lists.offer(block.astype(np.float64), 0, 0, False)  # would be a copy
-    with pytest.raises(TypeError):
-        lists.offer(block[:, ::2], 0, 0, False)
-    found = np.zeros((3, 2), np.int32), np.zeros((3, 2))
-    with pytest.raises(ValueError, match="query.*too few"):
-        lists.finish(0, *found)
-    for query, rows, distances in (
-        (4, *found),
-        (0, found[0][:, :1].copy(), found[1]),
-        (0, found[0], found[1][:2]),
-    ):
-        with pytest.raises(ValueError, match="rows and distances"):
-            lists.finish(query, rows, distances)
-    with pytest.raises(ValueError, match="result"):
-        lists.given_up(np.zeros(5, bool))
-
-
-def test_nan_errors_are_refused():
-    lists = shortlist(dense(np.zeros((6, 2))), base_errors=np.full(6, np.nan, np.float32))
-    lists.offer(np.zeros((3, 6), np.float32), 0, 0, False)
-    with pytest.raises(ValueError, match="NaN|too few"):
-        lists.finish(0, np.zeros((3, 2), np.int32), np.zeros((3, 2)))
 
 
 def test_invalid_rows_are_refused():

@@ -1,7 +1,5 @@
 """Few rows: the core computes all distances."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 import numpy as np

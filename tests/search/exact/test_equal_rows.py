@@ -1,7 +1,5 @@
 """Equal rows are searched once, and every copy gets the result of a search of all rows."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

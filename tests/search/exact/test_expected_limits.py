@@ -1,7 +1,5 @@
 """Limits from a sample: they save work, and where they are wrong, the graph is still exact."""
 
-from __future__ import annotations
-
 from functools import cache
 from unittest import mock
 

@@ -1,7 +1,5 @@
 """The search compared with the literal oracle: the same rows and distances, bit for bit."""
 
-from __future__ import annotations
-
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 

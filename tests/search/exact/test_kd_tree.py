@@ -1,7 +1,5 @@
 """The k-d tree: the graph of the other searches, ties and overflows included."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 import numpy as np

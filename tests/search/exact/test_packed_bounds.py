@@ -1,7 +1,5 @@
 """The bounds hold in exact fractions; blocks of the core equal NumPy's."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from unittest import mock
 

@@ -1,7 +1,5 @@
 """Base rows with a query within their limit: compared with all distances, and invalid input."""
 
-from __future__ import annotations
-
 import numpy as np
 import oracles
 import pytest

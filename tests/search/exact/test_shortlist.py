@@ -1,7 +1,5 @@
 """Shortlists: compared with literal versions, and invalid input."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from itertools import pairwise
 
@@ -32,11 +30,6 @@ def ints(*shape):
 
 def floats(*shape):
     return np.zeros(shape, np.float32)
-
-
-def read_only(array):
-    array.flags.writeable = False
-    return array
 
 
 class Guarded:
@@ -74,6 +67,66 @@ def shortlist(base, queries=None, **changes):
         "names": NO_INTS,
     }
     return CORE.Shortlist(**{**options, **changes})
+
+
+# Places of blocks of three rows that are not within six: query, row, and whether both ways.
+OUTSIDE = [(-1, 0, False), (4, 0, False), (0, 4, False), (0, -1, True), (1, 0, False)]
+OUTSIDE += [(0, 0, True), (0, 2, True)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"k": 0},
+        {"k": 6},
+        {"room": 1},
+        {"room": 2},
+        {"starts": []},
+        {"relative": -0.1},
+        {"relative": np.nan},
+        {"starts": [1, 3]},
+        {"starts": [0, 4, 2]},
+        {"query_errors": floats(5)},
+        {"base_errors": floats(7)},
+        {"itself": 1},
+        {"itself": -2},
+        {"queries": dense(np.zeros((6, 3))), "itself": -1},
+        {"queries": dense(np.zeros((6, 2)), "manhattan"), "itself": -1},
+    ],
+)
+def test_a_shortlist_of_inconsistent_parts_is_refused(changes):
+    with pytest.raises(ValueError, match=rf"\b({'|'.join(changes)}|errors)\b"):
+        shortlist(dense(np.zeros((6, 2))), **{"itself": 0, "starts": [0, 3], **changes})
+
+
+def test_blocks_outside_the_rows_are_refused():
+    lists = shortlist(dense(np.zeros((6, 2))), itself=0, starts=[0, 3])
+    block = floats(3, 3)
+    for query, row, both in OUTSIDE:
+        with pytest.raises(ValueError, match="block"):
+            lists.offer(block, query, row, both)
+    for changed in (block.astype(np.float64), block[:, ::2]):
+        with pytest.raises(TypeError):
+            lists.offer(changed, 0, 0, False)  # would be a copy
+    found = ints(3, 2), np.zeros((3, 2))
+    with pytest.raises(ValueError, match="query.*too few"):
+        lists.finish(0, *found)
+    for query, rows, distances in (
+        (4, *found),
+        (0, found[0][:, :1].copy(), found[1]),
+        (0, found[0], found[1][:2]),
+    ):
+        with pytest.raises(ValueError, match="rows and distances"):
+            lists.finish(query, rows, distances)
+    with pytest.raises(ValueError, match="result"):
+        lists.given_up(np.zeros(5, bool))
+
+
+def test_nan_errors_are_refused():
+    lists = shortlist(dense(np.zeros((6, 2))), base_errors=floats(6) + np.float32(np.nan))
+    lists.offer(floats(3, 6), 0, 0, False)
+    with pytest.raises(ValueError, match="NaN|too few"):
+        lists.finish(0, ints(3, 2), np.zeros((3, 2)))
 
 
 @examples(80)
@@ -315,10 +368,8 @@ def test_blocks_of_bytes_outside_the_rows_are_refused():
     X = np.random.default_rng(0).normal(size=(6, 5))
     lists = byte_lists(X, starts=[0, 3], itself=0)
     base, queries = as_bytes(X[:3])
-    for query, row, both in (
-        *((-1, 0, False), (4, 0, False), (0, 4, False), (0, -1, True), (1, 0, False)),
-        *((0, 0, True), (0, 2, True), (0, 2**62, False), (-(2**62), 0, False), (2**62, 0, True)),
-    ):
+    huge = [(0, 2**62, False), (-(2**62), 0, False), (2**62, 0, True)]
+    for query, row, both in OUTSIDE + huge:
         with pytest.raises(ValueError, match="block"):
             lists.offer_bytes(queries, base, query, row, both)
     with pytest.raises(ValueError, match="block.*starts"):

@@ -1,7 +1,5 @@
 """After additions and removals, neighbors equal those of a search of the current rows."""
 
-from __future__ import annotations
-
 import pickle
 from unittest import mock
 
@@ -278,24 +276,6 @@ def test_precomputed_distances_lose_rows(form):
             shorter.graph(3), nl.NeighborGraph(alive[expected.indices], expected.distances, 30)
         )
     assert_same(living.graph(3), index.graph(3))
-
-
-def test_equal_rows_are_reached_all(core):
-    """The index of distinct rows answers for all copies, each with a limit of its own."""
-    del core
-    X = np.repeat(np.arange(8.0), 5)[:, None]
-    with mock.patch.object(exact_search, "_FEW", 0):
-        index = build_index(X, "euclidean", "exact")
-    assert isinstance(index, equal_rows.EqualRowsIndex)
-    limits = np.tile([0.0, 0.25, 0.5, 0.75, np.inf], 8)
-    _, reached = index.nearest_and_reached(np.array([[3.5], [0.25]]), 3, limits)
-    expected = [
-        (row, query)
-        for query, at in enumerate([3.5, 0.25])
-        for row in range(40)
-        if abs(X[row, 0] - at) < limits[row]
-    ]
-    assert sorted(zip(reached.new, reached.row, strict=True)) == sorted((b, a) for a, b in expected)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """The kernels that change neighbor lists: equal to their NumPy twins, and safe for any input."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from unittest import mock
 
