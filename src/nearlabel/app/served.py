@@ -42,7 +42,7 @@ class Served:
         self.collection, self.settings = collection, settings
         if not collection.readonly:
             collection.keep_uploads_in(settings.uploads)
-        self.kind = collection.settings.kind  # constant; `settings` reads the database each time
+        self.kind = collection.kind
         self.is_ready = False
         self._computing = threading.BoundedSemaphore(check_n_jobs(-1))
         self._decoding = threading.BoundedSemaphore(_DECODED_AT_ONCE)

@@ -52,7 +52,7 @@ class OpenCollection:
         from nearlabel.collection.queries import named_items
         from nearlabel.datasets.picture_sets import is_picture_set
 
-        store, kind = self.store, self.store.settings.kind
+        store, kind = self.store, self.store.kind
         if kind == "vectors":
             return add_table(store, read_table(reading, data, part), data)
         check_unused(reading, data)

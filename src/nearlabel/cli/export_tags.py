@@ -60,8 +60,8 @@ def export_tags(
         raise ValueError("--output -: cannot be combined with --json, which uses standard output")
     record: Tree = {"collection": collection}
     with open_collection(collection, readonly=True) as store:
-        if (sidecars or texts) and store.settings.kind != "pictures":
-            what = store.settings.kind
+        if (sidecars or texts) and store.kind != "pictures":
+            what = store.kind
             raise ValueError(f"{collection} has {what}; --sidecars and --texts are for pictures")
         if output is not None:
             record |= _write(store, output, copy)

@@ -180,7 +180,7 @@ def _check_settings(store: Collection, kind: str | None, features: str | None) -
 
 def _look(watched: FolderWatch, store: Collection, patience_ns: int = 0) -> IndexReport:
     """Bring a collection up to date with a folder."""
-    with steps("indexing", store.settings.kind) as progress:
+    with steps("indexing", store.kind) as progress:
         return watched.look(store, patience_ns, progress)
 
 

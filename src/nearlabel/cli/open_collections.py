@@ -95,7 +95,5 @@ def asked(store: Collection, names: Sequence[str], jobs: int | None = None) -> l
     for error in unread:
         warnings.warn(f"{encodable(error.name)} {error.reason}; left out", stacklevel=2)
     if not answered:
-        raise ValueError(
-            f"{', '.join(names[:2])}: there are no {store.settings.kind} that can be read"
-        )
+        raise ValueError(f"{', '.join(names[:2])}: there are no {store.kind} that can be read")
     return answered

@@ -210,7 +210,7 @@ def _write_sheet(
         ]
         note = "" if query.item is None else tags_text(query.item)
         answered.append(AnsweredItem(_tile(store, query, note), rows))
-    nearest = f"the nearest {store.settings.kind} that carry it"
+    nearest = f"the nearest {store.kind} that carry it"
     about = f"{counted(len(answered), 'item')}, and for each of the likeliest tags {nearest}"
     with replacing(path) as file:
         file.write(contact_sheet(store.path.absolute().name, about, answered).encode())
@@ -225,7 +225,7 @@ def _tile(store: Collection, query: Query, note: str) -> Tile:
     files = [] if query.file is None else [Path(query.file)]
     if item is not None:
         files, text = [Path(file.root, file.path) for file in item.files], item.text or ""
-    if store.settings.kind == "pictures":
+    if store.kind == "pictures":
         try:
             picture = thumbnail(store.path, query.content, files, readonly=True)
         except (OSError, ValueError):

@@ -148,7 +148,7 @@ class Review:
         marks = {each.tag: each.probability >= 0.5 or each.tag == self._tag for each in suggestions}
         lines = [_head(len(self._answered) + 1, item), Text(f"   {question.why}", "dim")]
         files = [Path(file.root, file.path) for file in item.files]
-        if self._store.settings.kind == "pictures" and not any(map(Path.is_file, files)):
+        if self._store.kind == "pictures" and not any(map(Path.is_file, files)):
             lines.append(Text("   its file is missing", "yellow"))
         if item.text:
             lines.append(Text(printable(item.text[:400]), "italic"))

@@ -95,7 +95,7 @@ def serve(
         follows_folders=watch,
     )
     with open_collection(collection, readonly=readonly) as store:
-        if watch and store.settings.kind == "vectors":
+        if watch and store.kind == "vectors":
             raise ValueError(f"--watch: {collection} holds vectors, which have no files")
         try:
             listening = bound_socket(host, port)

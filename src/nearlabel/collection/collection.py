@@ -76,6 +76,7 @@ class Collection:
     ----------
     path : Path
     settings : Settings
+    kind : {"pictures", "texts", "vectors"}
     notes : list of str
         Messages about what was repaired when the collection was opened.
     readonly : bool
@@ -146,6 +147,11 @@ class Collection:
     def settings(self) -> Settings:
         """What the collection was created with, and the form of its vectors."""
         return self._folder.settings
+
+    @property
+    def kind(self) -> str:
+        """The kind of the items: pictures, texts or vectors."""
+        return self._folder.kind
 
     @property
     def notes(self) -> list[str]:

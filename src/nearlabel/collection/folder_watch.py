@@ -57,7 +57,7 @@ class FolderWatch:
         return plan_index(
             collection,
             self._folder,
-            files_of(collection.settings.kind),
+            files_of(collection.kind),
             passed_over=self._seen,
             patience_ns=patience_ns,
         )

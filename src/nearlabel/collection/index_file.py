@@ -14,8 +14,7 @@ from nearlabel.common.arrays import Array, Matrix, Tree
 from nearlabel.common.files import FileError, read_stored, remove_parts, write_tree
 from nearlabel.common.mapped_arrays import checked
 from nearlabel.common.validation import check_integer
-from nearlabel.methods.model_trees import model_from, vector_tree
-from nearlabel.methods.registry import method
+from nearlabel.methods.model_trees import model_from, parameter_tree, vector_tree
 
 if TYPE_CHECKING:
     from nearlabel.methods.base import NeighborClassifier
@@ -75,12 +74,12 @@ def read_index(
         raise FileError("belongs to another method")
     if inner["vectors"] is None:
         inner["vectors"] = vector_tree(vectors(items.tolist()))
-    model = model_from(method(inner["class"]), inner, stored.version)
-    wanted, own = asked.get_params(), model.get_params()
-    if any(own[name] != value for name, value in wanted.items() if name != "n_jobs"):
+    wanted, own = parameter_tree(asked), inner["parameters"]
+    if any(own[name] != wanted.get(name) for name in own.keys() - {"n_jobs"}):
         raise FileError("belongs to other parameters of the method")
+    model = model_from(asked, inner, stored.version)
     rows = model.items_
-    if len(items) != len(rows) or rows.store.ids.dtype.kind != "i":
+    if len(items) != len(rows) or rows.store is None or rows.store.ids.dtype.kind != "i":
         raise FileError("is damaged: it does not name its items")
     return StoredModel(model, items, check_integer(tree["fitted_rows"], "fitted_rows", low=0))
 

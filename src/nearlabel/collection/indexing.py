@@ -355,7 +355,7 @@ class _Run:
 
     def _beginning(self, content: bytes) -> str | None:
         """The beginning of a text, for display."""
-        if self._collection.settings.kind != "texts":
+        if self._collection.kind != "texts":
             return None
         return content[: 4 * TEXT_KEPT].decode("utf-8-sig", "replace")[:TEXT_KEPT]
 

@@ -26,14 +26,13 @@ from nearlabel.collection.folder_checks import index_path, is_index
 from nearlabel.collection.index_file import read_index, said_again, write_index
 from nearlabel.collection.learning_methods import estimator, for_rows
 from nearlabel.collection.records import MOST_TAGS, Rows, Settings, Suggestion, TaggedItems
-from nearlabel.collection.tag_answers import Asked, State, groups, suggestions
+from nearlabel.collection.tag_answers import Asked, State, groups, one_vector, suggestions
 from nearlabel.common.arrays import Array, Csr, Matrix, csr_of_known
 from nearlabel.common.files import NONSENSE, FileError
 from nearlabel.common.growing import Grown
 from nearlabel.common.progress import Progress
 from nearlabel.common.threads import ForkSafeLock
-from nearlabel.common.validation import ArgumentError, check_integer
-from nearlabel.methods.answers import as_one_row
+from nearlabel.common.validation import check_integer
 from nearlabel.methods.changes import at_rest
 from nearlabel.methods.fitted_model import state_of
 from nearlabel.methods.model_trees import model_tree
@@ -384,16 +383,13 @@ class Learner:
         return [] if state is None else answer(state, self._asked(state, query, without))
 
     def _asked(self, state: State, query: object, without: Container[int]) -> Asked:
-        id = int(query) if isinstance(query, int | np.integer) else None
-        place = None if id is None else state.place_of(id)
-        if place is not None:
-            x, _ = state.rows.rows_of(np.array([place]))
+        place = None
+        if not isinstance(query, int | np.integer):
+            x = one_vector(query, state.model.n_features_in_)
+        elif (place := state.place_of(int(query))) is None:
+            x = self._source.vectors([int(query)])
         else:
-            x = state.model._check_queries(
-                as_one_row(query) if id is None else self._source.vectors([id])
-            )
-        if x.shape[0] != 1:
-            raise ArgumentError(f"query must be one vector; got {x.shape[0]}", "query")
+            x, _ = state.rows.rows_of(np.array([place]))
         return Asked(x, place, without, self._source.tag_names)
 
 

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nearlabel.collection.folder_checks import NotInCollectionError
 from nearlabel.collection.folder_scan import read_unchanged
-from nearlabel.collection.item_features import item_features
-from nearlabel.collection.records import Item, Settings, content_of
+from nearlabel.collection.item_features import files_of, item_features
+from nearlabel.collection.records import Item, content_of
 from nearlabel.common.arrays import Matrix, Tree
 from nearlabel.common.messages import encodable
 from nearlabel.common.progress import Progress
 from nearlabel.features.picture_files import Skipping, found_files, in_parallel
-from nearlabel.features.pictures import PICTURES, UnreadablePicture, name_of
-from nearlabel.features.texts import TEXTS
+from nearlabel.features.pictures import UnreadablePicture, name_of
 
 if TYPE_CHECKING:
     from nearlabel.collection.collection import Collection
 
 Asked = int | str | bytes | Matrix
 Vectors = Callable[[Iterable[bytes]], Matrix]
-_FILES = {"pictures": PICTURES, "texts": TEXTS}
 _FILES_AT_ONCE = 64  # whose contents are in memory
 
 
@@ -86,14 +84,13 @@ def queries(
     progress : callable, optional
         Called with (things done, all things).
     """
-    settings = collection.settings
-    wanted = [part for each in asked for part in _parts(collection, settings.kind, each)]
+    wanted = [part for each in asked for part in _parts(collection, each)]
     answered: list[Query] = []
     unread: list[UnreadablePicture] = []
     for start in range(0, len(wanted), _FILES_AT_ONCE):
         batch = wanted[start : start + _FILES_AT_ONCE]
         files = [each for each in batch if isinstance(each, str | bytes)]
-        of_files, errors = _of_files(collection, settings, files, vectors, n_jobs)
+        of_files, errors = _of_files(collection, files, vectors, n_jobs)
         unread += errors
         for each in batch:
             if isinstance(each, str | bytes):
@@ -107,18 +104,17 @@ def queries(
     return answered, unread
 
 
-def _parts(collection: Collection, kind: str, asked: Asked) -> Sequence[Asked]:
+def _parts(collection: Collection, asked: Asked) -> Sequence[Asked]:
     """The files of a folder, or the id of an item that is asked for by name; else just this."""
     if not isinstance(asked, str):
         return [asked]
-    if kind in _FILES and Path(asked).exists():
-        return found_files(asked, _FILES[kind])
+    if collection.kind != "vectors" and Path(asked).exists():
+        return found_files(asked, files_of(collection.kind))
     return [collection.find(asked)]
 
 
 def _of_files(
     collection: Collection,
-    settings: Settings,
     files: Sequence[str | bytes],
     vectors: Vectors | None,
     n_jobs: int | None,
@@ -130,7 +126,7 @@ def _of_files(
     def read(file: str | bytes) -> tuple[str | bytes, bytes, bytes]:
         if isinstance(file, bytes):
             return file, content_of(file), file
-        content, digest, _ = read_unchanged(file, _FILES[settings.kind].most_bytes)
+        content, digest, _ = read_unchanged(file, files_of(collection.kind).most_bytes)
         return file, digest, content
 
     reading = Skipping(files, n_jobs)
@@ -143,6 +139,7 @@ def _of_files(
     vector_of: dict[bytes, Matrix] = {}
     if new:
         if vectors is None:
+            settings = collection.settings
             vectors = item_features(settings.kind, settings.features, n_jobs=n_jobs).vectors
         making = Skipping([content for _, content in new.values()], n_jobs)
         try:
@@ -169,11 +166,10 @@ def _of_files(
 
 def named_items(collection: Collection, names: Iterable[str]) -> list[Item]:
     """Items by their ids, names or files, each once; a file is matched by its content."""
-    kind = collection.settings.kind
     ids = []
     for name in names:
-        if kind in _FILES and Path(name).is_file():
-            digest = read_unchanged(name, _FILES[kind].most_bytes).digest
+        if collection.kind != "vectors" and Path(name).is_file():
+            digest = read_unchanged(name, files_of(collection.kind).most_bytes).digest
             known = collection.known_contents([digest])
             if not known:
                 why = f"has no item with the content of {name}; 'nearlabel add' adds it"

@@ -17,11 +17,9 @@ import numpy as np
 from nearlabel.collection.change_log import last_change, touched_after
 from nearlabel.collection.item_tables import item_ids, known_ids
 from nearlabel.collection.stored_vectors import read_vectors
-from nearlabel.collection.tag_answers import Asked, State
+from nearlabel.collection.tag_answers import Asked, State, one_vector
 from nearlabel.common.arrays import Array, Matrix
 from nearlabel.common.threads import ForkSafeLock
-from nearlabel.common.validation import ArgumentError, check_vectors
-from nearlabel.methods.answers import as_one_row
 from nearlabel.search import Index, build_index
 
 if TYPE_CHECKING:
@@ -56,7 +54,11 @@ class SimilarItems:
         own = query if isinstance(query, int) else None
         with folder.learned.asking() as learner, folder.database.reading() as connection:
             settings = folder.settings
-            x = _checked(query, settings.width) if own is None else read_vectors(connection, [own])
+            x = (
+                one_vector(query, settings.width)
+                if own is None
+                else read_vectors(connection, [own])
+            )
             if settings.width is None:
                 return []
             distances = dict(learner.answer(x, partial(_learned, n=n + 1)))
@@ -94,15 +96,6 @@ class SimilarItems:
                 return parts, set()
             self._indexed = _Indexed(last, metric, [*parts])
             return self._indexed.parts, set()
-
-
-def _checked(query: object, width: int | None) -> Matrix:
-    x = check_vectors(as_one_row(query), "query")
-    if x.shape[0] != 1:
-        raise ArgumentError(f"query must be one vector; got {x.shape[0]}", "query")
-    if width is not None and x.shape[1] != width:
-        raise ArgumentError(f"query must have {width} features; got {x.shape[1]}", "query")
-    return x
 
 
 def _learned(state: State, asked: Asked, n: int) -> list[tuple[int, float]]:

@@ -10,8 +10,9 @@ import numpy as np
 
 from nearlabel.collection.records import Suggestion, TaggedItems, Voter
 from nearlabel.common.arrays import Array, Floats, Matrix
+from nearlabel.common.validation import ArgumentError, check_vectors
 from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.answers import chances_of
+from nearlabel.methods.answers import as_one_row, chances_of
 from nearlabel.methods.explanations import neighbors_of, scores_of, votes
 from nearlabel.methods.retrieval import label_groups
 
@@ -64,6 +65,16 @@ class Asked(NamedTuple):
     def rows(self) -> Array | None:
         """The position as an array."""
         return None if self.place is None else np.array([self.place])
+
+
+def one_vector(query: object, width: int | None) -> Matrix:
+    """A vector as a matrix of one row, checked."""
+    x = check_vectors(as_one_row(query), "query")
+    if x.shape[0] != 1:
+        raise ArgumentError(f"query must be one vector; got {x.shape[0]}", "query")
+    if width is not None and x.shape[1] != width:
+        raise ArgumentError(f"query must have {width} features; got {x.shape[1]}", "query")
+    return x
 
 
 def suggestions(state: State, asked: Asked, top: int) -> list[Suggestion]:

@@ -42,7 +42,7 @@ from nearlabel.methods.fitted_model import (
 from nearlabel.methods.items import Items
 from nearlabel.methods.label_forms import LabelForm
 from nearlabel.methods.living_model import LivingModel
-from nearlabel.methods.model_trees import model_from, model_tree
+from nearlabel.methods.model_trees import model_from, model_tree, unfitted_from
 from nearlabel.search import Metric, VectorStore, check_metric, check_search
 
 
@@ -274,7 +274,7 @@ class NeighborClassifier(AnsweringModel, LivingModel, ClassifierMixin, BaseEstim
 
     @classmethod
     def _from_tree(cls, tree: Tree, version: int) -> Self:
-        model: Self = model_from(cls, tree, version)
+        model: Self = model_from(unfitted_from(cls, tree["parameters"]), tree, version)
         return model
 
     def __getstate__(self) -> dict[str, object]:

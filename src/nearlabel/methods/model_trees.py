@@ -104,12 +104,14 @@ def _store_tree(items: Items, lists: tuple[Tree, Matrix] | None) -> Tree:
     return {"vectors": vector_tree(vectors), "lists": tree, "ids": ids, "next_id": store.next_id}
 
 
-def model_from(kind: type[_Model], tree: Tree, version: int) -> _Model:
-    """The model of a tree; a ValueError or the like if the tree is not valid."""
+def model_from(model: _Model, tree: Tree, version: int) -> _Model:
+    """An unfitted model with what a tree says of it; a ValueError or the like if it is not valid.
+
+    The parameters of the model are those of the tree, checked.
+    """
     tree = {key: part if key in _MAPPED else checked_tree(part) for key, part in tree.items()}
     if version < 2:  # it stored the ids of all rows, which were always their numbers
         tree = {**tree, "ids": None}
-    model: _Model = unfitted_from(kind, tree["parameters"])
     labels = csr_from(tree["labels"], "labels")
     n, q = labels.shape
     if tree["labels"]["data"] is not None or not (n > 1 and q > 0):
@@ -153,7 +155,8 @@ def model_from(kind: type[_Model], tree: Tree, version: int) -> _Model:
 
 def unfitted_from(kind: Any, parameters: Mapping[str, object]) -> Any:
     """A model with the parameters of a tree, checked."""
-    model = kind(**{name: _object(value) for name, value in parameters.items()})
+    values = checked_tree(parameters)
+    model = kind(**{name: _object(value) for name, value in values.items()})
     model.check_parameters()
     return model
 
