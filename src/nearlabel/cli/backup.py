@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from nearlabel.cli.open_collections import open_collection
-from nearlabel.cli.options import Json
+from nearlabel.cli.options import CollectionFolder, Json
 from nearlabel.cli.output import Paragraph, counted, render
 
 
-def backup(collection: str, folder: str, *, json: Json = False) -> None:
+def backup(collection: CollectionFolder, folder: str, *, json: Json = False) -> None:
     """Copy a collection as a snapshot, even while it is in use.
 
     The copy is a complete collection. It does not contain the pictures themselves: back them up
@@ -15,8 +15,6 @@ def backup(collection: str, folder: str, *, json: Json = False) -> None:
 
     Parameters
     ----------
-    collection
-        Folder of a collection, as created by index.
     folder
         Folder of the copy, which must not exist yet.
 

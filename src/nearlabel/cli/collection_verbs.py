@@ -14,7 +14,7 @@ from nearlabel.cli.open_collections import (
     open_collection,
     tags_text,
 )
-from nearlabel.cli.options import Count, Json, algorithm_names
+from nearlabel.cli.options import CollectionFolder, Count, Json, algorithm_names
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import Block, Paragraph, Table, counted, render
 from nearlabel.collection.choices import Method, State
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def collection(
-    collection: str,
+    collection: CollectionFolder,
     /,
     *,
     every: Annotated[bool, Parameter(name="--all", show_default=False)] = False,
@@ -36,8 +36,6 @@ def collection(
 
     Parameters
     ----------
-    collection
-        Folder of a collection, as created by index.
     every
         Show all tags, not only the most frequent ones.
 
@@ -94,7 +92,7 @@ def _description(record: Tree, run: Sequence[Change], every: bool) -> Iterator[B
 
 
 def items(
-    collection: str,
+    collection: CollectionFolder,
     /,
     *,
     tag: str | None = None,
@@ -106,8 +104,6 @@ def items(
 
     Parameters
     ----------
-    collection
-        Folder of a collection.
     tag
         List only items with this tag or one below it, such as 'Places|Rome' for Places.
     state
@@ -154,16 +150,11 @@ def _with_tag(store: Collection, tag: str | None, state: State, limit: int | Non
     return [*store.items_of(sorted(ids)[:limit]).values()]
 
 
-def undo(collection: str, /, *, json: Json = False) -> None:
+def undo(collection: CollectionFolder, /, *, json: Json = False) -> None:
     """Undo the last change: tags given or removed, a run of index, an import, a merge.
 
     Run it again to undo the change before that; 'nearlabel collection changes' shows which one is
     next. An undo cannot be undone, and neither can forget.
-
-    Parameters
-    ----------
-    collection
-        Folder of a collection.
 
     Examples
     --------
@@ -187,13 +178,11 @@ def undo(collection: str, /, *, json: Json = False) -> None:
     render({"collection": collection, "undone": change}, text, json)
 
 
-def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> None:
+def changes(collection: CollectionFolder, /, *, limit: Count = 20, json: Json = False) -> None:
     """List the latest changes of a collection, newest first.
 
     Parameters
     ----------
-    collection
-        Folder of a collection.
     limit
         Number of changes to list.
 
@@ -217,13 +206,11 @@ def changes(collection: str, /, *, limit: Count = 20, json: Json = False) -> Non
     render(changes, table if changes else "nothing has been changed yet", json)
 
 
-def rename(collection: str, old: str, new: str, /, *, json: Json = False) -> None:
+def rename(collection: CollectionFolder, old: str, new: str, /, *, json: Json = False) -> None:
     """Rename a tag. To combine it with another tag, use merge.
 
     Parameters
     ----------
-    collection
-        Folder of a collection.
     old
         The current name of the tag.
     new
@@ -243,7 +230,7 @@ def rename(collection: str, old: str, new: str, /, *, json: Json = False) -> Non
 
 
 def merge(
-    collection: str,
+    collection: CollectionFolder,
     *tag: str,
     into: Annotated[str | None, Parameter(metavar="TAG")] = None,
     json: Json = False,
@@ -255,8 +242,6 @@ def merge(
 
     Parameters
     ----------
-    collection
-        Folder of a collection.
     tag
         The tags to merge; they do not exist afterwards.
     into
@@ -282,7 +267,7 @@ def merge(
 
 
 def method(
-    collection: str,
+    collection: CollectionFolder,
     name: Annotated[Method, Parameter(converter=algorithm_names)] | None = None,
     /,
     *,
@@ -295,8 +280,6 @@ def method(
 
     Parameters
     ----------
-    collection
-        Folder of a collection.
     name
         The method; by default, it is not changed.
     k
@@ -326,13 +309,8 @@ def _method_text(chosen: Tree) -> str:
     return f"{chosen['name']}({', '.join(given)})"
 
 
-def compact(collection: str, /, *, json: Json = False) -> None:
+def compact(collection: CollectionFolder, /, *, json: Json = False) -> None:
     """Rewrite the files of a collection without data that is no longer needed.
-
-    Parameters
-    ----------
-    collection
-        Folder of a collection.
 
     Examples
     --------

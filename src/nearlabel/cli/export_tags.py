@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nearlabel.cli.import_tags import note_first
 from nearlabel.cli.open_collections import is_collection, open_collection
-from nearlabel.cli.options import Json, Output, Switch
+from nearlabel.cli.options import CollectionFolder, Json, Output, Switch
 from nearlabel.cli.output import Block, Paragraph, check_target, counted, render, steps, write
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def export_tags(
-    collection: str,
+    collection: CollectionFolder,
     *,
     output: Output = None,
     copy: Switch = False,
@@ -32,8 +32,6 @@ def export_tags(
 
     Parameters
     ----------
-    collection
-        Folder of a collection, as created by index.
     output
         Table with the columns file and tags, separated by ; (.csv, .tsv), JSON lines (.jsonl, with
         rejected tags, too), a new folder for one folder per tag, or - for a table on standard

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nearlabel.cli.open_collections import open_collection
-from nearlabel.cli.options import Json, Switch
+from nearlabel.cli.options import CollectionFolder, Json, Switch
 from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import Block, Paragraph, counted, render, steps
 
@@ -22,7 +22,7 @@ _SHOWN = 10  # of each kind of trouble
 
 
 def import_tags(
-    collection: str,
+    collection: CollectionFolder,
     source: str | None = None,
     *,
     sidecars: Switch = False,
@@ -39,8 +39,6 @@ def import_tags(
 
     Parameters
     ----------
-    collection
-        Folder of a collection, as created by index.
     source
         Table with the columns file and tags, separated by ; (.csv, .tsv), JSON lines (.jsonl), or a
         folder with one folder per tag, whose files are identified by their content.

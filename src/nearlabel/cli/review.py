@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nearlabel.cli.open_collections import item_record, open_collection
-from nearlabel.cli.options import Count, Json
+from nearlabel.cli.options import CollectionFolder, Count, Json
 from nearlabel.cli.output import counted, printable, render, say
 from nearlabel.collection.choices import Strategy
 
@@ -24,7 +24,7 @@ _ANSWERS_OF_ONE_TAG = "y: yes   n: no"
 
 
 def review(
-    collection: str,
+    collection: CollectionFolder,
     *,
     strategy: Strategy = "mixed",
     tag: str | None = None,
@@ -42,8 +42,6 @@ def review(
 
     Parameters
     ----------
-    collection
-        Folder of a collection, as created by index.
     strategy
         learn: questions whose answers teach most. confident: items whose tags the collection is
         sure of, which are quick to confirm. mixed: learn, but every fourth question is from

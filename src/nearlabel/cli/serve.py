@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from nearlabel.cli.open_collections import open_collection
-from nearlabel.cli.options import Switch, Whole
+from nearlabel.cli.options import CollectionFolder, Switch, Whole
 from nearlabel.cli.output import Paragraph, say, write
 
 
 def serve(
-    collection: str,
+    collection: CollectionFolder,
     *,
     host: str = "127.0.0.1",
     port: Whole = 8350,
@@ -36,8 +36,6 @@ def serve(
 
     Parameters
     ----------
-    collection
-        Folder of a collection, as created by index.
     host
         Address to listen on. One that other machines can reach needs a token.
     port

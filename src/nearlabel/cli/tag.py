@@ -15,7 +15,7 @@ from nearlabel.cli.open_collections import (
     open_collection,
     tags_text,
 )
-from nearlabel.cli.options import Count, Json, Switch, Texts, Whole
+from nearlabel.cli.options import CollectionFolder, Count, Json, Switch, Texts, Whole
 from nearlabel.cli.output import Block, Paragraph, Table, counted, render, steps
 from nearlabel.collection.choices import State
 
@@ -28,7 +28,7 @@ _ITEMS_SHOWN = 10
 
 
 def tag(
-    collection: str,
+    collection: CollectionFolder,
     *picture: str,
     state: State | None = None,
     top: Count = 5,
@@ -50,8 +50,6 @@ def tag(
 
     Parameters
     ----------
-    collection
-        Folder of a collection, as created by index.
     picture
         Items of the collection, by id, name or file, or any other files or folders.
     state
