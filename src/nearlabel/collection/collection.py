@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -25,7 +25,6 @@ from nearlabel.collection.folder_checks import (
 )
 from nearlabel.collection.learning_methods import DEFAULT_METHOD, estimator
 from nearlabel.collection.opened_folder import OpenedFolder
-from nearlabel.collection.questions import Question, questions
 from nearlabel.collection.records import (
     Change,
     FileState,
@@ -36,7 +35,6 @@ from nearlabel.collection.records import (
     TagCount,
     TaggedItems,
 )
-from nearlabel.collection.similar_items import SimilarItems
 from nearlabel.collection.store_checks import CollectionCheck, store_differences
 from nearlabel.collection.stored_vectors import read_vectors, without_vectors
 from nearlabel.collection.tag_effects import said_effects, said_run
@@ -52,6 +50,8 @@ from nearlabel.common.validation import (
 
 if TYPE_CHECKING:
     from nearlabel.collection.learner import Learner
+    from nearlabel.collection.questions import Question
+    from nearlabel.collection.similar_items import SimilarItems
 
 _Result = TypeVar("_Result")
 
@@ -105,7 +105,6 @@ class Collection:
         self.path = Path(path)
         self._folder = OpenedFolder(self.path, readonly=readonly)
         self._database = self._folder.database
-        self._similar = SimilarItems()
 
     @classmethod
     def create(
@@ -742,6 +741,8 @@ class Collection:
         list of Question
             About items without decisions, unless `tag` is given; never about missing ones.
         """
+        from nearlabel.collection.questions import questions  # imports scikit-learn
+
         return questions(self, self._folder, n, strategy, tag, without)
 
     def save_index(self) -> None:
@@ -778,6 +779,12 @@ class Collection:
         return self._folder.change(
             kind, group, lambda log: tag_changes.decide(log, pairs, self.path)
         )
+
+    @cached_property
+    def _similar(self) -> SimilarItems:
+        from nearlabel.collection.similar_items import SimilarItems  # imports scikit-learn
+
+        return SimilarItems()
 
     @contextmanager
     def _asking(self, query: object) -> Iterator[tuple[Learner, set[int]]]:

@@ -11,19 +11,21 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from nearlabel.collection.change_log import LISTED, touched_after
 from nearlabel.collection.database import Database
 from nearlabel.collection.folder_checks import CollectionError, index_files, index_path, remove
-from nearlabel.collection.learner import FEWEST_UNSAVED, Learner
-from nearlabel.collection.records import MOST_TAGS, Rows, Settings
+from nearlabel.collection.records import FEWEST_UNSAVED, MOST_TAGS, Rows, Settings
 from nearlabel.collection.stored_vectors import read_vectors
 from nearlabel.common.arrays import Matrix
 from nearlabel.common.files import FileError
 from nearlabel.common.threads import ForkSafeLock
+
+if TYPE_CHECKING:
+    from nearlabel.collection.learner import Learner
 
 
 class LearnedAnswers:
@@ -76,8 +78,12 @@ class LearnedAnswers:
         if not closing:
             return False
         with self._database.reading() as connection:
-            unsaved = touched_after(connection, _stored(connection).saved or 0)
-        return len(unsaved) >= FEWEST_UNSAVED
+            saved = _stored(connection).saved
+            if saved is not None:
+                unsaved = len(touched_after(connection, saved))
+            else:
+                (unsaved,) = connection.execute("SELECT count(learned) FROM items").fetchone()
+        return bool(unsaved >= FEWEST_UNSAVED)
 
     def save(self, *, tidy: bool = True) -> bool:
         """Write the model to a file, and remove the previous one.
@@ -198,6 +204,8 @@ class LearnedAnswers:
         return learner
 
     def _new_learner(self) -> Learner:
+        from nearlabel.collection.learner import Learner  # imports scikit-learn
+
         try:
             learner = Learner(self._folder, self._settings(), self.source, self._lock)
         except (TypeError, ValueError):

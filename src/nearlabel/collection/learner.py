@@ -25,7 +25,14 @@ from scipy import sparse
 from nearlabel.collection.folder_checks import index_path, is_index
 from nearlabel.collection.index_file import read_index, said_again, write_index
 from nearlabel.collection.learning_methods import estimator, for_rows
-from nearlabel.collection.records import MOST_TAGS, Rows, Settings, Suggestion, TaggedItems
+from nearlabel.collection.records import (
+    FEWEST_UNSAVED,
+    MOST_TAGS,
+    Rows,
+    Settings,
+    Suggestion,
+    TaggedItems,
+)
 from nearlabel.collection.tag_answers import Asked, State, groups, one_vector, suggestions
 from nearlabel.common.arrays import Array, Csr, Matrix, csr_of_known
 from nearlabel.common.files import NONSENSE, FileError
@@ -46,9 +53,6 @@ if TYPE_CHECKING:
     from nearlabel.search.vector_store import VectorStore
 
 _Answer = TypeVar("_Answer")
-
-FEWEST_UNSAVED = 512
-"""Changed rows that are learned quickly at the next opening."""
 
 
 class TrainingItems(Protocol):

@@ -12,6 +12,8 @@ import numpy as np
 from nearlabel.common.arrays import Array, MatrixLike, Tree
 from nearlabel.common.messages import encodable
 
+FEWEST_UNSAVED = 512
+"""Changed rows that are learned quickly at the next opening."""
 MOST_TAGS = 2**24
 """Numbers of tags, which are never reused: a model allocates labels up to the largest."""
 
