@@ -88,6 +88,15 @@ def test_the_name_that_it_listens_on_is_its_own(tmp_path):
         check_host({}, settings)
 
 
+def test_a_login_is_small(guarded):
+    for length in (2**14 + 1, 2**40):
+        headers = {"content-length": str(length)}
+        assert guarded.code("POST", "/login", headers=headers) == (413, "too_large")
+    parts = (b"&" * 2**13 for _ in range(3))
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    assert guarded.code("POST", "/login", content=parts, headers=form) == (413, "too_large")
+
+
 # Origins.
 
 

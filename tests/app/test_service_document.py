@@ -360,6 +360,7 @@ def test_limits_are_those_of_the_code(described):
     shown = dict(rows("Limits"))
     wanted = {
         "size of a request": [settings.most_bytes // 2**20, 1, 1024],
+        "size of a login": [guards._MOST_LOGIN],
         "size of a picture": [settings.most_pixels],
         "HEIC and RAW photos": [_SECONDS],
         "pictures decoded at the same time": [shared._DECODED_AT_ONCE],

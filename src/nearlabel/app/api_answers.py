@@ -12,6 +12,7 @@ from nearlabel.collection import Change, Item, TagCount
 from nearlabel.collection.learning_methods import with_other
 from nearlabel.collection.queries import Query
 from nearlabel.common.arrays import Tree
+from nearlabel.common.messages import encodable
 
 Decided = list[tuple[int, str, bool | None, str]]
 _ITEMS_TOLD = 100  # listed in the answer to a change
@@ -34,7 +35,7 @@ def described(served: Served, item: Item) -> models.Described:
         no=item.no,
         is_missing=item.is_missing,
         text=item.text,
-        files=[file.path.encode("utf-8", "replace").decode() for file in item.files],
+        files=[encodable(file.path) for file in item.files],
         sha256=item.content.hex(),
         thumbnail=thumbnail_of(served, item),
     )

@@ -18,7 +18,7 @@ from nearlabel.app.asked_queries import (
     posted,
     vector_of,
 )
-from nearlabel.app.responses import Refusal, documented
+from nearlabel.app.responses import ERRORS, Refusal
 from nearlabel.app.served import Served
 from nearlabel.app.uploads import (
     StoredItem,
@@ -30,7 +30,7 @@ from nearlabel.collection.choices import State, Strategy
 from nearlabel.collection.queries import Query as Asked
 from nearlabel.collection.tag_names import tag_names
 
-router = APIRouter(prefix="/api", responses=documented())
+router = APIRouter(prefix="/api", responses=ERRORS)
 
 ItemId = Annotated[int, InAddress(ge=1, le=models.MOST_ID)]
 Few = Annotated[int, Query(ge=1, le=1000)]
@@ -70,9 +70,7 @@ def change_settings(served: Service, change: models.MethodChange) -> models.Sett
 # Suggestions.
 
 
-@router.post(
-    "/tag", tags=["suggestions"], openapi_extra=body_of("ItemQuery"), responses=documented(404, 415)
-)
+@router.post("/tag", tags=["suggestions"], openapi_extra=body_of("ItemQuery"))
 async def tag(served: Service, body: Body, top: Few = 10) -> models.Suggestions:
     """Suggest tags for an item of the collection, or for a picture, a text or a vector.
 
@@ -86,12 +84,7 @@ async def tag(served: Service, body: Body, top: Few = 10) -> models.Suggestions:
     return await answered(served, body, answer)
 
 
-@router.post(
-    "/retrieve",
-    tags=["suggestions"],
-    openapi_extra=body_of("ItemQuery"),
-    responses=documented(404, 415),
-)
+@router.post("/retrieve", tags=["suggestions"], openapi_extra=body_of("ItemQuery"))
 async def retrieve(served: Service, body: Body, top: Few = 5, per_tag: Few = 8) -> models.Groups:
     """Find the nearest items for each of the most probable tags."""
 
@@ -102,12 +95,7 @@ async def retrieve(served: Service, body: Body, top: Few = 5, per_tag: Few = 8) 
     return await answered(served, body, answer)
 
 
-@router.post(
-    "/similar",
-    tags=["suggestions"],
-    openapi_extra=body_of("ItemQuery"),
-    responses=documented(404, 415),
-)
+@router.post("/similar", tags=["suggestions"], openapi_extra=body_of("ItemQuery"))
 async def similar(served: Service, body: Body, top: Few = 12) -> models.Similar:
     """Find the nearest items, regardless of their tags."""
 
@@ -118,7 +106,7 @@ async def similar(served: Service, body: Body, top: Few = 12) -> models.Similar:
     return await answered(served, body, answer)
 
 
-@router.get("/questions", tags=["suggestions"], responses=documented(404))
+@router.get("/questions", tags=["suggestions"])
 def questions(
     served: Service,
     limit: Annotated[int, Query(ge=1, le=100)] = 5,
@@ -135,7 +123,7 @@ def questions(
 # Items.
 
 
-@router.get("/items", tags=["items"], responses=documented(404))
+@router.get("/items", tags=["items"])
 def items(
     served: Service,
     tag: Annotated[models.Tag | None, Query(description="only items that have this tag")] = None,
@@ -156,10 +144,7 @@ def items(
     tags=["items"],
     status_code=201,
     openapi_extra=body_of("NewContent"),
-    responses={
-        200: {"model": models.AddedItem, "description": "The item existed already."},
-        **documented(404, 415, 507),
-    },
+    responses={200: {"model": models.AddedItem, "description": "The item existed already."}},
 )
 async def add_item(served: Service, body: Body, response: Response) -> models.AddedItem:
     """Add a picture, a text or a vector, optionally with tags.
@@ -197,38 +182,38 @@ async def add_item(served: Service, body: Body, response: Response) -> models.Ad
     return added
 
 
-@router.get("/items/{id}", tags=["items"], responses=documented(404))
+@router.get("/items/{id}", tags=["items"])
 def item(served: Service, id: ItemId) -> models.Described:
     """Get one item."""
     return answers.described(served, served.collection.item(id))
 
 
-@router.delete("/items/{id}", tags=["items"], responses=documented(404, 507))
+@router.delete("/items/{id}", tags=["items"])
 def forget_item(served: Service, id: ItemId) -> models.ChangeDone:
     """Forget an item for good: this cannot be undone. Only uploaded files are deleted."""
     _refuse_readonly(served)
     return answers.done(served, served.collection.forget(id), [])
 
 
-@router.get("/items/{id}/tags", tags=["items"], responses=documented(404))
+@router.get("/items/{id}/tags", tags=["items"])
 def item_tags(served: Service, id: ItemId) -> models.Described:
     """Get one item with its tags."""
     return item(served, id)
 
 
-@router.post("/items/{id}/tags", tags=["items"], responses=documented(404, 507))
+@router.post("/items/{id}/tags", tags=["items"])
 def change_tags(served: Service, id: ItemId, change: models.TagChange) -> models.ChangeDone:
     """Give tags to an item, reject tags for it, or make them undecided."""
     return _decided(served, answers.decisions_of([id], change))
 
 
-@router.post("/decisions", tags=["items"], responses=documented(404, 507))
+@router.post("/decisions", tags=["items"])
 def decide(served: Service, change: models.Decisions) -> models.ChangeDone:
     """Give or reject tags for many items in one change, which is undone as one."""
     return _decided(served, answers.decisions_of(dict.fromkeys(change.ids), change))
 
 
-@router.post("/answers", tags=["suggestions"], responses=documented(404, 507))
+@router.post("/answers", tags=["suggestions"])
 def answer(served: Service, given: models.Answers) -> models.ChangeDone:
     """Answer questions in one change, which is undone as one."""
     decided = answers.answered(given.answers)
@@ -254,21 +239,21 @@ def tags(
     return models.TagPage(tags=counted, total=total)
 
 
-@router.post("/tags/rename", tags=["tags"], responses=documented(404, 409, 507))
+@router.post("/tags/rename", tags=["tags"])
 def rename(served: Service, change: models.Renaming) -> models.ChangeDone:
     """Rename a tag and all levels below it."""
     _refuse_readonly(served)
     return answers.done(served, served.collection.rename_tag(change.old, change.new), [])
 
 
-@router.post("/tags/merge", tags=["tags"], responses=documented(404, 507))
+@router.post("/tags/merge", tags=["tags"])
 def merge(served: Service, change: models.Merging) -> models.ChangeDone:
     """Merge several tags into one. Where they disagree on an item, yes wins over no."""
     _refuse_readonly(served)
     return answers.done(served, served.collection.merge_tags(change.tags, change.into), [])
 
 
-@router.post("/tags/delete", tags=["tags"], responses=documented(404, 507))
+@router.post("/tags/delete", tags=["tags"])
 def delete(served: Service, change: models.Deleting) -> models.ChangeDone:
     """Remove a tag from all items. Tags below it stay."""
     _refuse_readonly(served)
@@ -281,7 +266,7 @@ def changes(served: Service, limit: Few = 20) -> models.Changes:
     return models.Changes(changes=answers.changes(served, limit))
 
 
-@router.post("/undo", tags=["changes"], responses=documented(409, 507))
+@router.post("/undo", tags=["changes"])
 def undo(served: Service, wanted: models.Undoing | None = None) -> models.Undone:
     """Undo the last change; called again, the one before it."""
     _refuse_readonly(served)

@@ -25,23 +25,12 @@ _PART = {"type": "string", "format": "binary"}
 
 
 class Posted(NamedTuple):
-    """The body of a request.
-
-    Attributes
-    ----------
-    json : bytes or None
-    content : bytes
-        The content of a file, if there is no JSON.
-    name : str
-        The client's name of that file: for display, never a path.
-    tags : list of str
-        From further fields of a form.
-    """
+    """The body of a request: JSON, or the content of a file."""
 
     json: bytes | None
     content: bytes = b""
-    name: str = ""
-    tags: tuple[str, ...] = ()
+    name: str = ""  # the client's name of the file: for display, never a path
+    tags: tuple[str, ...] = ()  # from further fields of a form
 
 
 def body_of(model: str) -> Tree:

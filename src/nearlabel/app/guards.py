@@ -34,6 +34,7 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 _SLOWEST = 50_000  # minimum bytes per second of a large request
+_MOST_LOGIN = 2**14  # bytes: anybody may send a login, and its form is parsed by the event loop
 
 
 class Guard:
@@ -64,7 +65,7 @@ class Guard:
             await answer(scope, receive, send_guarded)
             return
         try:
-            await self._app(scope, self._limited(receive), send_guarded)
+            await self._app(scope, self._limited(receive, self._most(scope["path"])), send_guarded)
         except Exception as error:  # not handled inside
             if is_begun:
                 raise
@@ -76,7 +77,7 @@ class Guard:
         try:
             check_host(headers, settings)
             check_site(scope["method"], headers)
-            check_size(headers, settings.most_bytes)
+            check_size(headers, self._most(path))
             if settings.token is None or path.startswith(("/login", "/static/", "/api/health")):
                 return None
             if is_logged_in(headers, settings.token):
@@ -88,7 +89,11 @@ class Guard:
         except Refusal as refusal:
             return error_response(refusal)
 
-    def _limited(self, receive: Receive) -> Receive:
+    def _most(self, path: str) -> int:
+        most = self._settings.most_bytes
+        return min(most, _MOST_LOGIN) if path == "/login" else most
+
+    def _limited(self, receive: Receive, most: int) -> Receive:
         """Receive a body, within the limits on size and time."""
         settings, begin, size = self._settings, time.monotonic(), 0
 
@@ -100,8 +105,8 @@ class Guard:
             except TimeoutError:
                 raise Refusal(408, headers={"Connection": "close"}) from None
             size += len(message.get("body", b""))
-            if size > settings.most_bytes:
-                raise _too_large(settings.most_bytes)
+            if size > most:
+                raise _too_large(most)
             return message
 
         return receive_limited
@@ -160,7 +165,6 @@ def _netloc(origin: str) -> str:
 
 
 def _too_large(most: int) -> Refusal:
-    headers: dict[str, str] = {"Connection": "close"}
-    return Refusal(
-        413, f"the request is too large: at most {most / 2**20:.0f} MiB", headers=headers
-    )
+    limit = f"{most / 2**20:.0f} MiB" if most >= 2**20 else f"{most:,} bytes"
+    headers = {"Connection": "close"}
+    return Refusal(413, f"the request is too large: at most {limit}", headers=headers)

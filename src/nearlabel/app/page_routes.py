@@ -21,6 +21,7 @@ from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
 from nearlabel.app.visible_names import visible
 from nearlabel.collection.choices import METHODS, State, Strategy
+from nearlabel.collection.folder_checks import NotInCollectionError
 from nearlabel.collection.queries import Query as Asked
 from nearlabel.collection.thumbnails import THUMBNAIL_SIZE
 
@@ -56,8 +57,8 @@ def grid(
         page, missing = [], ""
         try:
             page = collection.items(tag or None, state, after, ITEMS_A_PAGE + 1, name=name or None)
-        except ValueError as error:  # no such tag
-            missing = reason_of(error)
+        except NotInCollectionError as error:
+            missing = f"The collection {error.reason}"
         items = [answers.described(served, item) for item in page[:ITEMS_A_PAGE]]
         is_filtered = bool(tag or name or state != "all") and not missing
         total = len(collection.ids(tag or None, state, name=name or None)) if is_filtered else None
@@ -122,8 +123,8 @@ def review(
                     for place, each in enumerate(question.suggestions)
                     if place < 3 or each.probability >= 0.1
                 ]
-        except ValueError as error:
-            missing = reason_of(error)
+        except NotInCollectionError as error:
+            missing = f"The collection {error.reason}"
         return _page(
             served,
             "review.html",
@@ -314,8 +315,3 @@ def _address(path: str, query: Mapping[str, object]) -> str:
     """An address with its nonempty parameters."""
     given = {name: value for name, value in query.items() if value not in (None, "", "all")}
     return f"{path}?{urlencode(given)}" if given else path
-
-
-def reason_of(error: ValueError) -> str:
-    """An error of a collection as a message for people."""
-    return "The collection " + str(error).removeprefix(f"{getattr(error, 'path', '')} ")

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 
 from starlette.types import Scope
 
+from nearlabel.common.messages import one_line
+
 _FIELDS = ("method", "path", "status", "bytes", "ms", "client")
 _log = logging.getLogger("nearlabel.requests")
 
@@ -56,8 +58,8 @@ class PlainLines(logging.Formatter):
         at = f"{datetime.fromtimestamp(record.created):%H:%M:%S}"
         message = record.getMessage()
         if hasattr(record, "status"):
-            path = json.dumps(record.__dict__["path"])[1:-1]
             values = record.__dict__
+            path = one_line(values["path"], 500)
             message = f"{values['method']} {path} {values['status']} {values['ms']:.0f} ms"
         error = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
         return f"{at} {message}{error}"

@@ -13,14 +13,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from nearlabel.collection.folder_checks import (
-    CollectionError,
     NotInCollectionError,
+    ReadOnlyError,
     TagTakenError,
 )
-from nearlabel.common.arrays import Tree
 from nearlabel.common.messages import one_line
 from nearlabel.common.validation import ArgumentError, ArgumentTypeError
-from nearlabel.features.pictures import UnreadablePicture
+from nearlabel.features.pictures import PictureTooLarge, UnreadablePicture
 
 CODES = {
     400: ("bad_request", "The request cannot be understood."),
@@ -70,18 +69,10 @@ class Refusal(HTTPException):
         self.code = code or CODES[status][0]
 
 
-def documented(*statuses: int) -> dict[int | str, Tree]:
-    """The error answers of an address, for its OpenAPI description."""
-    usual = (400, 401, 403, 408, 413, 422, 500, 503)
-    return {
-        status: {"model": ErrorBody, "description": CODES[status][1]}
-        for status in sorted({*usual, *statuses})
-    }
-
-
-def error_body(code: str, message: str) -> Tree:
-    """The body of an error answer."""
-    return {"error": {"code": code, "message": message}}
+ERRORS: dict[int | str, dict[str, object]] = {
+    status: {"model": ErrorBody, "description": meaning} for status, (_, meaning) in CODES.items()
+}
+"""The error answers of the interface, for its OpenAPI description."""
 
 
 def refusal_of(error: Exception) -> Refusal:
@@ -93,16 +84,14 @@ def refusal_of(error: Exception) -> Refusal:
     if isinstance(error, RequestValidationError | ValidationError):
         return Refusal(422, _wrong_values(error))
     if isinstance(error, UnreadablePicture):
-        message = f"the picture {error.reason}"
-        return Refusal(413 if "pixels" in error.reason else 415, one_line(message))
-    if isinstance(error, CollectionError):
-        message = "the collection " + str(error).removeprefix(f"{error.path} ")
-        for kind, status in ((NotInCollectionError, 404), (TagTakenError, 409)):
-            if isinstance(error, kind):
-                return Refusal(status, message)
-        if "readonly=True" in message:
-            return Refusal(403, "the collection is served read-only", "readonly")
-    elif isinstance(error, ArgumentError | ArgumentTypeError):
+        status = 413 if isinstance(error, PictureTooLarge) else 415
+        return Refusal(status, one_line(f"the file {error.reason}"))
+    if isinstance(error, NotInCollectionError | TagTakenError):
+        status = 404 if isinstance(error, NotInCollectionError) else 409
+        return Refusal(status, f"the collection {error.reason}")
+    if isinstance(error, ReadOnlyError):
+        return Refusal(403, "the collection is served read-only", "readonly")
+    if isinstance(error, ArgumentError | ArgumentTypeError):
         return Refusal(422, one_line(str(error)))
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return Refusal(507)
@@ -124,8 +113,8 @@ def _wrong_values(error: RequestValidationError | ValidationError) -> str:
 
 def error_response(refusal: Refusal) -> JSONResponse:
     """A refusal as an answer."""
-    body = error_body(refusal.code, refusal.detail)
-    return JSONResponse(body, refusal.status_code, refusal.headers)
+    body = ErrorBody(error=ErrorDetail(code=refusal.code, message=refusal.detail))
+    return JSONResponse(body.model_dump(), refusal.status_code, refusal.headers)
 
 
 def answer_to(error: Exception, path: str) -> JSONResponse:

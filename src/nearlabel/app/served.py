@@ -26,24 +26,14 @@ class Totals(NamedTuple):
 
 
 class Served:
-    """A collection, and what is computed once for all requests.
-
-    Attributes
-    ----------
-    collection : Collection
-    settings : ServiceSettings
-    kind : str
-        The kind of the items.
-    is_ready : bool
-        Whether the first answer will be as fast as later ones.
-    """
+    """A collection, and what is computed once for all requests."""
 
     def __init__(self, collection: Collection, settings: ServiceSettings) -> None:
         self.collection, self.settings = collection, settings
         if not collection.readonly:
             collection.keep_uploads_in(settings.uploads)
         self.kind = collection.kind
-        self.is_ready = False
+        self.is_ready = False  # whether the first answer will be as fast as later ones
         self._computing = threading.BoundedSemaphore(check_n_jobs(-1))
         self._decoding = threading.BoundedSemaphore(_DECODED_AT_ONCE)
         self._making = threading.Lock()

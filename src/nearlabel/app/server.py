@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import ctypes
 import signal
 import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -31,6 +28,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
+        bound.listen(_CONNECTIONS)
     except BaseException:
         bound.close()
         raise
@@ -43,25 +41,21 @@ def serve(
     listening: socket.socket,
     started: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve a collection until SIGINT or SIGTERM.
+    """Serve a collection until SIGINT or SIGTERM; `started` is called when requests are answered.
 
     Requests under way are still answered. The collection is not closed.
     """
     server = server_of(collection, settings, started)
-    _give_large_blocks_back()
     # Concurrent requests share the cores: if each used all of them, they would wait for each other.
     with one_blas_thread:
-        asyncio.run(server.serve(sockets=[listening]))
-
-
-def _give_large_blocks_back() -> None:
-    """Return the memory of large arrays to the system as soon as it is freed.
-
-    By default glibc raises the threshold for doing so with each large array that is freed, and a
-    long-running process keeps more and more memory in fragments that cannot be used.
-    """
-    with contextlib.suppress(OSError, AttributeError):  # another C library
-        ctypes.CDLL(None).mallopt(-3, 2**20)  # M_MMAP_THRESHOLD of malloc.h; bytes
+        # uvicorn raises the signals again that have stopped it: this takes them a second time.
+        kinds = (signal.SIGINT, signal.SIGTERM)
+        before = {kind: signal.signal(kind, server.handle_exit) for kind in kinds}
+        try:
+            asyncio.run(server.serve(sockets=[listening]))
+        finally:
+            for kind, handler in before.items():
+                signal.signal(kind, handler)
 
 
 def server_of(
@@ -69,7 +63,7 @@ def server_of(
 ) -> uvicorn.Server:
     """The server of a collection, not started yet."""
     config = uvicorn.Config(
-        create_app(collection, settings),
+        create_app(collection, settings, started),
         http=_protocol(settings.seconds),
         ws="none",
         loop="asyncio",
@@ -81,34 +75,7 @@ def server_of(
         timeout_graceful_shutdown=_LAST_SECONDS,
         timeout_keep_alive=30,
     )
-    return _Server(config, started)
-
-
-class _Server(uvicorn.Server):
-    """A server that reports when it has started, and shuts down as its caller wishes."""
-
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._tell = started
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start listening."""
-        await super().startup(sockets)
-        self._tell()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Stop on signals; unlike in uvicorn, they are not raised again afterwards."""
-        if threading.current_thread() is not threading.main_thread():
-            yield  # only the main thread receives signals
-            return
-        kinds = (signal.SIGINT, signal.SIGTERM)
-        before = {kind: signal.signal(kind, self.handle_exit) for kind in kinds}
-        try:
-            yield
-        finally:
-            for kind, handler in before.items():
-                signal.signal(kind, handler)
+    return uvicorn.Server(config)
 
 
 def _protocol(seconds: float) -> type[H11Protocol]:

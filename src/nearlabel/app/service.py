@@ -8,12 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 import nearlabel
@@ -25,10 +23,11 @@ from nearlabel.app.responses import install_error_answers
 from nearlabel.app.served import Served
 from nearlabel.app.service_settings import ServiceSettings
 from nearlabel.collection import Collection
-from nearlabel.common.arrays import Tree
 
 
-def create_app(collection: Collection, settings: ServiceSettings) -> FastAPI:
+def create_app(
+    collection: Collection, settings: ServiceSettings, started: Callable[[], None] = lambda: None
+) -> FastAPI:
     """The application that serves a collection, which it does not close."""
     served = Served(collection, settings)
     metrics = RequestMetrics(served)
@@ -39,6 +38,7 @@ def create_app(collection: Collection, settings: ServiceSettings) -> FastAPI:
         folders = FollowedFolders(served) if settings.follows_folders else None
         if folders is not None:
             folders.start()
+        started()
         yield
         if folders is not None:
             await run_in_threadpool(folders.stop)
@@ -64,32 +64,11 @@ def create_app(collection: Collection, settings: ServiceSettings) -> FastAPI:
     app.include_router(api_routes.router)
     app.include_router(page_routes.router, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static")
-    app.add_api_route("/metrics", _metrics(metrics), include_in_schema=False)
+    app.add_api_route("/metrics", metrics.response, include_in_schema=False)
     install_error_answers(app, page_routes.error_page)
-    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    _, of_bodies = models_json_schema(  # which are parsed by hand
+        [(api_models.ItemQuery, "validation"), (api_models.NewContent, "validation")],
+        ref_template="#/components/schemas/{model}",
+    )
+    app.openapi()["components"]["schemas"] |= of_bodies["$defs"]
     return app
-
-
-def _metrics(metrics: RequestMetrics) -> Callable[[], Response]:
-    def figures() -> Response:
-        return metrics.response()
-
-    return figures
-
-
-def _described(app: FastAPI) -> Tree:
-    """The OpenAPI description, with the bodies that are parsed by hand."""
-    if app.openapi_schema is None:
-        described = get_openapi(
-            title=app.title,
-            version=app.version,
-            description=app.description,
-            routes=app.routes,
-        )
-        _, bodies = models_json_schema(
-            [(api_models.ItemQuery, "validation"), (api_models.NewContent, "validation")],
-            ref_template="#/components/schemas/{model}",
-        )
-        described["components"]["schemas"] |= bodies["$defs"]
-        app.openapi_schema = described
-    return app.openapi_schema

@@ -16,35 +16,15 @@ _MOST_TOKEN = 4096
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """Settings shared by the parts of a service.
+    """Settings shared by the parts of a service."""
 
-    Attributes
-    ----------
-    uploads : Path
-        Folder for uploaded pictures and texts.
-    host : str, default="127.0.0.1"
-        The address to listen on.
-    names : frozenset of str
-        Further host names, as behind a proxy.
-    token : str, optional
-        The secret that clients must send.
-    most_bytes : int
-        The largest request.
-    most_pixels : int
-        The largest uploaded picture.
-    seconds : float
-        Time for a request to arrive; longer for a large one.
-    follows_folders : bool, default=False
-        Whether files of the indexed folders are followed.
-    """
-
-    uploads: Path
-    host: str = "127.0.0.1"
-    names: frozenset[str] = frozenset()
-    token: str | None = None
-    most_bytes: int = 64 * 2**20
-    most_pixels: int = 50_000_000
-    seconds: float = 20.0
+    uploads: Path  # folder for uploaded pictures and texts
+    host: str = "127.0.0.1"  # the address to listen on
+    names: frozenset[str] = frozenset()  # further host names, as behind a proxy
+    token: str | None = None  # that clients must send
+    most_bytes: int = 64 * 2**20  # of a request
+    most_pixels: int = 50_000_000  # of an uploaded picture
+    seconds: float = 20.0  # for a request to arrive; longer for a large one
     follows_folders: bool = False
 
     def __post_init__(self) -> None:
@@ -77,12 +57,6 @@ def check_token(token: str) -> None:
         )
 
 
-def _is_credential(file: Path) -> bool:
-    """Whether a file is a systemd credential, private to this service whatever its mode."""
-    folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    return bool(folder) and file.resolve().parent == Path(str(folder)).resolve()
-
-
 def token_of(path: str | None) -> str | None:
     """The token in a file, which is created if it does not exist; otherwise from the environment.
 
@@ -97,8 +71,11 @@ def token_of(path: str | None) -> str | None:
     except FileExistsError:
         if not stat.S_ISREG(file.stat().st_mode):
             raise ValueError(f"--token-file {path} is not a file") from None
+        # A credential of systemd is private to this service, whatever its mode.
+        folder = os.environ.get("CREDENTIALS_DIRECTORY")
+        is_private = folder and file.resolve().parent == Path(folder).resolve()
         is_open = os.name == "posix" and file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH)
-        if is_open and not _is_credential(file):
+        if is_open and not is_private:
             raise ValueError(
                 f"--token-file {path} can be read by other users: chmod 600 {path}"
             ) from None

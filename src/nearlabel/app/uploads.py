@@ -18,8 +18,10 @@ from nearlabel.collection.indexing import TEXT_KEPT
 from nearlabel.collection.records import vector_content
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import replacing
+from nearlabel.common.messages import one_line
 from nearlabel.features.picture_formats import HEAD, format_of, opened
 from nearlabel.features.pictures import UnreadablePicture
+from nearlabel.features.texts import text_of
 
 _SUFFIXES = {
     "JPEG": ".jpg",
@@ -48,12 +50,8 @@ def check_content(served: Served, content: bytes) -> str:
     if served.kind == "vectors":
         raise Refusal(415, 'this collection holds vectors: send {"vector": …}')
     if served.kind == "texts":
-        try:
-            text = content.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise Refusal(415, "the file is not UTF-8 text") from None
-        if "\0" in text or not text.strip():
-            raise Refusal(415, "the file is not text, or is empty")
+        if not text_of(content).strip():
+            raise Refusal(415, "the file is empty")
         return ".txt"
     kind = format_of(content[:HEAD])
     if kind is None:
@@ -113,7 +111,7 @@ def kept_file(served: Served, content: bytes, name: str) -> Callable[[int], Stor
         status = path.stat()
         state = FileState(str(folder.absolute()), path.name, status.st_size, status.st_mtime_ns)
         shown = shown_as(name) or f"{digest.hex()[:12]}{suffix}"
-        text = content.decode("utf-8-sig")[:TEXT_KEPT] if served.kind == "texts" else None
+        text = text_of(content)[:TEXT_KEPT] if served.kind == "texts" else None
         row = served.vectors_of([content]) if known is None and vector is None else vector
         (id,) = collection.add([NewItem(digest, row, (state,), shown, text)], group=group)
         return StoredItem(id, is_new=known is None)
@@ -137,5 +135,4 @@ def kept_vector(served: Served, vector: Array, name: str) -> Callable[[int], Sto
 
 def shown_as(name: str) -> str:
     """A client's name for a file, for display: the last part of a path, printable only."""
-    last = name.replace("\\", "/").rpartition("/")[2]
-    return "".join(mark if mark.isprintable() else "?" for mark in last)[-200:].strip()
+    return one_line(name.replace("\\", "/").rpartition("/")[2][-200:]).strip()

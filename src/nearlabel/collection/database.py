@@ -25,6 +25,7 @@ from nearlabel.collection.folder_checks import (
     DATABASE,
     CollectionError,
     OldVersionError,
+    ReadOnlyError,
     opened_plainly,
     remove,
     vectors_path,
@@ -192,7 +193,7 @@ class Database:
     def refuse_changes(self) -> None:
         """Refuse early what `write` would refuse."""
         if self.readonly:
-            raise CollectionError("was opened with readonly=True", self.folder)
+            raise ReadOnlyError("was opened with readonly=True", self.folder)
         if getattr(self._current, "connection", None) is not None and not self.is_writing:
             raise RuntimeError("a collection cannot be changed while this thread reads it")
 

@@ -23,9 +23,9 @@ _INDEX = re.compile(r"index-(\d{1,18})\.model")
 class CollectionError(FileError):
     """A folder is not an intact collection, or an operation is not possible; says why."""
 
-    def of(self, path: str | os.PathLike[str]) -> CollectionError:
-        """The error with the name of its folder, unless it has one already."""
-        return type(self)(str(self), path) if self.path is None else self
+
+class ReadOnlyError(CollectionError):
+    """A change to a collection that was opened for reading only."""
 
 
 class NotInCollectionError(CollectionError):

@@ -88,7 +88,7 @@ def said_again(path: str | os.PathLike[str], error: Exception) -> str:
     """The message that everything was learned again because an index file could not be used."""
     name, why = Path(path).name, str(error)
     if isinstance(error, FileError):
-        why = why.removeprefix(f"{error.path} ")
+        why = error.reason
     elif isinstance(error, OSError):
         why = error.strerror or "cannot be read"
     elif isinstance(error, KeyError):

@@ -131,7 +131,7 @@ def _of_files(
 
     reading = Skipping(files, n_jobs)
     contents = [*in_parallel(reading, read)]
-    errors = [UnreadablePicture(name_of(files[at]), error.reason) for at, error in reading.skipped]
+    errors = [error.of(name_of(files[at])) for at, error in reading.skipped]
     ids = collection.known_contents(digest for _, digest, _ in contents)
     items = collection.items_of([*ids.values()]) if ids else {}
     known = {digest: items[id] for digest, id in ids.items() if id in items}
@@ -147,11 +147,9 @@ def _of_files(
         except ValueError:
             if len(making.skipped) < len(making):
                 raise
-        reasons = {[*new][at]: error.reason for at, error in making.skipped}
-        errors += [
-            UnreadablePicture(name_of(new[digest][0]), reasons[digest]) for digest in reasons
-        ]
-        made = [digest for digest in new if digest not in reasons]
+        skipped = {[*new][at]: error for at, error in making.skipped}
+        errors += [error.of(name_of(new[digest][0])) for digest, error in skipped.items()]
+        made = [digest for digest in new if digest not in skipped]
         vector_of = {digest: X[row : row + 1] for row, digest in enumerate(made)}
     answered: dict[str | bytes, Query] = {}
     for file, digest, _ in contents:

@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypedDict
+from typing import Any, BinaryIO, NamedTuple, Self, TypedDict
 
 import numpy as np
 
@@ -51,15 +51,18 @@ NONSENSE = (KeyError, TypeError, ValueError, AttributeError, IndexError, Overflo
 
 
 class FileError(ValueError):
-    """A file is not a complete, unaltered nearlabel file; the message says why."""
+    """A file is not a complete, unaltered nearlabel file.
 
-    def __init__(self, message: str, path: str | os.PathLike[str] | None = None) -> None:
-        super().__init__(one_line(message if path is None else f"{path} {message}"))
-        self.path = path
+    The message is its path, if known, and the reason.
+    """
 
-    def of(self, path: str | os.PathLike[str]) -> FileError:
+    def __init__(self, reason: str, path: str | os.PathLike[str] | None = None) -> None:
+        super().__init__(one_line(reason if path is None else f"{path} {reason}"))
+        self.reason, self.path = one_line(reason), path
+
+    def of(self, path: str | os.PathLike[str]) -> Self:
         """The error with the name of its file, unless it has one already."""
-        return FileError(str(self), path) if self.path is None else self
+        return type(self)(self.reason, path) if self.path is None else self
 
 
 @contextmanager

@@ -71,12 +71,10 @@ def _rows(file: TextFile, header: str, delimiter: str) -> Iterator[list[str]]:
             if row:
                 yield row
     except csv.Error as error:
-        message = f"not a row of a table: {error}"
-        if "field limit" in str(error):
-            message = f"a cell has more than {LONGEST_LINE:,} characters"
-            message += "; is a closing quote missing?"
-        elif "new-line character" in str(error):
-            message = "a carriage return stands within a row; lines must end in LF or CR LF"
+        message = (
+            f"not a row of a table: {error} (each quote must be closed, a cell has at most "
+            f"{LONGEST_LINE:,} characters, and lines end in LF or CR LF)"
+        )
         raise file.error(message, begin) from None
 
 

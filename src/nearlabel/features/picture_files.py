@@ -222,8 +222,7 @@ def in_parallel(
                 prepared = result()
             except UnreadablePicture as error:
                 if skipping is None:
-                    name = error.name or f"picture {at}"
-                    raise UnreadablePicture(name, error.reason) from error.__cause__
+                    raise error.of(error.name or f"picture {at}") from error.__cause__
                 skipping.skipped.append((at, error))
             else:
                 yield prepared

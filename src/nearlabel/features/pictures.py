@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -54,9 +54,17 @@ class UnreadablePicture(ValueError):  # noqa: N818
         super().__init__(name, reason)
         self.name, self.reason = name, reason
 
+    def of(self, name: str) -> Self:
+        """The same error of a file with this name."""
+        return type(self)(name, self.reason)
+
     def __str__(self) -> str:
         name = self.name or "the picture"
         return one_line(f"{name if len(name) <= 200 else '…' + name[-199:]} {self.reason}")
+
+
+class PictureTooLarge(UnreadablePicture):
+    """A picture with too many pixels."""
 
 
 def upright_rgb(source: object, *, at_least: Size | Callable[[Size], Size] | None = None) -> Image:
@@ -87,7 +95,7 @@ def upright_rgb(source: object, *, at_least: Size | Callable[[Size], Size] | Non
             most = 120_000_000 if reduced_to is None else 2**28
             if width * height > most:  # it would fill the memory
                 reason = f"has {width:,} x {height:,} pixels; at most {most:,} are read"
-                raise UnreadablePicture("", reason)
+                raise PictureTooLarge("", reason)
             if reduced_to is not None:
                 size = _upright(image.size, orientation(image))
                 wanted = reduced_to(size) if callable(reduced_to) else reduced_to
@@ -98,7 +106,7 @@ def upright_rgb(source: object, *, at_least: Size | Callable[[Size], Size] | Non
             rgb = _rgb(image)
             return rgb.transpose(Transpose[turn]) if turn else rgb
     except UnreadablePicture as error:
-        raise UnreadablePicture(name, error.reason) from error.__cause__
+        raise error.of(name) from error.__cause__
     except MemoryError:
         raise UnreadablePicture(name, "does not fit into memory") from None
 

@@ -75,11 +75,10 @@ class FrequentWords(TransformerMixin, BaseEstimator):
         """
         share = _checked_share(self.share)
         counter = CountVectorizer(stop_words=_checked_stop_words(self.stop_words))
+        texts = checked_texts(X)
         try:
-            counts = counter.fit_transform(checked_texts(X))
-        except ValueError as error:
-            if "empty vocabulary" not in str(error):
-                raise
+            counts = counter.fit_transform(texts)
+        except ValueError:  # the only one that is left
             raise ValueError("X contains no words to count") from None
         frequency = np.bincount(counts.indices, minlength=counts.shape[1])  # one entry per text
         count = max(round(share * len(frequency)), 1)
