@@ -508,8 +508,6 @@ def wrong(two_parts, tmp_path_factory):
         (["forget", "numbers.model", "one"], ["numbers.model", "numbers", "'one'"]),
         (["forget", "numbers.model", "91"], ["numbers.model has no item 91"]),
         (["relabel", "old.model"], ["DATA is missing", "--item"]),
-        (["relabel", "old.model", "--compact"], ["to compact only", "forget old.model --compact"]),
-        (["relabel", "old.model", "--verify"], ["to verify only: nearlabel verify old.model"]),
         (["relabel", "old.model", "--item", "song 001"], ["--item", "--to, --add"]),
         (["relabel", "old.model", "--to", "sad"], ["--to", "need --item"]),
         (["relabel", "old.model", "more.csv", "--add", "sad"], ["--add", "need --item"]),

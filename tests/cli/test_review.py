@@ -16,7 +16,6 @@ from nearlabel.cli.review import Review
 from nearlabel.collection import Collection, FileState, NewItem
 from nearlabel.collection.records import vector_content
 
-pytest.importorskip("rich")
 CENTERS = {"sea": [5, 0, 0], "city": [0, 5, 0], "sun|set": [0, 0, 5]}
 
 

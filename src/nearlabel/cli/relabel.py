@@ -63,25 +63,16 @@ def relabel(
     nearlabel relabel songs.model --item "song 017" --add calm --remove wild
     """
     given = [option for option in (to, add, remove) if option is not None]
+    example = "--item 'song 017' --to calm sad"
     if given and not item:
-        raise ValueError(
-            "--to, --add and --remove need --item, the ids of items: --item 'song 017' --add calm"
-        )
-    if (data is None) == (not item):
-        missing = "DATA is missing" if data is None else "--item cannot be combined with DATA"
-        if data is None and not given and (changing.compact or changing.verify):
-            only = (
-                f"to verify only: nearlabel verify {model}"
-                if changing.verify
-                else f"to compact only: nearlabel forget {model} --compact"
-            )
-            raise ValueError(f"relabel: {missing}; {only}")
-        raise ValueError(
-            f"relabel: {missing}; for example: nearlabel relabel songs.model corrected.csv, "
-            "or --item 'song 017' --to calm sad"
-        )
+        raise ValueError(f"--to, --add and --remove need --item, the ids of items: {example}")
     if item and not given:
-        raise ValueError("--item needs --to, --add or --remove: --item 'song 017' --to calm sad")
+        raise ValueError(f"--item needs --to, --add or --remove: {example}")
+    if item and data is not None:
+        raise ValueError("relabel: --item cannot be combined with DATA")
+    if not item and data is None:
+        example = f"nearlabel relabel songs.model corrected.csv, or {example}"
+        raise ValueError(f"relabel: DATA is missing; for example: {example}")
     if to is not None and len(given) > 1:
         raise ValueError("--to replaces all labels: it cannot be combined with --add or --remove")
     import numpy as np

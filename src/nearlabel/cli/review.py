@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nearlabel.cli.open_collections import item_record, open_collection
 from nearlabel.cli.options import CollectionFolder, Count, Json
-from nearlabel.cli.output import counted, printable, render, say
+from nearlabel.cli.output import counted, render, say
 from nearlabel.collection.choices import Strategy
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
-    from nearlabel.collection import Collection, Item, Question
+    from nearlabel.collection import Collection, Question
 
 _NO_IN_A_ROW = 8  # answers after which the rest is too unlikely to have a tag
-_ANSWERS = "Enter: those with ●   1 3: these   n: none   sea; boats: these, too"
-_ANSWERS_OF_ONE_TAG = "y: yes   n: no"
+_ANSWERS = "Enter: ●  1 3: these  n: none  sea; boats: more"
+_ANSWERS_OF_ONE_TAG = "y: yes  n: no"
 
 
 def review(
@@ -135,35 +132,29 @@ class Review:
 
     def _show(self, question: Question) -> dict[str, bool]:
         """Print a question; returns the tags that are suggested by now, and which are marked."""
-        from rich.console import Console
-        from rich.text import Text
-
         item, suggestions = self._store.item(question.item), question.suggestions
         if self._tag is None:
             suggestions = self._store.suggest(question.item, 9)  # as there are digits
             worth = [suggestion for suggestion in suggestions if suggestion.probability >= 0.05]
             suggestions = worth or suggestions[:1]
         marks = {each.tag: each.probability >= 0.5 or each.tag == self._tag for each in suggestions}
-        lines = [_head(len(self._answered) + 1, item), Text(f"   {question.why}", "dim")]
+        say("", f"{len(self._answered) + 1}  {item.shown_name}", f"   {question.why}")
         files = [Path(file.root, file.path) for file in item.files]
-        if self._store.kind == "pictures" and not any(map(Path.is_file, files)):
-            lines.append(Text("   its file is missing", "yellow"))
+        there = next(filter(Path.is_file, files), None)
+        if there is not None:
+            say(f"   {there}")
+        elif self._store.settings.kind == "pictures":
+            say("   its file is missing")
         if item.text:
-            lines.append(Text(printable(item.text[:400]), "italic"))
+            say(item.text[:400])
         if others := [name for name in item.yes if name not in marks]:
-            lines.append(Text(f"   has: {printable(', '.join(others))}"))
+            say(f"   has: {', '.join(others)}")
         for number, (tag, probability, _) in enumerate(suggestions, 1):
-            mark, style = ("●", "bold green") if marks[tag] else ("○", "")
-            lines.append(
-                Text(f"   {number} {mark} {probability:.2f}  ").append(printable(tag), style)
-            )
+            say(f"   {number} {'●' if marks[tag] else '○'} {probability:.2f}  {tag}")
         if not marks:
-            lines.append(Text("   no suggestions yet", "yellow"))
+            say("   no suggestions yet")
         answers = _ANSWERS if self._tag is None else _ANSWERS_OF_ONE_TAG
-        lines.append(Text(f"   {answers}   s: skip   u: undo   q: end", "dim"))
-        console = Console(highlight=False)
-        for line in lines:
-            console.print(line)
+        say(f"   {answers}  s: skip  u: undo  q: end")
         return marks
 
     def _is_done(self, question: Question, marks: Mapping[str, bool], line: str) -> bool:
@@ -229,16 +220,3 @@ def _given(line: str, marks: Mapping[str, bool], tag: str | None) -> tuple[list[
     if not typed:
         raise ValueError("tags expected, with ; in between")
     return [name for name in marked if name not in typed], typed
-
-
-def _head(number: int, item: Item) -> Text:
-    """The name of an item, a link to its file in terminals that follow links."""
-    from rich.style import Style
-    from rich.text import Text
-
-    style = Style(bold=True)
-    for file in item.files:
-        if not file.is_missing:
-            with suppress(ValueError):  # of a folder of another system
-                style = Style(bold=True, link=Path(file.root, file.path).as_uri())
-    return Text.assemble((f"{number}  ", "dim"), (printable(item.shown_name), style))
