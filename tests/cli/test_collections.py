@@ -136,7 +136,10 @@ MISTAKES = [
     (["collection", "merge", "c", "sea"], "--into is missing"),
     (["forget", "c", "gone"], "gone"),
     (["forget", "c", "1", "--refresh"], "--refresh"),
-    (["relabel", "c", "--item", "1", "00000.jpg", "--add", "a"], "same"),
+    (
+        ["relabel", "c", "--item", "1", "00000.jpg", "--add", "a"],
+        "--item: two names are of the same",
+    ),
     (["add", "c", "gone.jpg"], "gone.jpg"),
     (["add", "c", "gone.jpg", "--skip-known"], "--skip-known"),
 ]

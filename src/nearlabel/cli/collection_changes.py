@@ -99,7 +99,7 @@ class OpenCollection:
         items, missing = {}, 0
         for name in dict.fromkeys([*given, *listed]):
             try:
-                item = self._item(name, None if name in given else source)
+                (item,) = self._items([name], None if name in given else source)
                 items[item.id] = item
             except NotInCollectionError:
                 if not ignore_missing:
@@ -133,22 +133,16 @@ class OpenCollection:
 
     def _items(self, names: Sequence[str], source: str | None = None) -> list[Item]:
         """Items that must be different ones; an error names the file that names them."""
-        from nearlabel.common.messages import first_twice
-
-        items = [self._item(name, source) for name in names]
-        if (twice := first_twice([str(item.id) for item in items])) is not None:
-            raise ValueError(f"two of the items are the same one, item {twice}")
-        return items
-
-    def _item(self, name: str, source: str | None) -> Item:
         from nearlabel.collection.folder_checks import NotInCollectionError
         from nearlabel.collection.queries import named_items
 
         try:
-            (item,) = named_items(self.store, [name])
+            items = named_items(self.store, names)
         except NotInCollectionError as error:
             raise error if source is None else NotInCollectionError(f"{source}: {error}") from None
-        return item
+        if len(items) < len(names):
+            raise ValueError(f"{source or '--item'}: two names are of the same item")
+        return items
 
     def rewrite(self, **_: bool) -> None:
         """Rewrite the files without data that is no longer needed."""
