@@ -180,6 +180,19 @@ def test_a_part_of_a_folder(store, photos):
     assert index(store, photos.path) == ((1, 0, 0, 7, 1), [])
 
 
+def test_a_single_file(store, photos):
+    photos.put("2026/a.png", 10)
+    assert index(store, photos.path / "2026" / "a.png") == ((1, 0, 0, 0, 0), [])
+    assert store.roots() == [str(photos.path / "2026")]
+    index(store, photos.path)
+    (photos.path / "0.png").unlink()
+    photos.put("1.png", 11)
+    photos.put("2.png", 12)
+    assert index(store, photos.path / "1.png") == ((0, 1, 0, 0, 0), [])
+    assert index(store, photos.path) == ((0, 1, 0, 5, 1), [])
+    assert store.roots() == [str(photos.path)]
+
+
 def test_files_that_cannot_be_read(store, photos):
     photos.put("broken.png", b"no picture")
     photos.put("5.png", b"no picture any more")

@@ -75,13 +75,11 @@ class OpenCollection:
         store, settings = self.store, self.store.settings
         features = item_features(settings.kind, settings.features, n_jobs=self._jobs)
         real = Path(os.path.realpath(source))
-        plan = plan_index(store, real.parent if real.is_file() else real, features.files)
-        if real.is_file():
-            plan = plan.only(real.relative_to(plan.root).as_posix())
-            if not (plan.seen or plan.new or plan.unchanged or plan.scan.skipped):
-                raise ValueError(
-                    f"{source}: {self.path} holds {settings.kind}, and this is not one of them"
-                )
+        plan = plan_index(store, real, features.files)
+        if real.is_file() and not (plan.scan.files or plan.scan.skipped):
+            raise ValueError(
+                f"{source}: {self.path} holds {settings.kind}, and this is not one of them"
+            )
         with steps("adding", settings.kind) as progress:
             report = run_index(store, plan, features, n_jobs=self._jobs, progress=progress)
         for path, reason in report.skipped:

@@ -66,6 +66,7 @@ def scan_folder(
     kind: FileKind,
     known: Mapping[str, FileStamp] | None = None,
     inside: str = "",
+    only: str = "",
 ) -> FolderScan:
     """List the files of a kind in a folder and its subfolders.
 
@@ -80,6 +81,8 @@ def scan_folder(
         Files known to be of this kind, unless they have changed.
     inside : str, default=""
         Scan only this subfolder; paths remain relative to `folder`.
+    only : str, default=""
+        The name of the only file there that is wanted.
 
     Raises
     ------
@@ -101,6 +104,8 @@ def scan_folder(
         if any(entry.name == DATABASE for entry in entries):  # a collection, not files to index
             continue
         for entry in entries:
+            if only and entry.name != only:
+                continue
             path = f"{within}/{entry.name}" if within else entry.name
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(path)

@@ -12,7 +12,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nearlabel.collection.collection import Collection
@@ -24,7 +24,7 @@ from nearlabel.collection.folder_scan import (
     read_unchanged,
     scan_folder,
 )
-from nearlabel.collection.item_features import ItemFeatures
+from nearlabel.collection.item_features import ItemFeatures, rows_of
 from nearlabel.collection.records import FileState, NewItem
 from nearlabel.common.messages import encodable
 from nearlabel.common.progress import Progress
@@ -68,17 +68,6 @@ class IndexPlan:
 
     def __bool__(self) -> bool:
         return bool(self.seen or self.new or self.gone or self.within)
-
-    def only(self, path: str) -> IndexPlan:
-        """The part of the plan about one file."""
-        return replace(
-            self,
-            seen={other: item for other, item in self.seen.items() if other == path},
-            new=[other for other in self.new if other == path],
-            gone={},
-            unchanged=int(path in self.scan.files and path not in {*self.seen, *self.new}),
-            scan=FolderScan(skipped=[entry for entry in self.scan.skipped if entry[0] == path]),
-        )
 
 
 @dataclass
@@ -134,7 +123,7 @@ def plan_index(
     ----------
     collection : Collection
     folder : path
-        One that was indexed before, a subfolder of it, or a new one.
+        One that was indexed before, a subfolder of it, or a new one; or a single file.
     kind : FileKind
         Which files to include.
     passed_over : dict of str to FileStamp, optional
@@ -150,15 +139,18 @@ def plan_index(
     """
     if is_collection(folder):
         raise CollectionError("is a collection; pass the folder with its files", Path(folder))
-    root, inside = root_of(folder, collection.roots())
+    place, only = Path(os.path.realpath(folder)), ""
+    if place.is_file():
+        place, only = place.parent, place.name
+    root, inside = root_of(place, collection.roots())
     within = _roots_within(root, collection.roots())
-    known = _known_files(collection, root, within, inside)
+    known = _known_files(collection, root, within, inside, only)
     stamps = {
         path: FileStamp(file.size, file.mtime_ns)
         for path, file in known.items()
         if not file.is_missing
     }
-    scan = scan_folder(root, kind, stamps, inside)
+    scan = scan_folder(root, kind, stamps, inside, only)
     if stamps and not inside and not any(Path(root).iterdir()):
         indexed = "1 file of it was" if len(stamps) == 1 else f"{len(stamps):,} files of it were"
         why = f"is empty, but {indexed} indexed; if its disk is not mounted, mount it; "
@@ -186,9 +178,8 @@ def plan_index(
     )
 
 
-def root_of(folder: str | os.PathLike[str], roots: Sequence[str]) -> tuple[str, str]:
+def root_of(path: Path, roots: Sequence[str]) -> tuple[str, str]:
     """The indexed folder and the part of it that is meant: a subfolder of a known folder."""
-    path = Path(os.path.realpath(folder))
     for root in sorted(roots, key=len):
         if path.is_relative_to(root):
             inside = path.relative_to(root).as_posix()
@@ -212,16 +203,17 @@ def _roots_within(root: str, roots: Sequence[str]) -> list[str]:
 
 
 def _known_files(
-    collection: Collection, root: str, within: Sequence[str], inside: str
+    collection: Collection, root: str, within: Sequence[str], inside: str, only: str
 ) -> dict[str, FileState]:
-    """The files of a root, and of folders inside it, by their paths in a part of the root."""
+    """The files of a part of a root, and of folders inside it, by their paths in the root."""
     known: dict[str, FileState] = {}
     begins = f"{inside}/" if inside else ""
     for folder in (*within, root):  # the root takes precedence, except for missing files
         place = Path(folder).relative_to(root)
         for file in collection.files(folder):
             path = (place / file.path).as_posix()
-            if path.startswith(begins) and (path not in known or not file.is_missing):
+            is_meant = path == begins + only if only else path.startswith(begins)
+            if is_meant and (path not in known or not file.is_missing):
                 known[path] = file
     return known
 
@@ -308,10 +300,9 @@ class _Run:
         without_vectors = self._collection.without_vectors([*known.values()])
         wanted = [digest for digest in contents if known.get(digest) in {None, *without_vectors}]
         firsts = {digest: paths[0] for digest, paths in contents.items()}
-        vectors, reasons = self._features.rows_of(
-            [files[firsts[digest]].content for digest in wanted], self._n_jobs
-        )
-        self.report.skipped += [(firsts[wanted[at]], why) for at, why in reasons.items()]
+        contents_wanted = [files[firsts[digest]].content for digest in wanted]
+        vectors, errors = rows_of(self._features.vectors, contents_wanted, self._n_jobs)
+        self.report.skipped += [(firsts[wanted[at]], error.reason) for at, error in errors.items()]
         rows = {wanted[at]: vector for at, vector in vectors.items()}
         items = [
             NewItem(

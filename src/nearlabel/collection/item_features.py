@@ -24,7 +24,7 @@ from nearlabel.common.messages import did_you_mean
 from nearlabel.common.validation import ArgumentError, check_choice, check_integer
 from nearlabel.features.networks.catalog import NETWORKS
 from nearlabel.features.picture_files import Skipping, in_parallel
-from nearlabel.features.pictures import PICTURES, FileKind
+from nearlabel.features.pictures import PICTURES, FileKind, UnreadablePicture
 from nearlabel.features.texts import TEXTS, text_of
 
 _AUTO, _MOMENTS, _WORDS, _GIVEN = "auto", "moments", "words", "given"
@@ -45,29 +45,35 @@ class ItemFeatures(NamedTuple):
     files: FileKind
     vectors: Callable[[Iterable[Any]], Array | Csr]
 
-    def rows_of(
-        self, contents: Sequence[bytes], n_jobs: int | None = None
-    ) -> tuple[dict[int, Matrix], dict[int, str]]:
-        """The rows of contents by their places, and of the others why they have none."""
-        if not contents:
-            return {}, {}
-        reading = Skipping(contents, n_jobs)
-        X: Matrix = np.empty((0, 0))
-        try:
-            X = self.vectors(reading)
-        except ValueError:  # of a transformer that refuses no rows
-            if len(reading.skipped) < len(contents):
-                raise
-        reasons = {at: error.reason for at, error in reading.skipped}
-        readable = [at for at in range(len(contents)) if at not in reasons]
-        rows: dict[int, Matrix] = {}
-        for row, at in enumerate(readable):
-            vector = X[row : row + 1]
-            if np.isfinite(vector if isinstance(vector, np.ndarray) else vector.data).all():
-                rows[at] = vector
-            else:
-                reasons[at] = "has a vector that is not finite"
-        return rows, reasons
+
+def rows_of(
+    compute: Callable[[Iterable[bytes]], Matrix],
+    contents: Sequence[bytes],
+    n_jobs: int | None = None,
+) -> tuple[dict[int, Matrix], dict[int, UnreadablePicture]]:
+    """The rows of contents by their places, and of the others why they have none.
+
+    `compute` leaves out the contents that a `Skipping` cannot read.
+    """
+    if not contents:
+        return {}, {}
+    reading = Skipping(contents, n_jobs)
+    X: Matrix = np.empty((0, 0))
+    try:
+        X = compute(reading)
+    except ValueError:  # of a transformer that refuses no rows
+        if len(reading.skipped) < len(contents):
+            raise
+    errors = dict(reading.skipped)
+    readable = [at for at in range(len(contents)) if at not in errors]
+    rows: dict[int, Matrix] = {}
+    for row, at in enumerate(readable):
+        vector = X[row : row + 1]
+        if np.isfinite(vector if isinstance(vector, np.ndarray) else vector.data).all():
+            rows[at] = vector
+        else:
+            errors[at] = UnreadablePicture("", "has a vector that is not finite")
+    return rows, errors
 
 
 def files_of(kind: str) -> FileKind:

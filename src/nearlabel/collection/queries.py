@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nearlabel.collection.folder_checks import NotInCollectionError
 from nearlabel.collection.folder_scan import read_unchanged
-from nearlabel.collection.item_features import files_of, item_features
+from nearlabel.collection.item_features import files_of, item_features, rows_of
 from nearlabel.collection.records import Item, content_of
 from nearlabel.common.arrays import Matrix, Tree
 from nearlabel.common.messages import encodable
@@ -141,16 +141,10 @@ def _of_files(
         if vectors is None:
             settings = collection.settings
             vectors = item_features(settings.kind, settings.features, n_jobs=n_jobs).vectors
-        making = Skipping([content for _, content in new.values()], n_jobs)
-        try:
-            X = vectors(making)
-        except ValueError:
-            if len(making.skipped) < len(making):
-                raise
-        skipped = {[*new][at]: error for at, error in making.skipped}
-        errors += [error.of(name_of(new[digest][0])) for digest, error in skipped.items()]
-        made = [digest for digest in new if digest not in skipped]
-        vector_of = {digest: X[row : row + 1] for row, digest in enumerate(made)}
+        rows, unreadable = rows_of(vectors, [content for _, content in new.values()], n_jobs)
+        digests = [*new]
+        errors += [error.of(name_of(new[digests[at]][0])) for at, error in unreadable.items()]
+        vector_of = {digests[at]: row for at, row in rows.items()}
     answered: dict[str | bytes, Query] = {}
     for file, digest, _ in contents:
         path = file if isinstance(file, str) else None
