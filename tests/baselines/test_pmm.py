@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
-from scipy.special import expit, logit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from strategies import examples, label_matrices
 
@@ -161,46 +160,6 @@ def test_updates_equal_the_literal_ones_and_never_fall(problem, order, xi, zeta)
         assert expected >= before - 1e-9
         before = expected
         theta, alpha = literal_update(counts, labels, theta, alpha, xi, zeta, order)
-
-
-@pytest.mark.parametrize("order", [1, 2])
-def test_the_gradient_vanishes_where_learning_ends(order):
-    rng = np.random.default_rng(3)
-    labels = np.vstack([np.eye(3, dtype=int), rng.integers(0, 2, (12, 3))])
-    counts = rng.poisson(3, (15, 4)).astype(float)
-    model = nl.PMM(order, zeta=1.5, tol=0, max_iter=20_000).fit(counts, labels)
-    theta = model.word_probabilities_
-    alpha = halves(3) if order == 1 else model.pair_shares_
-    pairs = np.triu_indices(3, 1)
-
-    def log_posterior(free):
-        """By parameters without constraints: of a softmax, and log odds."""
-        shares = halves(3)
-        shares[pairs] = expit(free[12:])
-        shares.T[pairs] = 1 - shares[pairs]
-        words = softmax(free[:12].reshape(3, 4), axis=1)
-        return literal_log_posterior(counts, labels, words, shares, 2.0, 1.5)
-
-    reached = np.concatenate([np.log(theta).ravel(), logit(alpha[pairs])])
-    steps = 1e-5 * np.eye(15 if order == 2 else 12, 15)
-    slopes = [(log_posterior(reached + s) - log_posterior(reached - s)) / 2e-5 for s in steps]
-    np.testing.assert_allclose(slopes, 0, atol=1e-5)
-    # It does not vanish elsewhere.
-    moved = reached + 0.3 * np.eye(1, 15)[0]
-    assert abs(log_posterior(moved + steps[0]) - log_posterior(moved - steps[0])) > 2e-5
-
-
-def test_a_more_informative_label_gets_the_larger_share():
-    rng = np.random.default_rng(1)
-    theta = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
-    mixed = literal_phi(theta, np.array([[0.5, 0.9], [0.1, 0.5]]), [0, 1])
-    counts = np.vstack([rng.multinomial(2000, row, 20) for row in (*theta, mixed)])
-    labels = np.repeat([[1, 0], [0, 1], [1, 1]], 20, axis=0)
-    model = nl.PMM(2, tol=1e-10).fit(counts, labels)
-    assert model.pair_shares_[0, 1] == pytest.approx(0.9, abs=0.03)
-    np.testing.assert_allclose(model.pair_shares_ + model.pair_shares_.T, 1)
-    np.testing.assert_array_equal(np.diag(model.pair_shares_), 0.5)
-    np.testing.assert_allclose(model.word_probabilities_, theta, atol=0.02)
 
 
 @pytest.mark.parametrize("order", [1, 2])

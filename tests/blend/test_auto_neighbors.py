@@ -88,18 +88,6 @@ def test_counts_of_words_are_weighted():
     assert model.scale_scores_["tfidf"] > model.scale_scores_["none"]
 
 
-def test_refused_parameters():
-    X, Y = far_apart()
-    with pytest.raises(ValueError, match="scale must be one of"):
-        nl.AutoNeighbors(scale="tf").fit(X, Y)
-    with pytest.raises(ValueError, match="objective must be one of"):
-        nl.AutoNeighbors("f1").fit(X, Y)
-    with pytest.raises(ValueError, match="160"):
-        nl.AutoNeighbors().fit(X, Y[:100])
-    with pytest.raises(ValueError, match=r"scale='tfidf' is for counts"):
-        nl.AutoNeighbors(scale="tfidf").fit(X, Y)
-
-
 def test_at_the_end_of_a_pipeline(data, tmp_path):
     from sklearn.impute import SimpleImputer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -277,20 +276,3 @@ def test_probabilities_are_calibrated():
     place = np.minimum((chances * 10).astype(int), 9)
     gaps = [abs(chances[place == one].sum() - truth[place == one].sum()) for one in range(10)]
     assert sum(gaps) / len(chances) < 0.02
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"readings": nl.MLkNN()}, "readings must be a list of methods; got MLkNN"),
-        ({"readings": [nl.BalancedkNN()]}, "readings must be nearlabel methods that read a"),
-        ({"readings": ["MLkNN"]}, "readings must be nearlabel methods that read a"),
-        ({"readings": [nl.MLkNN(41)]}, "needs 41 neighbors, more than n_neighbors=40"),
-        ({"objective": "f1"}, "objective must be one of"),
-        ({"ridge": 1}, "ridge must be"),
-        ({"metric": "precomputed"}, "needs the vectors themselves"),
-    ],
-)
-def test_refused_parameters(data, parameters, message):
-    with pytest.raises((TypeError, ValueError), match=message), warnings.catch_warnings():
-        nl.BlendedNeighbors(**parameters).fit(data.X, data.Y)

@@ -220,24 +220,6 @@ def test_pipelines_learn_from_left_out_rows(data):
     assert frames.shape == (len(X), 11)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "named"),
-    [
-        ({"kernel": "poly"}, "kernel must be one of.*'poly'"),
-        ({"weight": 0}, "weight .*greater than 0.*got 0"),
-        ({"weight": 1.5}, "weight .*1.5"),
-        ({"metric": "manhattan"}, "metric must be one of.*'manhattan'"),
-        ({"spread": -1}, "spread .*-1"),
-        ({"n_components": 0}, "n_components must be.*0"),
-        ({"alpha": 0.0}, "alpha .*greater than 0.*got 0"),
-        ({"random_state": "x"}, "'x'"),
-    ],
-)
-def test_refused_parameters(data, parameters, named):
-    with pytest.raises(ValueError, match=named):
-        nl.LabelSpace(**parameters).fit(*data)
-
-
 TEXTS = np.array(["sea and sand", "the sea at night", "a city at night", "city lights"] * 8)
 
 

@@ -52,15 +52,6 @@ def test_labels_are_long_tailed_and_occur_together(data):
     assert (together[often] == 0).mean() > 0.05
 
 
-def test_regions_use_different_labels(data):
-    from sklearn.cluster import KMeans
-
-    region = KMeans(10, n_init=1, random_state=0).fit_predict(data.X)
-    use = np.stack([data.Y[region == r].toarray().mean(axis=0) for r in range(10)])
-    similarity = np.corrcoef(use)[np.triu_indices(10, 1)]
-    assert np.median(similarity) < 0.3
-
-
 def test_noise_makes_labels_harder_to_predict():
     def loss(noise):
         data = make_local_labels(1500, 8, 20, noise=noise)

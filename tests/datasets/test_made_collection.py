@@ -106,25 +106,6 @@ def test_neighbors_are_of_one_place_and_share_rare_labels(made):
     assert shared > 20 * max(anywhere, 1)
 
 
-def test_overlap_mixes_the_regions():
-    def within_region(overlap):
-        made = make_collection(8000, D, 500, n_queries=200, overlap=overlap)
-        near = nl.neighbor_graph(made.data.X, 50, made.queries.X).indices
-        own = made.queries.extra["region"][:, None]
-        return np.mean(made.data.extra["region"][near] == own)
-
-    assert within_region(0.5) > 0.99 > 0.9 > within_region(4) > within_region(20)
-
-
-def test_scenes_differ_in_size_and_density(made):
-    scene = made.data.extra["scene"]
-    sizes = np.bincount(scene)
-    assert sizes.mean() == pytest.approx(32, rel=0.1)
-    assert sizes.max() > 5 * sizes.mean()
-    spread = [made.data.X[scene == s].std(axis=0).mean() for s in np.flatnonzero(sizes > 40)]
-    assert max(spread) > 2 * min(spread)
-
-
 def test_seeded():
     one, again, other = (make_collection(300, 8, 60, random_state=seed) for seed in (1, 1, 2))
     assert same(one, again)

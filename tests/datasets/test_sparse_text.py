@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from sklearn.datasets import load_svmlight_file
 
 import nearlabel as nl
 from nearlabel.datasets import DataError
@@ -19,19 +18,6 @@ def test_rows(put):
     ]
     assert data.Y.toarray().tolist() == [[1, 0, 1], [0, 0, 0], [0, 1, 0], [0, 0, 1]]
     assert data.label_names is None
-
-
-def test_scikit_learn_reads_the_same(put, tmp_path):
-    made = nl.datasets.make_local_labels(50, 6, 9)
-    nl.datasets.save(made, tmp_path / "made.txt")
-    head, _, rest = (tmp_path / "made.txt").read_text().partition("\n")
-    assert head == "50 6 9"
-    path = put(rest, "rest.svm")
-    X, labels = load_svmlight_file(str(path), n_features=6, multilabel=True, zero_based=True)
-    np.testing.assert_array_equal(X.toarray(), made.X)
-    assert [sorted(map(int, row)) for row in labels] == [
-        made.Y[[row]].indices.tolist() for row in range(50)
-    ]
 
 
 def test_what_stands_beside_it(put):

@@ -55,19 +55,6 @@ def test_the_best_candidate_on_training_rows_is_measured_on_test_rows(made, kind
             assert selection.metrics == expected
 
 
-def test_test_rows_do_not_affect_the_choice(made):
-    [part] = splits(made, "official")
-    other = made.Y.toarray()
-    other[part.test] = 1 - other[part.test]
-    changed = nl.datasets.Dataset(made.X, other, train=made.train)
-    candidates, by = usual_candidates("MLkNN", 100), scorer("ranking_loss")
-    [[before]], [[after]] = (
-        evaluate_splits(data, [candidates], [part], scorer=by) for data in (made, changed)
-    )
-    assert (str(before.chosen), before.left_out) == (str(after.chosen), after.left_out)
-    assert before.metrics != after.metrics
-
-
 def test_one_graph_per_metric_for_all_methods_and_parts(made, monkeypatch):
     searched = []
     search = folds.neighbor_graph

@@ -94,26 +94,6 @@ def test_short_rows_are_searched_again_among_the_rows_that_are_left(searches):
         assert result.metrics == nl.metrics.evaluate(data.Y[part.test], *answers)
 
 
-def test_rows_in_no_part_are_hidden_too(made):
-    parts = [Part(np.arange(0, 60), np.arange(60, 90)), Part(np.arange(50, 110), np.arange(5))]
-    each = folds_of(made, parts, nl.MLkNN(n_neighbors=4))
-    for part, fold in zip(parts, each, strict=True):
-        alone = nl.neighbor_graph(made.X[part.train], 4, made.X[part.test])
-        np.testing.assert_array_equal(fold.queries.indices, alone.indices)
-        np.testing.assert_array_equal(
-            fold.graph.indices, nl.neighbor_graph(made.X[part.train], 4).indices
-        )
-
-
-def test_given_distances_are_cut_out_for_each_part(made):
-    rows = nl.neighbor_graph(made.X, 149).to_csr().toarray()
-    data = nl.datasets.Dataset(rows, made.Y)
-    parts = splits(data, "cv3")
-    [given] = evaluate_splits(data, [nl.MLkNN(metric="precomputed")], parts)
-    [own] = evaluate_splits(made, [nl.MLkNN()], parts)
-    assert [one.metrics for one in given] == [one.metrics for one in own]
-
-
 def test_stratified_parts(made):
     pytest.importorskip("iterstrat")
     for kind in ("holdout", "cv5", "cv5x2"):

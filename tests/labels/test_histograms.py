@@ -36,26 +36,6 @@ def test_counts_and_histograms_equal_loops(problem):
             assert label_of_cell[cell] == label
 
 
-@given(problems())
-def test_histograms_of_groups_count_the_rows_of_each(problem):
-    X, dense, _, k = problem
-    Y, graph = label_matrix(dense, "Y"), nl.neighbor_graph(X, k)
-    group = np.arange(len(dense)) % 3  # for two rows, the third group is empty
-    stacked, q = label_histograms(graph, Y, group=group, groups=3), dense.shape[1]
-    C = dense[graph.indices].sum(axis=1)
-    for g in range(3):
-        mine, labels = group == g, slice(g * q, (g + 1) * q)
-        assert stacked.n[labels].tolist() == [mine.sum()] * q
-        np.testing.assert_array_equal(stacked.totals[labels], dense[mine].sum(axis=0))
-        for label in range(q):
-            carried = mine & (dense[:, label] == 1)
-            for count in range(min(k, dense[:, label].sum()) + 1):
-                here = C[:, label] == count
-                cell = stacked.cells(g * q + label, count)
-                assert stacked.with_label[cell] == np.sum(here & carried)
-                assert stacked.without_label[cell] == np.sum(here & mine & ~carried)
-
-
 def test_histograms_do_not_depend_on_the_blocks(monkeypatch):
     data = nl.datasets.make_local_labels(200, 4, 9)
     graph = nl.neighbor_graph(data.X, 7)

@@ -72,28 +72,17 @@ def test_classes(f6):
     assert model.rank(t).names.tolist() == [["warm"]]
 
 
-def test_names_of_labels(data):
-    names = [f"tag {column}" for column in range(7)]
-    graph = nl.neighbor_graph(data.X, 10)
-    for model in (
-        nl.MLkNN().fit(data.X, data.Y, label_names=names),
-        nl.MLkNN().fit_graph(graph, data.Y, data.X, label_names=names),
-    ):
-        ranked = model.rank(data.X[:4], top=3)
-        np.testing.assert_array_equal(ranked.names, np.array(names)[ranked.labels])
-        assert model.explain(data.X[0])[0].name == ranked.names[0, 0]
-        assert model.retrieve(data.X[:1])[0][0].name == ranked.names[0, 0]
-        assert model.label_scores(data.X[:4]).rank(3).names.tolist() == ranked.names.tolist()
-    with pytest.raises(ValueError, match="label_names.*7.*2"):
-        nl.MLkNN().fit(data.X, data.Y, label_names=names[:2])
-
-
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.float16, np.float32, ">i4", ">f8", object])
 def test_labels_of_any_number_type(data, dtype):
     Y = data.Y.toarray()
     expected = nl.MLkNN().fit(data.X, Y).predict(data.X)
     np.testing.assert_array_equal(nl.MLkNN().fit(data.X, Y.astype(dtype)).predict(data.X), expected)
     assert nl.metrics.hamming_loss(Y.astype(dtype), Y) == 0
+
+
+def test_as_many_names_as_labels(data):
+    with pytest.raises(ValueError, match="label_names.*7.*2"):
+        nl.MLkNN().fit(data.X, data.Y, label_names=["sea", "sky"])
 
 
 def test_missing_labels_of_a_data_frame_are_refused(data):
@@ -234,19 +223,6 @@ def test_rows_with_names(f6):
     with pytest.raises(ValueError, match="ids.*'n2'"):
         model.fit(X[:, :1], Y, ids=["n2", *names[1:]])
     assert [voter.id for voter in model.explain(query, labels=[3])[0].neighbors] == voters
-
-
-@pytest.mark.parametrize("form", ["sparse", "dense", "classes"])
-def test_decisions_from_a_graph(f6, form):
-    X, Y, query = f6
-    y = {"sparse": sparse.csr_array(Y), "dense": Y, "classes": np.array(["no", "yes"])[Y[:, 0]]}
-    model = nl.MLkNN(n_neighbors=3).fit(X, y[form])
-    expected = model.predict(query)
-    found = model.predict_from_graph(nl.neighbor_graph(X, 5, query))
-    assert type(found) is type(expected)
-    if form == "sparse":
-        found, expected = found.toarray(), expected.toarray()
-    np.testing.assert_array_equal(found, expected)
 
 
 def test_ranking_from_a_graph(data, model, monkeypatch):

@@ -1,12 +1,16 @@
 """The terms of an explanation determine its score, in every method."""
 
 import numpy as np
+import oracles
 import pytest
+from hypothesis import given
 from notebook_cells import Cells
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import MinMaxScaler
+from strategies import problems
 
 import nearlabel as nl
 from nearlabel.methods.explanations import Explanation
@@ -22,6 +26,11 @@ def by_counts(terms, k):
     return yes / (yes + no)
 
 
+def by_log_odds(terms, k):
+    names = ("intercept", "own", "others", "features")
+    return 1 / (1 + np.exp(-sum(terms.get(name, 0) for name in names)))
+
+
 # How the terms of a method determine its score, where its own tests do not compare both.
 MAKE_THE_SCORE = [
     (nl.LAMLkNN(random_state=0), by_counts),
@@ -29,6 +38,9 @@ MAKE_THE_SCORE = [
     (nl.MallowskNN(estimate="mle"), lambda terms, k: terms["share"]),
     (nl.BRkNN(), lambda terms, k: terms["share"]),
     (nl.BRkNN(weights="distance"), lambda terms, k: terms["share"]),
+    (nl.PositivekNN(n_neighbors=10), lambda terms, k: terms["log_sum"]),
+    (nl.IBLR(), by_log_odds),
+    (nl.IBLR(keep_features=True), by_log_odds),
 ]
 
 
@@ -46,24 +58,35 @@ def test_terms_determine_the_score(model, score):
             assert label.terms["count"] == len(carried)
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_explains_its_answers(name):
-    data = nl.datasets.make_local_labels(120, 4, 7, random_state=0)
-    model = estimator(name, 8, random_state=0).fit(data.X, data.Y)
-    x = data.X[:1] + 0.1
-    ranked, decided = model.rank(x, top=7), model.predict(x).toarray()[0]
-    explained = model.explain(x[0], top=7)
+EXPLAINED = [
+    *(nl.MLkNN(), nl.LAMLkNN(n_clusters=2, random_state=0), nl.DMLkNN(tolerance=1)),
+    *(nl.MallowskNN(), nl.BRkNN(weights="distance"), nl.MLCWkNN(), nl.PositivekNN(rate=1.0)),
+    *(nl.IBLR(ridge=1.0), nl.IBLR(keep_features=True, ridge=1.0)),
+]
+
+
+@pytest.mark.parametrize("method", EXPLAINED, ids=repr)
+@given(problem=problems())
+def test_every_neighbor_that_carries_a_label_and_the_score_without_it(method, problem):
+    X, Y, queries, k = problem
+    model, x = clone(method).set_params(n_neighbors=k).fit(X, Y), queries[:1]
+    (further,), (distances,) = oracles.neighbors(X, k + 1, x)
+    ranked, decided = model.rank(x, 99), model.predict(x)[0]
+    explained = model.explain(x[0], top=99)
     assert [label.label for label in explained] == ranked.labels[0].tolist()
     for label, score in zip(explained, ranked.scores[0], strict=True):
         assert label.score == score
-        assert label.predicted == bool(decided[label.label])
-        assert label.terms["count"] == len(label.neighbors)
-        assert all(
-            voter.id in np.flatnonzero(data.Y.toarray()[:, label.label])
-            for voter in label.neighbors
-        )
-        assert all(voter.part == score - voter.score_without for voter in label.neighbors)
+        assert label.predicted == decided[label.label]
+        voters = [place for place in range(k) if Y[further[place], label.label]]
+        assert label.terms["count"] == len(voters) == len(label.neighbors)
         assert all(np.isfinite(value) for name, value in label.terms.items() if name != "theta")
+        for voter, place in zip(label.neighbors, voters, strict=True):
+            assert (voter.id, voter.distance) == (further[place], distances[place])
+            others = (np.delete(part, place)[None] for part in (further, distances))
+            without = model.scores_from_graph(nl.NeighborGraph(*others, len(X)), x)
+            expected = without.toarray()[0, label.label]
+            assert voter.score_without == pytest.approx(expected, rel=1e-10, abs=1e-317)
+            assert voter.part == score - voter.score_without
 
 
 def alone(model, X, **options):

@@ -138,22 +138,6 @@ def test_one_cluster_is_mlknn_to_the_last_bit(problem, s):
     np.testing.assert_array_equal(one.predict(queries), same.predict(queries))
 
 
-def test_small_clusters_are_dropped_the_smallest_first():
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(at, 0.1, (size, 2)) for at, size in ((0, 40), (9, 30), (10, 4))])
-    Y = rng.integers(0, 2, (74, 3))
-    centers = [[0.0, 0.0], [9.0, 9.0], [10.0, 10.0], [99.0, 99.0]]
-    model = nl.LAMLkNN(n_neighbors=5, cluster_centers=centers).fit(X, Y)
-    assert model.cluster_sizes_.tolist() == [40, 34]
-    np.testing.assert_array_equal(model.cluster_centers_, centers[:2])
-    # Of neighborhoods of three, the four rows are enough; the center without rows still goes.
-    model = nl.LAMLkNN(n_neighbors=3, cluster_centers=centers).fit(X, Y)
-    assert model.cluster_sizes_.tolist() == [40, 30, 4]
-    # A fit with the centers that were kept is the same model.
-    again = nl.LAMLkNN(n_neighbors=3, cluster_centers=model.cluster_centers_).fit(X, Y)
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-
-
 def test_more_clusters_than_distinct_rows_are_no_warning():
     X = np.repeat(np.eye(3), 8, axis=0)
     Y = np.repeat(np.eye(3, dtype=int), 8, axis=0)

@@ -154,40 +154,6 @@ def test_theta_has_the_greatest_likelihood(sets):
         assert likelihood(theta) >= max(likelihood(theta * 1.001), likelihood(theta * 0.999))
 
 
-def test_theta_of_many_labels_and_of_large_sets():
-    rng = np.random.default_rng(0)
-    X, q = rng.normal(size=(60, 3)), 2000
-    Y = np.zeros((60, q), int)
-    for row in range(60):
-        Y[row, rng.choice(q, 40 if row % 2 else 1500, replace=False)] = 1
-    model = nl.MallowskNN(n_neighbors=5).fit(X, Y)
-    theta = model.theta(X)
-    assert np.isfinite(theta).all()
-    near = model.kneighbors(X, return_distance=False)
-    sizes = Y.sum(axis=1)[near]
-
-    def mean(m, theta):  # mu_m, term by term as in the derivation
-        j = np.arange(1, m + 1)
-        return m / math.expm1(theta) - np.sum(j / np.expm1(np.minimum(j * theta, 700)))
-
-    for row in (0, 1):
-        order = np.argsort(-Y[near[row]].sum(axis=0), kind="stable")
-        place = np.empty(q, int)
-        place[order] = np.arange(q)
-        neutral = np.sum(2 * Y[near[row]].sum(axis=0) > 5)
-        seen = 0
-        for neighbor in near[row]:
-            inside, outside = place[Y[neighbor] == 1], place[Y[neighbor] == 0]
-            seen += np.sum(outside[:, None] < inside)
-            seen += np.sum(inside >= neutral) + np.sum(outside < neutral)
-        expected = sum(
-            mean(q + 1, theta[row]) - mean(s, theta[row]) - mean(q - s, theta[row])
-            for s in sizes[row]
-        )
-        assert theta[row] > 0
-        assert expected == pytest.approx(seen, rel=1e-6)
-
-
 def test_theta_of_a_row_does_not_depend_on_others():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))

@@ -114,30 +114,6 @@ def test_loss_and_cut_are_those_of_the_rows_left_out(problem, rate):
     assert int(((scores >= model.cut_) != Y).sum()) == min(wrong.values())
 
 
-@given(problem=problems(), rate=RATES)
-def test_explain_gives_the_terms_and_the_score_without_each_neighbor(problem, rate):
-    X, Y, queries, k = problem
-    further, distances = oracles.neighbors(X, k + 1, queries)
-    model = nl.PositivekNN(n_neighbors=k, rate=rate).fit(X, Y)
-    for query in range(min(2, len(queries))):
-        for label in model.explain(queries[query], top=99):
-            column = label.label
-            voters = [place for place in range(k) if Y[further[query, place], column]]
-            assert [v.id for v in label.neighbors] == [further[query, place] for place in voters]
-            if Y.shape[1] > 1:
-                assert label.predicted == (label.score >= model.cut_)
-            assert label.terms["count"] == len(voters)
-            assert label.terms["log_sum"] == max(label.score, 0)
-            for voter, place in zip(label.neighbors, voters, strict=True):
-                rest = (
-                    np.delete(further[[query]], place, 1),
-                    np.delete(distances[[query]], place, 1),
-                )
-                expected = oracles.positive_scores(Y, *rest, rate, k)[0, column]
-                assert voter.score_without == pytest.approx(expected, rel=1e-10, abs=1e-317)
-                assert voter.part == label.score - voter.score_without
-
-
 @pytest.fixture(scope="module")
 def made():
     """60 training rows in a unit cube, a third of them without labels, and 40 queries."""

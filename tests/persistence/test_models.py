@@ -3,6 +3,8 @@
 import mmap
 import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -203,6 +205,19 @@ def test_every_method_round_trip(tmp_path, made, estimator, form, is_mapped):
         for name in learned:
             if not (hasattr(getattr(model, name), "get_params") or name == "support_vectors_"):
                 np.testing.assert_equal(getattr(again, name), getattr(model, name))
+
+
+def test_another_process_gives_the_same(tmp_path, made):
+    model = nl.MLkNN().fit(made.X, made.Y)
+    model.save(tmp_path / "model")
+    np.save(tmp_path / "X.npy", made.X)
+    code = (
+        "import sys, numpy as np, nearlabel as nl; folder = sys.argv[1];"
+        "model = nl.load(folder + '/model', mmap=True);"
+        "np.save(folder + '/scores.npy', model.predict_proba(np.load(folder + '/X.npy')))"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), model.predict_proba(made.X))
 
 
 def test_a_file_of_the_first_format(f6):

@@ -1,10 +1,6 @@
 """Pipelines with scikit-learn's preprocessing: the same output to the last bit after a load."""
 
-import contextlib
-import pickle
 import re
-import subprocess
-import sys
 from collections import namedtuple
 
 import numpy as np
@@ -318,58 +314,6 @@ def test_a_table_of_numbers_words_texts_and_gaps(columns, library, select, missi
     assert again[0].get_feature_names_out().tolist() == model[0].get_feature_names_out().tolist()
     with pytest.raises(ValueError, match="color"):
         again.predict(frame[["size", "weight", "made in", "text"]])
-
-
-IN_ANOTHER_PROCESS = """
-import pickle, sys, warnings
-from pathlib import Path
-import nearlabel as nl
-warnings.simplefilter("ignore")
-folder, found = Path(sys.argv[1]), []
-for place, inputs in enumerate(pickle.loads((folder / "inputs").read_bytes())):
-    model = nl.load(folder / str(place), mmap=place % 2 == 0)
-    ask = model.predict_proba if hasattr(model, "predict_proba") else model.transform
-    first = model[0] if hasattr(model, "predict_proba") else model
-    names = getattr(first, "get_feature_names_out", lambda: None)()
-    found.append((names, [ask(X) for X in inputs]))
-(folder / "outputs").write_bytes(pickle.dumps(found))
-"""
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_another_process_gives_the_same(columns, tmp_path):
-    """Outputs to the last bit and names of columns, of all transformers and of whole pipelines."""
-    models = [(clone(transformer).fit(X), [X, *also(X)]) for transformer, X in CASES]
-    Y = (RNG.random((40, 4)) < 0.4).astype(int)
-    for library, missing in ((pd, np.nan), (pl, None)):
-        frame = library.DataFrame({name: list(values) for name, values in columns.items()})
-        model = nl.make_pipeline(preprocessing(["size", "weight"], missing), nl.MLkNN(5))
-        with contextlib.suppress(AttributeError):  # a scikit-learn that does not know polars yet
-            models.append((model.fit(frame, Y), [frame]))
-    for place, (model, _) in enumerate(models):
-        nl.save(model, tmp_path / str(place))
-    (tmp_path / "inputs").write_bytes(pickle.dumps([inputs for _, inputs in models]))
-    subprocess.run([sys.executable, "-c", IN_ANOTHER_PROCESS, str(tmp_path)], check=True)
-    outputs = pickle.loads((tmp_path / "outputs").read_bytes())
-    assert len(outputs) == len(models) >= len(CASES) + 1
-    for (model, inputs), (names, answers) in zip(models, outputs, strict=True):
-        is_method = hasattr(model, "predict_proba")
-        first, ask = (model[0], model.predict_proba) if is_method else (model, model.transform)
-        np.testing.assert_array_equal(
-            getattr(first, "get_feature_names_out", lambda: None)(), names, str(model)
-        )
-        for X, there in zip(inputs, answers, strict=True):
-            here = ask(X)
-            assert type(here) is type(there)
-            here, there = (one.toarray() if sparse.issparse(one) else one for one in (here, there))
-            assert np.asarray(here).dtype == np.asarray(there).dtype
-            np.testing.assert_array_equal(here, there, str(model))
-
-
-def also(X):
-    """The same numbers in another type."""
-    is_double = X.dtype == np.float64 and not abs(X).max() > 1e30
-    return [X.astype(np.float32)] if is_double else []
 
 
 UNCOMMON = namedtuple("Uncommon", ["low", "high"])

@@ -16,3 +16,10 @@ def small_lists():
         mock.patch.multiple(plans, **few),
     ):
         yield
+
+
+@pytest.fixture
+def copies_listed():
+    """Lists that hold all rows, equal ones too."""
+    with mock.patch("nearlabel.search.exact.equal_rows.equal_rows", return_value=None):
+        yield

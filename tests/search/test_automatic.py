@@ -14,7 +14,6 @@ from twin_graphs import assert_same
 import nearlabel as nl
 import nearlabel.search as choice
 from nearlabel.search import InvertedLists, build_index, neighbor_graph, restrict
-from nearlabel.search.approximate import probe_counts as plans
 
 pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.engines]
 
@@ -37,21 +36,6 @@ def test_auto_uses_lists_above_a_fixed_amount_of_work():
                 twin = neighbor_graph(X, 5, queries, search="exact" if is_exact else "approximate")
                 assert_same(ours, twin)
                 assert (ours.recall is None) == is_exact
-
-
-def test_most_rows_as_neighbors():
-    X, _ = some_data()
-    with mock.patch.object(choice, "MOST_WORK", 0), mock.patch.object(plans, "_MOST_CELLS", 999):
-        index = build_index(X, "euclidean", "auto")
-        for k in (399, 60):
-            exact = neighbor_graph(X, k, search="exact")
-            found = index.graph(k)
-            assert found.recall.value >= 0.99
-            assert np.mean(found.distances <= np.float32(exact.distances[:, -1:])) >= 0.99
-            asked = index.graph(k, X[:2])
-            assert asked.k == k
-        copied = pickle.loads(pickle.dumps(index))
-        assert_same(copied.graph(5), index.graph(5))
 
 
 def test_the_limit_of_auto_is_the_documented_one():

@@ -19,7 +19,6 @@ from nearlabel.search import InvertedLists, neighbor_graph, pair_distances
 from nearlabel.search.approximate import inverted_lists, probing
 from nearlabel.search.approximate import probe_counts as plans
 from nearlabel.search.approximate.probes import Probes
-from nearlabel.search.exact.equal_rows import EqualRowsIndex
 from nearlabel.search.exact.packed_bounds import DenseBounds
 
 pytestmark = [pytest.mark.usefixtures("small_lists"), pytest.mark.kernels]
@@ -71,13 +70,6 @@ def shares(graph, exact):
     limit = exact.distances[:, -1].astype(np.float32)
     rows = zip(graph.distances, limit, strict=True)
     return np.array([sum(d <= most for d in row) / graph.k for row, most in rows])
-
-
-@pytest.fixture
-def copies_listed():
-    """Lists that hold all rows, equal ones too."""
-    with mock.patch("nearlabel.search.exact.equal_rows.equal_rows", return_value=None):
-        yield
 
 
 def in_a_blob(rng):
@@ -368,16 +360,6 @@ def test_the_seed_decides_the_lists():
     assert (graphs[2].indices != graphs[0].indices).any()
 
 
-def test_earlier_queries_change_nothing():
-    X = clustered(600, 5)
-    fresh = [InvertedLists(0.8).build(X).graph(k) for k in (3, 30)]
-    index = InvertedLists(0.8).build(X)
-    asked = index.graph(5, X[:4])
-    assert_same(index.graph(30), fresh[1])
-    assert_same(index.graph(3), fresh[0])
-    assert_same(index.graph(5, X[:4]), asked)
-
-
 # Sizes
 
 
@@ -396,32 +378,7 @@ def test_the_fewest_rows(n):
             np.testing.assert_array_equal(np.sort(asked.indices), np.tile(np.arange(n), (2 * n, 1)))
 
 
-@pytest.mark.parametrize("kind", ["half the same", "a blob and outliers", "few distinct rows"])
-@pytest.mark.usefixtures("copies_listed")
-def test_more_neighbors_than_a_list_holds(kind):
-    X = HARD[kind](np.random.default_rng(0))
-    n = len(X)
-    index = InvertedLists(0.5).build(X)
-    for k in (25, n // 2, n - 2, n - 1):
-        graph, asked = index.graph(k), index.graph(k + 1, X[:3])
-        check(graph, X, "euclidean")
-        check(asked, X, "euclidean", X[:3])
-    assert np.median(index._listed.lists.sizes) < 25
-
-
 # Queries
-
-
-def test_queries_far_from_all_rows():
-    X = clustered(300, 5)
-    for metric in METRICS:
-        for size in (1e3, 1e12, 1e25, 1e120):
-            queries = size * clustered(6, 5, seed=5)
-            asked = neighbor_graph(X, 7, queries, metric=metric, search="approximate")
-            check(asked, X, metric, queries)
-            assert np.isfinite(asked.distances).all()
-            if metric == "cosine" or size == 1e3:
-                assert asked.distances.dtype == np.float32
 
 
 def test_distances_beyond_float64_are_refused_as_by_the_exact_search():
@@ -511,23 +468,6 @@ def test_a_forked_child_can_search_while_another_thread_prepares_the_lists():
             leave.set()
             worker.join()
     assert_same(index.graph(3, X[:5]), InvertedLists().build(X).graph(3, X[:5]))
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_equal_rows_are_searched_once(metric, core):
-    rng = np.random.default_rng(0)
-    distinct = clustered(200, 5)
-    X = distinct[np.concatenate([np.arange(200), rng.integers(0, 200, 300)])]
-    queries = X[::50] + 0.1
-    index = ALL.build(X, metric)
-    assert isinstance(index, EqualRowsIndex)
-    assert index.graph(3).recall.value == 1
-    assert_exact(index.graph(12, n_jobs=2), X, metric)
-    assert_exact(index.graph(12, queries), X, metric, queries)
-    graph = InvertedLists(0.6).build(X, metric).graph(12)
-    check(graph, X, metric)
-    exact = neighbor_graph(X, 12, metric=metric, search="exact")
-    assert shares(graph, exact).mean() >= 0.6
 
 
 @pytest.mark.parametrize("metric", SOME)

@@ -304,23 +304,6 @@ def test_an_index_comes_back_from_a_file(metric, kind, mmap, tmp_path):
         assert_same(again.graph(8), graph)
 
 
-@pytest.mark.engines
-def test_lists_far_from_each_other_come_back(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(1200, 5)) + 1e6 * rng.normal(size=(3, 5))[np.arange(1200) % 3]
-    index = InvertedLists(0.9).build(X)
-    asked = index.graph(7, X[::60] + 0.1)
-    tree, rows = stored(index, tmp_path, False)
-    assert tree["bounds"] is None or tree["bounds"]["by_list"]
-    assert_same(ListIndex.from_tree(tree, rows, "euclidean").graph(7, X[::60] + 0.1), asked)
-    with mock.patch.object(engine, "core", return_value=None):
-        twin = ListIndex.from_tree(tree, rows, "euclidean")
-        assert_same(twin.graph(7, X[::60] + 0.1), asked)
-        assert twin._tree()["bounds"] is None
-    without = {**tree, "bounds": None}
-    assert_same(ListIndex.from_tree(without, rows, "euclidean").graph(7, X[::60] + 0.1), asked)
-
-
 @pytest.mark.parametrize(
     ("metric", "kind", "kept_bytes"),
     [

@@ -33,13 +33,6 @@ def ways(index):
     return [type(way._bounds) for way in index._listed._compiled]
 
 
-@pytest.fixture
-def copies_listed():
-    """Lists that hold all rows, equal ones too."""
-    with mock.patch("nearlabel.search.exact.equal_rows.equal_rows", return_value=None):
-        yield
-
-
 def answers(X, metric, queries, limits):
     """All that lists are asked for: neighbors of rows and queries, and rows within their reach."""
     index = SEARCH.build(X, metric)
@@ -189,6 +182,10 @@ def test_files_without_a_share_use_float32(share, listed):
         back = ListIndex.from_tree(with_bounds(tree, byte_share=share), rows, "euclidean")
         assert ways(back) == [byte_bounds.DenseBounds]
         assert_same(back.graph(K, queries), asked)
+    with mock.patch.object(engine, "core", return_value=None):
+        back = ListIndex.from_tree({**tree, "bounds": None}, rows, "euclidean")
+        assert_same(back.graph(K, queries), asked)
+        assert back._tree()["bounds"] is None
 
 
 @pytest.mark.parametrize(

@@ -137,24 +137,6 @@ def test_rough_distances_that_overflow(scale):
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-@pytest.mark.parametrize("size", [1e-320, 1e-310, 1e-160, 1e120, 1e307])
-def test_rows_of_extreme_sizes_beside_others(size, metric):
-    """Their unit rows, or squares, may be out of range."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 20))
-    X[::3] *= size
-    X[::7] = 0
-    if metric == "euclidean":
-        X = X / max(1.0, size)
-    queries = np.vstack([X[:5], -X[:5] / 3])
-    with bytes_wanted():
-        index = ExactSearch().build(X, metric)
-        found, asked = index.graph(5), index.graph(5, queries)
-    assert_same(found, twin(X, 5, None, metric))
-    assert_same(asked, twin(X, 5, queries, metric))
-
-
-@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 @pytest.mark.parametrize(("m", "n", "d"), [(1, 1, 1), (5, 63, 7), (13, 130, 100), (7, 64, 129)])
 def test_blocks_equal_numpy(metric, m, n, d):
     """Whole numbers of a scale per row, their products, and offsets, as the formulas say."""
@@ -235,18 +217,6 @@ def test_graphs_found_with_bytes_equal_numpy(data, metric, k):
         assert used
     for graph, asked in zip(found, (None, queries), strict=True):
         assert_same(graph, twin(X, k, asked, metric))
-
-
-def test_queries_given_up_are_searched_with_sharper_bounds():
-    """Float32 separates what bytes cannot: nothing is left to NumPy."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 32)) + 300 * rng.normal(size=(40, 32))[np.arange(4000) % 40]
-    with bytes_wanted():
-        index = ExactSearch().build(X, "euclidean")
-        with mock.patch.object(NumpyIndex, "fill", side_effect=AssertionError):
-            graph, asked = index.graph(3), index.graph(3, X[:50])
-    np.testing.assert_array_equal(asked.indices[:, 0], np.arange(50))
-    np.testing.assert_array_equal(asked.indices[:, 1:], graph.indices[:50, :2])
 
 
 def test_a_sample_decides_where_bytes_pay():

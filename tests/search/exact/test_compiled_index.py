@@ -178,19 +178,6 @@ def test_many_sparse_rows_that_share_nothing_are_not_left_to_numpy():
     assert np.mean(found.distances == 1) > 0.5
 
 
-@given(data=st.data(), metric=st.sampled_from(METRICS), cells=st.integers(1, 4))
-def test_lists_that_fill(data, metric, cells):
-    """More rows than a list has room for, with ties, in blocks that meet from both sides."""
-    n, d = data.draw(st.integers(70, 200)), data.draw(st.integers(1, 6))
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    X = rng.integers(0, cells + 1, (n, d)) * data.draw(st.sampled_from([1.0, 1 / 3]))
-    X = X + data.draw(st.sampled_from([0.0, 1e-9, 1e5])) * rng.normal(size=(n, 1))
-    k = data.draw(st.integers(1, 12))
-    search = nl.ExactSearch(block_bytes=4 * data.draw(st.sampled_from([9, 33, 64])) ** 2)
-    ours = nl.neighbor_graph(X, k, metric=metric, search=search, n_jobs=2)
-    assert_same(ours, by_numpy(X, k, metric=metric))
-
-
 def test_packed_rows_are_not_kept_beyond_their_limit():
     X = sparse.csr_array(np.eye(20)[np.zeros(60, int)])  # few entries, and better made dense
     X.data[:] = np.arange(60)

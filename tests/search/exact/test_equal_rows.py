@@ -52,20 +52,6 @@ def test_few_copies_do_not_matter():
     assert len(equal_rows(X)) == 35
 
 
-@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int8, bool])
-def test_rows_of_small_integers_are_distinguished(kind):
-    """Their bits differ in few places."""
-    X = (np.arange(2**12)[:, None] >> np.arange(12) & 1).astype(kind)
-    for form in (X, sparse.csr_array(X)):
-        rows = equal_rows(
-            sparse.vstack([form, form]).tocsr()
-            if sparse.issparse(form)
-            else np.vstack([form, form])
-        )
-        assert len(rows) == 2**12
-        np.testing.assert_array_equal(rows.number, np.tile(np.arange(2**12), 2))
-
-
 def test_an_index_of_equal_rows_is_pickled_and_tells_progress():
     X = np.repeat(np.random.default_rng(0).normal(size=(50, 9)), 4, axis=0)
     index = nl.ExactSearch().build(X)

@@ -121,13 +121,6 @@ def test_the_smallest_problem():
     assert graph.distances.tolist() == [[2.0], [2.0]]
 
 
-def test_near_ties_that_a_norm_trick_cannot_distinguish():
-    base = np.array([1e8, 1e8])
-    X = base + np.array([[0, 0], [1, 0], [0, 1], [1 + 2**-25, 0], [0.5, 0.5]])
-    for dtype in (np.float64, np.float32):
-        check(nl.neighbor_graph(X.astype(dtype), 4), X.astype(dtype), 4)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, np.uint8, bool])
 def test_every_number_type_gives_what_its_float64_values_give(dtype):
     X = np.random.default_rng(1).integers(0, 3, (40, 4)).astype(dtype)

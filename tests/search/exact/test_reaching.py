@@ -12,7 +12,6 @@ from nearlabel.search.exact.row_arithmetic import core_rows
 
 pytestmark = [pytest.mark.kernels, pytest.mark.usefixtures("compiled_core")]
 
-CORE = pytest.importorskip("nearlabel._core", reason="the compiled core was not built")
 METRICS = ["euclidean", "sqeuclidean", "cosine", "manhattan"]
 
 

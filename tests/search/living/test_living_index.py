@@ -244,21 +244,6 @@ def test_removed_rows_only_change_a_mask():
     assert np.count_nonzero(rows.living.store.alive) == 58
 
 
-def test_dead_rows_among_the_nearest_are_searched_beyond():
-    """All near rows were removed, more than the margin allows for."""
-    X = np.arange(200.0)[:, None]
-    rows = Rows(X, np.asarray)
-    rows.remove(np.arange(10, 60))
-    rows.check(5, np.array([[30.0], [100.0]]))
-    limits = np.where(rows.living.store.alive, 0.5, -np.inf)
-    rows.X = np.concatenate([X, [[30.2], [99.9]]])
-    rows.store = rows.store.added(rows.X[-2:])
-    rows.living = rows.living.over(rows.store)
-    arrivals = rows.living.arrivals(200, 5, limits)
-    assert_same(arrivals.neighbors, rows.expected(5).take(slice(150, 152)))
-    assert [part.tolist() for part in arrivals.reached[:2]] == [[100], [201]]
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_precomputed_distances_lose_rows(form):
     rng = np.random.default_rng(0)
@@ -284,30 +269,6 @@ def overlapping():
     rng = np.random.default_rng(0)
     centers = 1.5 * rng.normal(size=(40, 6))
     return lambda n: centers[rng.integers(0, 40, n)] + rng.normal(size=(n, 6))
-
-
-@pytest.mark.usefixtures("small_lists")
-@pytest.mark.parametrize("search", ["lists", "auto"])
-def test_rows_are_added_to_lists(overlapping, search):
-    """All lists are probed, so that nothing is missed: then a history is as exact as any."""
-    all_lists = nl.InvertedLists(recall=1.0)
-    with (
-        mock.patch.object(living_index, "_RECENT", 4),
-        mock.patch.object(inverted_lists, "_MOST_BESIDE", 12),
-        mock.patch("nearlabel.search.MOST_WORK", 0),
-        mock.patch("nearlabel.search.InvertedLists", return_value=all_lists),
-    ):
-        rows = Rows(overlapping(100), np.asarray, "euclidean", all_lists)
-        if search == "auto":
-            index = build_index(rows.store.vectors, "euclidean", "auto")
-            rows.living = LivingIndex.of(index, rows.store, "euclidean")
-        for step, size in enumerate([1, 15, 1, 14, 20]):
-            rows.add(overlapping(size), 4)
-            rows.remove(rows.alive[step::37])
-            rows.check(4, overlapping(3))
-        assert isinstance(rows.living.segments[0].index, inverted_lists.ListIndex)
-        assert rows.living.segments[0].stop > 100
-        assert rows.living.recall(4).value == 1
 
 
 @pytest.mark.usefixtures("small_lists")
