@@ -120,7 +120,7 @@ MISTAKES = [
     (["tag", "c", "1", "--accept", "0.9", "--no", "a"], "--accept"),
     (["tag", "c", "1", "--accept", "0.9", "--truth", "t.csv"], "--truth"),
     (["retrieve", "c", "1", "--html", "tags.csv"], "--html must end in .html"),
-    (["collection", "tiems", "c"], "unknown command 'tiems'; did you mean 'items'"),
+    (["collection", "tiems", "c"], "did you mean 'items'"),
     (["collection", "itmes", "c", "--limit", "2"], "did you mean 'items'"),
     (["collection", "merge", "c", "gone", "--into", "gone"], "has no tag 'gone'"),
     (["forget", "c"], "nearlabel forget photos.nearlabel 17"),

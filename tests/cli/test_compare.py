@@ -251,7 +251,7 @@ def test_a_report_does_not_replace_the_input(fail, songs, tmp_path):
             ("--others", "--split", "loo"),
             "--split loo: --best and --others need held-out test items",
         ),
-        (("--minutes", "0", "--others"), "--minutes must be a number above 0; got '0'"),
+        (("--minutes", "0", "--others"), 'Invalid value "0.0" for --minutes. Must be > 0.'),
         (("--figure", "x.gif"), "--figure must end in .png, .svg, .pdf; got 'x.gif'"),
         (("--figure", "no/x.png"), "--figure no/x.png: the folder "),
         (("--report", "report"), "--report must end in .html; got report"),

@@ -32,7 +32,7 @@ def test_evaluate(ask, fail, here, tmp_path):
     for options in (
         ("--metric", "accuracy"),
         ("--split", "official"),
-        ("--metric", "one_error", "--convention", "sklearn"),
+        ("--convention", "sklearn", "--metric", "one_error"),
         ("--split", "loo", "--stratified"),
         ("--test-size", "2"),
     ):

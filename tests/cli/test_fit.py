@@ -114,11 +114,10 @@ def test_parameters_of_an_algorithm(ask, fail, here, tmp_path):
     ask("fit", "songs.csv", "-o", model, "--algorithm", "BRkNN", *settings)
     assert nl.load(model).fill == "top"
     for options, parts in (
-        (("--set", "n_clusters=3"), ["MLkNN", "'n_clusters'", "counts, n_neighbors, smoothing"]),
-        (("--algorithm", "BRkNN", "--smoothing", 2), ["BRkNN", "'smoothing'"]),
+        (("--set", "n_clusters=3"), ["--set n_clusters: MLkNN has no", "search, smoothing"]),
         (("--set", "smoothing"), ["--set", "NAME=VALUE", "'smoothing'"]),
         (("--set", "smoothing=much"), ["--set smoothing", "'much'"]),
-        (("--smoothing", -1), ["--smoothing", "-1"]),
+        (("--set", "smoothing=-1"), ["--set smoothing", "-1"]),
         (("--set", "n_neighbors=0"), ["--set n_neighbors", "0"]),
     ):
         message = fail("evaluate", "songs.csv", *options)

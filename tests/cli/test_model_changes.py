@@ -479,7 +479,7 @@ def wrong(two_parts, tmp_path_factory):
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["add", "old.model"], ["DATA is missing"]),
+        (["add", "old.model"], ["--data requires an argument"]),
         (["add", "none", "more.csv"], ["none: No such file"]),
         (["add", "old.csv", "more.csv"], ["old.csv", "the model comes first"]),
         (["add", "old.model", "none.csv"], ["'none.csv'"]),
@@ -504,7 +504,7 @@ def wrong(two_parts, tmp_path_factory):
         (["forget", "old.model", "more.csv"], ["--ids more.csv"]),
         (["forget", "old.model", "--ids", "none.txt"], ["none.txt"]),
         (["forget", "old.model", "--ids", "empty.txt"], ["empty.txt has no id"]),
-        (["forget", "old.model", "--ids", "all.txt"], ["all.txt", "at least 2"]),
+        (["forget", "old.model", "--ids", "all.txt"], ["ID has 89 of 90 rows", "at least 2"]),
         (["forget", "numbers.model", "one"], ["numbers.model", "numbers", "'one'"]),
         (["forget", "numbers.model", "91"], ["numbers.model has no item 91"]),
         (["relabel", "old.model"], ["DATA is missing", "--item"]),

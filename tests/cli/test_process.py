@@ -125,29 +125,6 @@ def test_an_interrupt_ends_cleanly(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs signals")
-def test_an_interrupt_swallowed_by_an_import_takes_effect_later():
-    code = """
-import os, signal, time
-import nearlabel.cli.process as process
-
-def run(arguments):
-    try:
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(60)
-    except KeyboardInterrupt:
-        pass
-    time.sleep(60)
-
-process.run = run
-process.main([])
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, check=False, timeout=50
-    )
-    assert (done.returncode, done.stderr) == (130, b"nearlabel: interrupted\n")
-
-
 def printed_by(code, **options):
     """The output lines of a new process."""
     command = [sys.executable, "-c", code]

@@ -78,7 +78,7 @@ def each(ranked, key):
 
 def test_two_commands_and_the_same_in_python(folder, ask, frame):
     printed = ask("fit", "songs.csv", *PREPARED, "-o", "songs.model")
-    assert "features: tempo, loudness, key (3 values), title (text, " in " ".join(printed.split())
+    assert "features: tempo, loudness, key (3 values), title (text), " in " ".join(printed.split())
     ranked = json.loads(ask("rank", "songs.model", "new.csv", "--top", 3, "--json"))
     assert [one["id"] for one in ranked] == [f"song {number}" for number in range(9)]
     model = nl.load("songs.model")
@@ -228,7 +228,7 @@ def test_errors_suggest_options(folder, ask, fail):
     for verb in (("describe", "songs.csv"), ("convert", "songs.csv", "songs.json")):
         assert "; --gaps accepts missing cells)" in fail("datasets", *verb)
     nl.datasets.save(nl.datasets.make_local_labels(9, 2, 3), folder / "made.npz")
-    assert "--impute mean is not supported" in fail(
+    assert "--impute median is not supported" in fail(
         "fit", "made.npz", "--impute", "mean", "-o", "m"
     )
 

@@ -53,8 +53,7 @@ def add(
     cat new.jsonl | nearlabel add songs.model - --json
     nearlabel add photos.nearlabel rome.jpg
     """
-    source = source_name(data)
-    with changing.opened(model, ids=source) as opened:
+    with changing.opened(model) as opened:
         if isinstance(opened, OpenModel):
             done, record = _rows(opened, data, part, skip_known, reading)
         elif skip_known:

@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 
 from nearlabel import __version__
 from nearlabel.cli import collection_verbs, datasets, networks
-from nearlabel.cli.usage_errors import EXAMPLES
+from nearlabel.cli.errors import EXAMPLES
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,8 +12,7 @@ from cyclopts import Parameter
 from nearlabel.cli.collection_changes import OpenCollection
 from nearlabel.cli.open_collections import is_collection, open_collection
 from nearlabel.cli.open_models import OpenModel, open_model
-from nearlabel.cli.options import Json, Switch, Whole
-from nearlabel.cli.options.errors import naming
+from nearlabel.cli.options import Jobs, Json, Switch
 from nearlabel.cli.output import Paragraph, counted, render, steps
 
 if TYPE_CHECKING:
@@ -44,17 +43,14 @@ class Changing:
     compact: Switch = False
     refresh: Switch = False
     verify: Switch = False
-    jobs: Whole | None = None
+    jobs: Jobs = None
     json: Json = False
 
-    def __post_init__(self) -> None:
-        check_jobs(self.jobs)
-
     @contextmanager
-    def opened(self, path: str, ids: str = "ID") -> Iterator[OpenModel | OpenCollection]:
-        """Open a model file or a collection; errors about `ids` name the source of these."""
+    def opened(self, path: str) -> Iterator[OpenModel | OpenCollection]:
+        """Open a model file or a collection."""
         if not is_collection(path):
-            with open_model(path, self.jobs) as model, naming(ids=ids):
+            with open_model(path, self.jobs) as model:
                 yield model
             return
         if self.refresh:
@@ -90,12 +86,6 @@ class Changing:
         ]
         render(record, text, self.json)
         return None if verified is None or verified else 1
-
-
-def check_jobs(jobs: int | None) -> None:
-    """Refuse a number of threads that is none."""
-    if jobs == 0:
-        raise ValueError("--jobs must be at least 1, or -1 for all cores; got 0")
 
 
 def verification_record(verified: Verification | CollectionCheck) -> Tree:

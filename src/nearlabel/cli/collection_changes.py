@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nearlabel.cli.options import Part
-from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabelReading, check_unused, dividing_tags
 from nearlabel.cli.output import counted, steps
 
@@ -171,9 +170,7 @@ def read_table(reading: LabelReading, data: str, part: Part = "all") -> Dataset:
     reading = dividing_tags(reading, data, OpenCollection.separator)
     try:
         return reading.load(data, part)
-    except ValueError as error:
-        if not isinstance(error.__cause__, NoLabelsError):
-            raise
+    except NoLabelsError:
         return replace(reading, labels=()).load(data, part)
 
 
@@ -181,7 +178,7 @@ def add_table(store: Collection, rows: Dataset, data: str) -> tuple[IndexReport,
     """Add the rows of a table to a collection of vectors, with their labels as tags."""
     from nearlabel.collection.exchange.data_rows import add_rows
 
-    with steps("adding", "rows") as progress, naming(id="--id"):
+    with steps("adding", "rows") as progress:
         return add_rows(store, rows, data, progress=progress)
 
 

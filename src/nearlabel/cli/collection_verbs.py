@@ -15,7 +15,6 @@ from nearlabel.cli.open_collections import (
     tags_text,
 )
 from nearlabel.cli.options import CollectionFolder, Count, Json, algorithm_names
-from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import Block, Paragraph, Table, counted, render
 from nearlabel.collection.choices import Method, State
 from nearlabel.common.messages import encodable
@@ -295,8 +294,7 @@ def method(
     is_change = name is not None or k is not None
     with open_collection(collection, readonly=not is_change) as store:
         if is_change:
-            with naming(n_neighbors="--k"):
-                store.set_method(with_other(store.settings.method, name, k))
+            store.set_method(with_other(store.settings.method, name, k))
         chosen = store.settings.method
     now = "now " * is_change
     text = Paragraph(f"{collection} {now}suggests tags by {_method_text(chosen)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,25 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from nearlabel.baselines.algorithm_registry import ALGORITHMS, BASELINES
-from nearlabel.cli.compared_results import (
-    best_of,
-    draw_results,
-    legend,
-    most_frequent,
-    records_of,
-    results_of,
-    say_choices,
-    say_refusals,
-    say_results,
-    standings_of,
-    write_comparison,
-)
-from nearlabel.cli.measuring import Measuring
+from nearlabel.cli.compared_results import Comparison
+from nearlabel.cli.measuring import Measuring, wrote
 from nearlabel.cli.options import Algorithms, DataOrPictures, Distance, Neighbors, Several, Switch
 from nearlabel.cli.options.learning import check_neighbor_options, estimator
 from nearlabel.cli.options.others import Others, learner_title
-from nearlabel.cli.options.preparation import naming_preparation
-from nearlabel.cli.output import check_target, counted, say, say_folded, steps
+from nearlabel.cli.output import Block, check_target, counted, steps
+from nearlabel.cli.tune import check_figure
 from nearlabel.methods.registry import METHODS
 
 if TYPE_CHECKING:
@@ -105,11 +94,7 @@ def compare(
         raise ValueError("--thresholds: not together with --tune")
     if measuring.split == "loo" and beside.names:
         raise ValueError("--split loo: --best and --others need held-out test items; use cv10")
-    if figure is not None:
-        from nearlabel.experiments.reporting.drawing import check_figure_path, report_module
-
-        check_target("--figure", str(check_figure_path(figure, "--figure")), data)
-        report_module("matplotlib")
+    check_figure(figure, data)
     if report is not None:
         _check_report(report, data)
     items = measuring.load(data, [*names, *beside.names])
@@ -122,16 +107,16 @@ def compare(
     of_all = ["hamming_loss", "one_error", "coverage", "ranking_loss", "average_precision"]
     if beside.others:
         of_all = ["average_precision", "ranking_loss", "micro_f1"]  # fewer, as ± needs room
-    usual = [name for name in of_all if has_metric(measuring.convention, name)]
-    wanted = list(measuring.metric or usual)
+    wanted = [name for name in measuring.metric or of_all if has_metric(measuring.convention, name)]
     by = (measuring.metric or ("average_precision" if beside.others else "ranking_loss",))[0]
     scoring = scorer(by, convention=measuring.convention, at=measuring.at)
     has_graph = not set(names).isdisjoint(METHODS)
     kind, parts = measuring.parts(items, "holdout")
-    its_usual = usual_distance(items)
-    first = distance[0] if distance else its_usual
+    usual = usual_distance(items)
+    first = distance[0] if distance else usual
     how: Tree = {"tuned": by} if tune else {"k": k[0] if k else 10, "distance": first}
-    with steps("comparing") as progress, naming_preparation():
+    how["thresholds"] = thresholds
+    with steps("comparing") as progress:
         work = {"progress": progress, "by_label": report is not None, **measuring.how(items)}
         if tune:
             tried = k or None, distance or ("euclidean", "cosine")
@@ -143,61 +128,64 @@ def compare(
             cuts = ", one threshold per label" if thresholds else ""
             what = f", k = {how['k']}{cuts}, {first}{measuring.searching.title()}"
     if beside.names:
-        with steps("comparing others") as progress:
-            measured |= beside.results(items, parts, scoring, measuring, progress)
+        measured |= beside.results(items, parts, scoring, measuring)
+    compared = Comparison(measured, wanted, [*names, *beside.names[:1]])
+    if len(compared.refusals) == len(measured):
+        raise ValueError("; ".join(f"{name}: {why}" for name, why in compared.refusals.items()))
     scales = [part.scale for name in names for part in measured[name] if not part.refusal]
-    how["thresholds"] = thresholds
     setting = measuring.setting(data, items, kind, parts, how, scales, first if has_graph else None)
-    standing = standings_of(measured, wanted)
-    results = results_of(measured, standing)
-    if all(result["refusal"] for result in results):
-        raise ValueError(
-            "; ".join(f"{result['algorithm']}: {result['refusal']}" for result in results)
-        )
-    records = records_of(measured, wanted, tuned=tune)
-    for record in (*results, *records):
-        if record["algorithm"] not in METHODS:
-            without = {"k": None, "distance": None, "thresholds": False}
-            record.update({name: value for name, value in without.items() if name in how})
-    ours = [*names, *beside.names[:1]]
     if figure is not None:
-        draw_results(results, wanted[0], ours, figure, f"{setting['dataset']}, {kind}")
+        compared.draw(figure, f"{data}, {kind}")
     if not set(names).isdisjoint(BASELINES):
         what = f"{what} (except baselines)" if has_graph or beside.others else ""
     what = f"{counted(len(measured), 'algorithm')}{what}"
     if report is not None:
-        write_comparison(report, setting, items, what, measured, results, standing, ours)
-    spread = f"; means of {len(parts)} parts" if len(parts) > 1 else ""
-    best = best_of(results, wanted[0], ours)
-    command = None if best is None else _fit_command(data, best, how, measuring, its_usual)
-    result_lists = {"results": results, "fit_command": command}
-    if not measuring.deliver(setting, records, result_lists, what, spread, has_graph):
-        return
-    say_results(results, wanted, errors=beside.others)
-    for line in legend(len(parts)):
-        say_folded(line)
-    say_refusals(results)
-    say_choices(results, len(parts))
-    for path in (measuring.output, figure, report):
-        if path is not None:
-            say(f"wrote {path}")
+        compared.write(report, {**setting, "at": measuring.at}, items, what)
+    best = compared.best()
+    command = None
     if best is not None:
-        named = learner_title(best["algorithm"])
-        say(f"to fit {named}, the best of ours by {wanted[0]}:\n{command}")
+        command = _fit_command(data, best, measured[best], how, usual, measuring)
+
+    def text() -> Iterator[Block]:
+        yield from compared.text(" ±{:.3f}" if beside.others else "")
+        yield from wrote(measuring.output, figure, report)
+        if best is not None:
+            named = learner_title(best)
+            yield f"to fit {named}, the best of ours by {wanted[0]}:\n{command}"
+
+    # What the setting says of neighbors is not about those that know none.
+    others: Tree = {"k": None, "distance": None, "thresholds": False}
+    without = {name: value for name, value in others.items() if name in how}
+
+    def about(record: Tree) -> Tree:
+        return record if record["algorithm"] in METHODS else {**record, **without}
+
+    measuring.report(
+        setting,
+        map(about, compared.rows(tune)),
+        {"results": [about(compared.record(name)) for name in measured], "fit_command": command},
+        what,
+        text(),
+        f"; means of {len(parts)} parts" if len(parts) > 1 else "",
+        has_graph,
+    )
 
 
-def _fit_command(data: str, best: Tree, how: Tree, measuring: Measuring, usual: str) -> str:
+def _fit_command(
+    data: str, best: str, parts: list[SplitResult], how: Tree, usual: str, measuring: Measuring
+) -> str:
     """The command that fits the best algorithm; if it was tuned, with its most frequent choice."""
-    if best["algorithm"] not in ALGORITHMS:  # the blend
-        return measuring.fit_command(data, {"--best": True}, {}, usual)
-    options: Tree = {"--algorithm": best["algorithm"]}
-    if best["algorithm"] in BASELINES:
-        return measuring.fit_command(data, options, {}, usual)
-    own = dict(most_frequent(best.get("chosen", ())))
+    if best not in ALGORITHMS:  # the blend
+        return measuring.fit_command(data, {"--best": True}, {})
+    options: Tree = {"--algorithm": best}
+    if best in BASELINES:
+        return measuring.fit_command(data, options, {})
+    chosen = [dict(part.parameters) for part in parts]
+    own = max(chosen, key=chosen.count)
     k = own.pop("n_neighbors", own.pop("per_class", how.get("k")))
-    options |= {"--k": k, "--distance": own.pop("metric", how.get("distance"))}
-    options["--thresholds"] = how["thresholds"]
-    return measuring.fit_command(data, options, own, usual)
+    metric = own.pop("metric", how.get("distance"))
+    options |= {"--k": k, "--distance": None if metric == usual else metric}
+    return measuring.fit_command(data, {**options, "--thresholds": how["thresholds"]}, own)
 
 
 def _check_report(path: str, data: str) -> None:
@@ -251,7 +239,7 @@ def _as_they_are(
     import nearlabel as nl
     from nearlabel.experiments import evaluate_splits
 
-    models = [estimator(name, k, shared, {}, {}) for name in names]
+    models = [estimator(name, k, shared, {}) for name in names]
     if thresholds:
         models = [nl.LabelThresholds(model) if model.keeps_items else model for model in models]
     each = evaluate_splits(items, models, parts, refusals=True, **work)

@@ -9,7 +9,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from nearlabel.cli.options import Count, Data, Json, Seed, Switch
-from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.output import (
     Block,
@@ -99,8 +98,7 @@ def describe(
     if not data:
         raise ValueError("DATA is missing; for example: nearlabel datasets describe yeast")
     descriptions = {
-        name: asdict(nl.datasets.describe(reading.load(name, gaps=gaps, gaps_option="--gaps")))
-        for name in data
+        name: asdict(nl.datasets.describe(reading.load(name, gaps=gaps))) for name in data
     }
     rows = [
         (key.replace("_", " "), *(_cell(description[key]) for description in descriptions.values()))
@@ -149,7 +147,7 @@ def fetch(
         )
     fetched = []
     for wanted in name:
-        with steps(f"fetching {wanted}") as progress, naming(name="NAME", mirror="--mirror"):
+        with steps(f"fetching {wanted}") as progress:
             path = nl.datasets.fetch(wanted, mirror=mirror, progress=progress)
         fetched.append({"name": wanted, "file": path})
     render(fetched, [f"{data['name']}: {data['file']}" for data in fetched], json)
@@ -226,9 +224,8 @@ def convert(
     check_target("TARGET", target, data)
     if Path(target).suffix.lower() not in SUFFIXES:
         raise ValueError(f"TARGET must end in one of {', '.join(SUFFIXES)}; got {target}")
-    items = reading.load(data, gaps=gaps, gaps_option="--gaps")
-    with naming(path="TARGET", format="TARGET"):
-        nl.datasets.save(items, target)
+    items = reading.load(data, gaps=gaps)
+    nl.datasets.save(items, target)
     render(
         {"file": target, "items": len(items), "bytes": Path(target).stat().st_size},
         f"wrote {target} ({counted(len(items), 'item')}, {file_size(target)})",

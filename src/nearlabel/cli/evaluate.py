@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nearlabel.cli.measuring import Measuring, defined, metric_cell, metric_heads, summary
+from nearlabel.cli.measuring import Measuring, metric_cell, metric_heads, summary, wrote
 from nearlabel.cli.options import Counts, DataOrPictures, Switch
 from nearlabel.cli.options.learning import Learning
-from nearlabel.cli.options.preparation import naming_preparation
-from nearlabel.cli.output import say, say_table, steps
+from nearlabel.cli.output import Block, Table, steps
 
 if TYPE_CHECKING:
     from nearlabel.common.arrays import Tree
@@ -55,55 +55,67 @@ def evaluate(
 
     models = [learning.model(count, measuring.parameters()) for count in k]
     split, parts = measuring.parts(items, "cv10")
-    with steps("evaluating") as progress, naming_preparation():
-        how = {"by_label": per_label, **measuring.how(items)}
-        results = evaluate_splits(items, models, parts, progress=progress, **how)
-    metrics_of = {
-        count: [part.metrics for part in each] for count, each in zip(k, results, strict=True)
-    }
-    wanted = list(measuring.metric or metrics_of[k[0]][0])
-    scales = [part.scale for part in results[0]]
-    how = learning.record(models[0])
-    setting = measuring.setting(data, items, split, parts, how, scales, learning.distance)
-    neighbors = {count: {} if learning.is_baseline else {"k": count} for count in k}
-    means = [{**neighbors[count], **summary(each, wanted)} for count, each in metrics_of.items()]
-    records: Iterable[Tree] = (
-        {**neighbors[count], "part": place, **defined(metrics, wanted)}
-        for count, of_model in metrics_of.items()
-        for place, metrics in enumerate(of_model, 1)
-    )
-    if per_label:
-        for mean, of_model in zip(means, results, strict=True):
-            mean["labels"] = _by_label(of_model)
-        records = (
-            {**settings, **label}
-            for settings, mean in zip(neighbors.values(), means, strict=True)
-            for label in mean["labels"]
+    with steps("evaluating") as progress:
+        how = measuring.how(items)
+        results = evaluate_splits(
+            items, models, parts, by_label=per_label, progress=progress, **how
         )
+    wanted = list(measuring.metric or results[0][0].metrics)
+    means: list[Tree] = []
+    rows: list[Tree] = []
+    for count, each in zip(k, results, strict=True):
+        neighbors = {} if learning.is_baseline else {"k": count}
+        mean = {**neighbors, **summary(each, wanted)}
+        means.append(mean)
+        if per_label:
+            mean["labels"] = _by_label(each)
+            rows += [{**neighbors, **label} for label in mean["labels"]]
+            continue
+        for place, part in enumerate(each, 1):
+            rows.append({**neighbors, "part": place, **{m: part.metrics[m] for m in wanted}})
+    scales = [part.scale for part in results[0]]
+    record = learning.record(models[0])
+    setting = measuring.setting(data, items, split, parts, record, scales, learning.distance)
     own = "".join(
         f", {name} {value:g}" if isinstance(value, float) else f", {name} {value}"
         for name, value in setting["parameters"].items()
         if not (name == "counts" and value == "paper")  # as published goes without saying
     )
     searched = f", {learning.distance}{measuring.searching.title()}"
-    title = f"{learning.title()}{own}{'' if learning.is_baseline else searched}"
-    spread = "; mean ± standard deviation" if len(parts) > 1 else ""
-    has_graph = not learning.is_baseline
-    if not measuring.deliver(setting, records, {"results": means}, title, spread, has_graph):
-        return
-    rows = (
+    measuring.report(
+        setting,
+        rows,
+        {"results": means},
+        f"{learning.title()}{own}{'' if learning.is_baseline else searched}",
+        _text(learning.title(), wanted, means, measuring.output),
+        "; mean ± standard deviation" if len(parts) > 1 else "",
+        not learning.is_baseline,
+    )
+
+
+def _text(
+    title: str, wanted: Sequence[str], means: Sequence[Tree], output: str | None
+) -> Iterator[Block]:
+    """The table of metrics, tables of labels if there are any, and where results are."""
+    heads = [f"k = {mean['k']}" if "k" in mean else title for mean in means]
+    rows = [
         (
             head,
             *(metric_cell(mean["metrics"][name], (mean["std"] or {}).get(name)) for mean in means),
         )
         for name, head in zip(wanted, metric_heads(wanted), strict=True)
-    )
-    heads = [f"k = {mean['k']}" if "k" in mean else learning.title() for mean in means]
-    say_table(("", *heads), rows)
-    for head, mean in zip(heads, means, strict=True) if per_label else ():
-        _say_labels(mean["labels"], f"\n{head}, per label")
-    if measuring.output is not None:
-        say(f"wrote {measuring.output}")
+    ]
+    yield Table(("", *heads), rows)
+    for head, labels in zip(heads, [mean.get("labels") for mean in means], strict=True):
+        if labels is None:
+            continue
+        yield f"\n{head}, per label"
+        shorter = [{"average_precision": "av prec"}.get(name, name) for name in labels[0]]
+        cells = [[*map(_cell, label.values())] for label in labels[:_LABELS_SHOWN]]
+        yield Table(shorter, cells, shorten=True)
+        if len(labels) > _LABELS_SHOWN:
+            yield f"… {len(labels) - _LABELS_SHOWN:,} more labels: --json or --output has all"
+    yield from wrote(output)
 
 
 def _by_label(parts: Sequence[SplitResult]) -> list[Tree]:
@@ -111,28 +123,13 @@ def _by_label(parts: Sequence[SplitResult]) -> list[Tree]:
     from nearlabel.metrics.label_results import mean_results
 
     labels = mean_results([part.labels for part in parts if part.labels is not None]).sort_by("f1")
-    columns = labels.to_dict()
-    _, _, *numbers = columns
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    columns = {name: column.tolist() for name, column in labels.to_dict().items()}
     return [
-        {
-            "label": str(label),
-            "support": support,
-            **defined(dict(zip(numbers, values, strict=True)), numbers),
-        }
-        for label, support, *values in rows
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
     ]
 
 
-def _say_labels(labels: Sequence[Tree], title: str) -> None:
-    """Print what there is room for: the worst labels."""
-    say(title)
-    rows = ([_cell(value) for value in label.values()] for label in labels[:_LABELS_SHOWN])
-    heads = [{"average_precision": "av prec"}.get(name, name) for name in labels[0]]
-    say_table(heads, rows, shorten=True)
-    if len(labels) > _LABELS_SHOWN:
-        say(f"… {len(labels) - _LABELS_SHOWN:,} more labels: --json or --output has all")
-
-
 def _cell(value: object) -> Any:
-    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else value
+    if not isinstance(value, float):
+        return value
+    return f"{value:.3f}" if math.isfinite(value) else "-"

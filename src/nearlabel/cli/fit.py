@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nearlabel.cli.feature_list import feature_list, shown_features, warn_of_labels_among_features
-from nearlabel.cli.measuring import preparation_text, sizes
-from nearlabel.cli.options import (
-    Count,
-    DataOrPictures,
-    Json,
-    Part,
-    Seed,
-    Switch,
-    as_typed,
-    positive_number,
-)
+from nearlabel.cli.feature_list import features_text, source_columns, warn_of_binary_features
+from nearlabel.cli.measuring import preparation_text, sizes, sizes_of
+from nearlabel.cli.options import Count, DataOrPictures, Json, Minutes, Part, Seed, Switch
 from nearlabel.cli.options.clustering import Clustering
 from nearlabel.cli.options.learning import Learning
-from nearlabel.cli.options.preparation import Preparation, naming_preparation
+from nearlabel.cli.options.preparation import Preparation
 from nearlabel.cli.options.reading import LabeledReading, is_table
 from nearlabel.cli.options.searching import Searching
-from nearlabel.cli.output import check_target, counted, file_size, say, say_folded, say_json, steps
+from nearlabel.cli.output import (
+    Block,
+    Paragraph,
+    check_target,
+    counted,
+    file_size,
+    render,
+    steps,
+)
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -42,12 +41,10 @@ _USUAL_K = 10
 def fit(
     data: DataOrPictures,
     *,
-    output: Annotated[str, Parameter(alias="-o", metavar="FILE", allow_leading_hyphen=True)],
+    output: Annotated[str, Parameter(alias="-o", metavar="FILE")],
     k: Count = _USUAL_K,
     best: Switch = False,
-    minutes: Annotated[
-        float | None, Parameter(converter=positive_number, show_default=False)
-    ] = None,
+    minutes: Minutes = None,
     part: Part = "all",
     seed: Seed = 0,
     json: Json = False,
@@ -89,41 +86,36 @@ def fit(
     nearlabel fit scenes -o scenes.model --features auto
     nearlabel fit blocks -o blocks.model --cluster local
     """
-    if output.startswith("-"):
-        raise ValueError(f"--output must be a file, such as songs.model; got {output}")
     check_target("--output", output, data)
     learning.check_options(k=k != _USUAL_K, searching=searching)
     if best and clustering.cluster is not None:
         raise ValueError("--best cannot be used with --cluster, which fits one method")
-    in_blocks = clustering.blocks(data)
-    items = in_blocks
+    if best and preparation.learn_distance:
+        raise ValueError("--best learns a distance by itself: leave out --learn-distance")
+    if minutes is not None and not best:
+        raise ValueError("--minutes: only with --best, which leaves out what takes longer")
+    items = clustering.blocks(data, part, preparation, reading)
     if items is None:
         learners = ["BlendedNeighbors" if best else learning.algorithm]
         items = preparation.load(reading, data, learners, part, searching.jobs)
     else:
-        parts = () if part == "all" else ("--part",)
-        for word in (*as_typed(preparation), *as_typed(reading), *parts)[:1]:
-            option = word.replace("_", "-")
-            raise ValueError(f"{option} cannot be used with blocks of vectors, as in {data}")
         preparation = replace(preparation, scale="none")
     learning = learning.of(items)
+    import numpy as np
+
     import nearlabel as nl
     from nearlabel.cli.picture_items import picture_setting
     from nearlabel.common.journal import journal_path
 
     shared = {"random_state": seed, **searching.parameters()}
     model = learning.best_model(shared) if best else learning.model(k, shared)
-    if best and preparation.learn_distance:
-        raise ValueError("--best learns a distance by itself: leave out --learn-distance")
-    if minutes is not None and not best:
-        raise ValueError("--minutes: only with --best, which leaves out what takes longer")
     if best and preparation.scale is None:
         preparation = replace(preparation, scale="auto")
-    with naming_preparation():
-        preparing = preparation.of(items).chosen(items.X, items.Y, learning.distance or "euclidean")
-    names = _column_names(items, data, reading.format) if in_blocks is None else None
-    fitted, plan = _fitted(model, preparing, items, names, minutes, clustering)
-    model = fitted[-1] if hasattr(fitted, "steps") else fitted
+    asked = preparation.of(items)
+    preparing = asked.chosen(items.X, items.Y, learning.distance or "euclidean")
+    if items.feature_names is None and is_table(data, reading.format):  # only numbers
+        items = replace(items, feature_names=np.arange(items.X.shape[1]).astype(str))
+    fitted, plan = _fitted(model, preparing, items, minutes, clustering)
     had_changes = journal_path(output).exists()
     nl.save(fitted, output)
     if had_changes:
@@ -133,59 +125,47 @@ def fit(
             stacklevel=2,
         )
     if reading.labels:
-        warn_of_labels_among_features(items)
+        warn_of_binary_features(items)
     preparation.recommend_scale(items, learning.distance)
-    columns = feature_list(fitted, items)
-    recall = getattr(model, "search_recall_", None)
+    model = fitted[-1] if hasattr(fitted, "steps") else fitted
     record: Tree = {
         "model": output,
         **learning.record(model),
         "k": getattr(model, "n_neighbors_", None),
-        "items": len(items),
-        "features": int(items.X.shape[1]),
-        "labels": int(items.Y.shape[1]),
-        "columns": columns,
+        **sizes_of(items),
+        "columns": source_columns(items),
         **picture_setting(items),
         "impute": preparing.impute,
         "scale": preparing.scale,
         "learn_distance": preparing.learn_distance,
         **searching.record(),
-        "recall": None if recall is None else asdict(recall),
+        "recall": getattr(model, "search_recall_", None),
         "bytes": Path(output).stat().st_size,
     }
     if best:
         record["chosen"] = [*([plan] if plan else []), *model.summary().splitlines()]
-    if json:
-        say_json(record)
-        return
-    asked = {**record, "scale": preparation.of(items).scale}
-    prepared = preparation_text(asked, [preparing.scale])
-    neighbors = "" if record["k"] is None else f", {counted(record['k'], 'neighbor')}"
-    rows = " (training and test rows)" if items.train is not None else ""
-    title = model.title if best else learning.title()
-    say(f"{title}{neighbors}{prepared}, learned from {data}{rows}:")
-    say(sizes(record))
-    if columns:
-        say_folded(f"features: {shown_features(columns)}")
-    for line in record.get("chosen", ()):
-        say_folded(line)
-    if recall is not None:
-        say(f"approximate search, measured recall {recall}")
-    say(f"wrote {output} ({file_size(output)})")
 
+    def text() -> Iterator[Block]:
+        title = model.title if best else learning.title()
+        neighbors = "" if record["k"] is None else f", {counted(record['k'], 'neighbor')}"
+        prepared = preparation_text({**record, "scale": asked.scale}, [preparing.scale])
+        rows = " (training and test rows)" if items.train is not None else ""
+        yield f"{title}{neighbors}{prepared}, learned from {data}{rows}:"
+        yield sizes(record)
+        if record["columns"]:
+            yield Paragraph(features_text(record["columns"]))
+        yield from map(Paragraph, record.get("chosen", ()))
+        if record["recall"] is not None:
+            yield f"approximate search, measured recall {record['recall']}"
+        yield f"wrote {output} ({file_size(output)})"
 
-def _column_names(items: Dataset, data: str, format: str | None) -> Sequence[str] | None:
-    """The names of features; a table has some even if they are only the numbers 0, 1, 2 …"""
-    if items.feature_names is not None:
-        return [str(name) for name in items.feature_names]
-    return [str(place) for place in range(items.X.shape[1])] if is_table(data, format) else None
+    render(record, text(), json)
 
 
 def _fitted(
     model: BaseEstimator,
     preparing: Preparing,
     items: Dataset,
-    names: Sequence[str] | None,
     minutes: float | None,
     clustering: Clustering,
 ) -> tuple[Any, str]:
@@ -193,13 +173,9 @@ def _fitted(
 
     Where the time of a blend is limited, also what was left out of it, and why.
     """
-    import numpy as np
-
     import nearlabel as nl
-    from nearlabel.cli.picture_items import PictureItems
 
-    with naming_preparation():
-        transformer = preparing.transformer(items.X)
+    transformer = preparing.transformer(items.X)
     X = items.X if transformer is None else transformer.fit_transform(items.X, items.Y)
     plan = ""
     if minutes is not None:
@@ -208,15 +184,14 @@ def _fitted(
         model, plan = planned(model, X, items.Y, 60 * minutes)
     with steps("learning") as progress:
         known = {"ids": _ids(items)} if model.keeps_items else {}
-        how = {"label_names": items.label_names, "progress": progress, **known}
-        clustering.fit(model, X, items.Y, **how)
-    first = (
-        model if transformer is None else getattr(transformer, "steps", [[0, transformer]])[0][1]
-    )
-    if names is not None:  # by these a later file's columns are found
-        first.feature_names_in_ = np.array(names, dtype=object)
-    of_pictures = items.transformer if isinstance(items, PictureItems) else None
-    before = [step for step in (of_pictures, transformer) if step is not None]
+        clustering.fit(model, X, items.Y, label_names=items.label_names, progress=progress, **known)
+    before = [
+        step for step in (getattr(items, "transformer", None), transformer) if step is not None
+    ]
+    if items.feature_names is not None:  # by these a later file's columns are found
+        first = model if transformer is None else transformer
+        first = first.steps[0][1] if hasattr(first, "steps") else first
+        first.feature_names_in_ = items.feature_names.astype(object)
     return nl.make_pipeline(*before, model) if before else model, plan
 
 

@@ -53,7 +53,7 @@ def forget(
         where = f"{source} has no id" if source else "ID is missing"
         example = "photos.nearlabel 17" if is_collection(model) else "songs.model 'song 017'"
         raise ValueError(f"forget: {where}; for example: nearlabel forget {example}")
-    with changing.opened(model, ids="ID" if source is None or id else source) as opened:
+    with changing.opened(model) as opened:
         record = opened.forget(id, listed, source, ignore_missing)
         done = "refreshed" if changing.refresh else "compacted"
         if id or listed:

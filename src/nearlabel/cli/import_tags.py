@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from nearlabel.cli.open_collections import open_collection
 from nearlabel.cli.options import CollectionFolder, Json, Switch
-from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import Block, Paragraph, counted, render, steps
 
 if TYPE_CHECKING:
@@ -63,8 +62,7 @@ def import_tags(
     if source is None and not sidecars and not texts:
         raise ValueError("import: give a table or a folder of tags, --sidecars or --texts")
     report = ImportReport()
-    named, progressing = naming(encoding="--encoding"), steps("reading tags")
-    with named, open_collection(collection) as store, progressing as progress:
+    with open_collection(collection) as store, steps("reading tags") as progress:
         files: Iterable[TaggedFile] = () if source is None else tagged_files(source, encoding)
         formats = [name for name, is_read in (("sidecars", sidecars), ("texts", texts)) if is_read]
         if formats:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from nearlabel.cli.changes import check_jobs
 from nearlabel.cli.collection_changes import add_table, decided_record, read_table
 from nearlabel.cli.import_tags import (
     import_record,
@@ -21,8 +20,7 @@ from nearlabel.cli.import_tags import (
     tagged_files,
 )
 from nearlabel.cli.open_collections import is_collection, open_collection
-from nearlabel.cli.options import Json, Switch, Whole
-from nearlabel.cli.options.errors import naming
+from nearlabel.cli.options import Jobs, Json, Switch
 from nearlabel.cli.options.reading import LabelReading
 from nearlabel.cli.output import Block, Paragraph, counted, plain, render, say, steps, write
 from nearlabel.common.messages import encodable
@@ -56,7 +54,7 @@ def index(
     features: str | None = None,
     watch: Switch = False,
     every: Annotated[float, Parameter(metavar="SECONDS")] = 2,
-    jobs: Whole = -1,
+    jobs: Jobs = -1,
     json: Json = False,
 ) -> None:
     """Add the new and changed files of a folder to a collection, which is created if necessary.
@@ -98,7 +96,6 @@ def index(
     from nearlabel.collection.exchange.importing import import_files
     from nearlabel.collection.folder_watch import FolderWatch
 
-    check_jobs(jobs)
     if not 0 < every < 1e6:
         raise ValueError(f"--every must be a number of seconds above 0; got {every:g}")
     # Read first: the error about a missing table must not come after all the work.
@@ -155,8 +152,7 @@ def _create(path: str, kind: str | None, features: str | None, items: Dataset | 
 
         settings = {"kind": "vectors", "features": given_features(items)}
     try:
-        with naming(features="--features", kind="--kind"):
-            Collection.create(path, **settings).close()
+        Collection.create(path, **settings).close()
     except OSError:
         if not is_collection(path):  # which another process may just have created
             raise

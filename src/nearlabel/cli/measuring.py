@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,23 +22,22 @@ from nearlabel.cli.options import (
     Texts,
     as_typed,
 )
-from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.preparation import Preparation
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import (
+    Block,
+    Paragraph,
     check_results,
     counted,
-    say,
-    say_folded,
-    say_json,
+    render,
     write_results,
 )
 
 if TYPE_CHECKING:
     from nearlabel.common.arrays import Tree
     from nearlabel.datasets import Dataset
-    from nearlabel.experiments import Part
+    from nearlabel.experiments import Part, SplitResult
 
 
 @Parameter(name="*", group=Group("Evaluation", sort_key=1))
@@ -82,23 +81,12 @@ class Measuring:
     searching: Searching = Searching()
     reading: LabeledReading = LabeledReading()
 
-    def __post_init__(self) -> None:
-        if self.json and self.output == "-":  # JSON goes there anyway
-            object.__setattr__(self, "output", None)
-
     def load(self, data: str, learners: Sequence[str]) -> Dataset:
-        """Read the data set after checking the options; import what the evaluation needs."""
-        from nearlabel.common.messages import did_you_mean
-        from nearlabel.metrics import METRICS
-        from nearlabel.metrics.conventions import has_metric
+        """Read the data set after checking the options."""
+        from nearlabel.metrics import scorer
 
         for name in self.metric:
-            if name not in METRICS:
-                hint = did_you_mean(name, METRICS)
-                known = ", ".join(map(repr, METRICS))
-                raise ValueError(f"--metric must be one of {known}; got {name!r}{hint}")
-            if not has_metric(self.convention, name):
-                raise ValueError(f"--metric {name}: convention {self.convention!r} has no {name}")
+            scorer(name, convention=self.convention, at=self.at)
         check_results(self.output, data)
         return self.preparation.load(self.reading, data, learners, jobs=self.searching.jobs)
 
@@ -119,13 +107,10 @@ class Measuring:
         from nearlabel.experiments import splits
 
         kind = self.split or ("official" if own and items.train is not None else usual)
-        how: Tree = {"seed": self.seed}
-        if self.test_size is not None:
-            if kind != "holdout":
-                raise ValueError(f"--test-size: only with --split holdout; the split is {kind}")
-            how["test_size"] = self.test_size
-        with naming(split="--split", test_size="--test-size", stratified="--stratified"):
-            return kind, splits(items, kind, stratified=self.stratified, **how)
+        if self.test_size is not None and kind != "holdout":
+            raise ValueError(f"--test-size: only with --split holdout; the split is {kind}")
+        size = {} if self.test_size is None else {"test_size": self.test_size}
+        return kind, splits(items, kind, stratified=self.stratified, seed=self.seed, **size)
 
     def how(self, items: Dataset) -> Tree:
         """The arguments of `evaluate_splits` that these options set."""
@@ -148,87 +133,84 @@ class Measuring:
         The `scales` are those that were chosen if the scale is "auto". A note recommends a scale
         that would have been better for the distance.
         """
-        self.preparation.recommend_scale(items, distance, parts[0].train)
         from nearlabel.cli.picture_items import picture_setting
 
+        train = parts[0].train
+        if self.preparation.scale is None:
+            few = items if len(train) == len(items) else items.rows(train)
+            self.preparation.recommend_scale(few, distance)
         preparing = self.preparation.of(items)
-        chosen = list(dict.fromkeys(scales)) if preparing.scale == "auto" else []
         return {
             "dataset": source,
-            "items": len(items),
-            "features": int(items.X.shape[1]),
-            "labels": int(items.Y.shape[1]),
+            **sizes_of(items),
             **how,
             **self.searching.record(),
             **picture_setting(items),
-            "text": list(preparing.text),
+            "text": preparing.text,
             "impute": preparing.impute,
             "scale": preparing.scale,
-            "chosen_scales": chosen,
+            "chosen_scales": list(dict.fromkeys(scales)) if preparing.scale == "auto" else [],
             "learn_distance": preparing.learn_distance,
             "split": kind,
             "stratified": self.stratified,
             "seed": self.seed,
             "convention": self.convention,
             "parts": len(parts),
-            "train": len(parts[0].train),
+            "train": len(train),
             "test": len(parts[0].test),
         }
 
-    def fit_command(
-        self,
-        data: str,
-        options: Tree,
-        parameters: Tree,
-        usual_distance: str | None,
-    ) -> str:
+    def fit_command(self, data: str, options: Tree, parameters: Tree) -> str:
         """The command that fits a model to data as it was evaluated.
 
-        Options with their default values are left out, and so are those that are None; True is a
-        switch.
+        Options that are None or False are left out; True is a switch.
         """
         stem = Path(data).name.removesuffix(".gz").partition(".")[0].strip("-") or "best"
         words = ["nearlabel", "fit", data, "-o", f"{stem}.model"]
-        usual = {"--distance": usual_distance, "--part": "all", "--seed": 0}
-        for option, value in {**options, "--seed": self.seed}.items():
-            if value is not None and value is not False and value != usual.get(option):
+        for option, value in {**options, "--seed": self.seed or None}.items():
+            if value is not None and value is not False:
                 words += [option] if value is True else [option, str(value)]
         if parameters:
             words += ["--set", *(f"{name}={value}" for name, value in parameters.items())]
         groups = (self.preparation, self.searching, self.reading)
         return shlex.join([*words, *(word for group in groups for word in as_typed(group))])
 
-    def deliver(
+    def report(
         self,
         setting: Tree,
-        records: Iterable[Tree],
+        rows: Iterable[Tree],
         results: Tree,
         title: str,
+        text: Iterable[Block],
         spread: str = "",
         has_graph: bool = True,
-    ) -> bool:
-        """Write records to a file, print JSON or the setting; return whether a table follows."""
-        if self.output is not None:
-            write_results(self.output, ({**setting, **record} for record in records))
-        if self.output == "-":
-            return False
-        if self.json:
-            say_json({**setting, **results})
-            return False
-        from nearlabel.common.messages import one_line
+    ) -> None:
+        """Write the rows to a file; print the results as JSON, or the setting and the text."""
+        if self.output is not None and not (self.json and self.output == "-"):
+            write_results(self.output, ({**setting, **row} for row in rows))
+        if self.output == "-" and not self.json:
+            return
 
-        say(f"{one_line(setting['dataset'])}: {sizes(setting)}")
-        say_folded(f"{title}{preparation_text(setting, setting['chosen_scales'])}")
-        say_folded(f"split {split_text(setting)}")
-        own = setting["text"] or setting["learn_distance"]
-        own = own or (setting["impute"], setting["scale"]) != ("none", "none")
-        if setting["parts"] > 1 and has_graph and not own:
-            say_folded("one graph of all items, in which those held out are hidden")
-        elif setting["parts"] > 1 and has_graph:
-            say_folded("each part is prepared by itself and has a graph of its own")
-        say_folded(f"convention {self.convention}{spread}; ↓ lower is better, ↑ higher")
-        say()
-        return True
+        def blocks() -> Iterator[Block]:
+            from nearlabel.common.messages import one_line
+
+            yield f"{one_line(setting['dataset'])}: {sizes(setting)}"
+            yield Paragraph(f"{title}{preparation_text(setting, setting['chosen_scales'])}")
+            yield Paragraph(f"split {split_text(setting)}")
+            own = setting["text"] or setting["learn_distance"]
+            own = own or (setting["impute"], setting["scale"]) != ("none", "none")
+            if setting["parts"] > 1 and has_graph:
+                yield Paragraph(
+                    "each part is prepared by itself and has a graph of its own"
+                    if own
+                    else "one graph of all items, in which those held out are hidden"
+                )
+            arrows = "↓ lower is better, ↑ higher"
+            yield Paragraph(f"convention {self.convention}{spread}; {arrows}")
+            yield ""
+            yield from text
+
+        render({**setting, **results}, blocks(), self.json)
 
 
 def preparation_text(setting: Tree, chosen: Sequence[str]) -> str:
@@ -250,32 +232,31 @@ def split_text(setting: Tree) -> str:
     return f"{setting['split']}{', stratified' if setting['stratified'] else ''}: {parts}"
 
 
+def sizes_of(items: Dataset) -> Tree:
+    """The sizes of a data set."""
+    return {"items": len(items), "features": items.X.shape[1], "labels": items.Y.shape[1]}
+
+
 def sizes(setting: Tree) -> str:
     """The sizes of a data set, for people."""
     return ", ".join(counted(setting[f"{what}s"], what) for what in ("item", "feature", "label"))
 
 
-def summary(metrics: Sequence[dict[str, float]], wanted: Sequence[str]) -> Tree:
+def summary(parts: Sequence[SplitResult], wanted: Sequence[str]) -> Tree:
     """Mean and spread of the wanted metrics over the parts on which each is defined."""
     import numpy as np
 
     means, spread = {}, {}
     for name in wanted:
-        values = [part[name] for part in metrics if math.isfinite(part[name])]
+        values = [part.metrics[name] for part in parts if math.isfinite(part.metrics[name])]
         means[name] = float(np.mean(values)) if values else None
         spread[name] = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    return {"metrics": means, "std": spread if len(metrics) > 1 else None}
-
-
-def defined(metrics: dict[str, float], wanted: Sequence[str]) -> dict[str, float | None]:
-    """The wanted metrics; None if one is undefined, since JSON has no NaN."""
-    values = {name: float(metrics.get(name, math.nan)) for name in wanted}
-    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+    return {"metrics": means, "std": spread if len(parts) > 1 else None}
 
 
 def metric_cell(value: float | None, std: float | None = None) -> str:
     """A metric in a table."""
-    if value is None:
+    if value is None or math.isnan(value):
         return "not defined"
     return f"{value:.4f}" if std is None else f"{value:.4f} ±{std:.4f}"
 
@@ -285,3 +266,8 @@ def metric_heads(names: Sequence[str]) -> list[str]:
     from nearlabel.metrics import METRICS
 
     return [f"{name} {'↓' if METRICS[name].loss else '↑'}" for name in names]
+
+
+def wrote(*paths: str | None) -> Iterator[Block]:
+    """The lines about files that were written, if any."""
+    yield from (f"wrote {path}" for path in paths if path is not None)

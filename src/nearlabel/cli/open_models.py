@@ -20,24 +20,14 @@ if TYPE_CHECKING:
     from nearlabel.common.progress import Progress
     from nearlabel.methods.verification import Verification
 
-# What a method learns in fit and keeps when items are forgotten.
-_STAYS = {"LAMLkNN": "the centers", "PositivekNN": "the rate and the cut"}
-
 
 @contextmanager
 def open_model(path: str, jobs: int | None) -> Iterator[OpenModel]:
     """Open a model file for changes, which are made by so many threads."""
     from nearlabel.persistence.models import load
 
-    try:
-        with naming_order(path):
-            loaded = load(path, journal=True)
-    except BlockingIOError:
-        raise ValueError(
-            f"{path} is being changed by another process; try again when it has finished"
-        ) from None
-    except TypeError as error:  # what it holds does not change
-        raise ValueError(f"{path}: {str(error).removeprefix('journal=True: ')}") from None
+    with naming_order(path):
+        loaded = load(path, journal=True)
     with loaded:
         pipeline = as_pipeline(loaded, path)
         if pipeline[-1].ids_ is None:
@@ -259,8 +249,8 @@ class OpenModel:
         if not self.model.history_.forgotten:
             return ""
         learned = ["the preprocessing"] if transformers(self.pipeline) else []
-        if not self._is_refreshed and type(self.model).__name__ in _STAYS:
-            learned.append(_STAYS[type(self.model).__name__])
+        part = "" if self._is_refreshed else getattr(self.model, "kept_by_changes", "")
+        learned += [part] if part else []
         if not learned:
             return " and without a trace of forgotten items"
         return f" and without forgotten items, except for their part in {' and '.join(learned)}"

@@ -254,7 +254,7 @@ def write_results(path: str, records: Iterable[Tree]) -> int:
 
     def rows() -> Iterator[Any]:
         nonlocal count
-        for count, record in enumerate(records, 1):
+        for count, record in enumerate(map(plain, records), 1):
             if table and count == 1:
                 yield list(record)
             yield [_table_cell(value) for value in record.values()] if table else record

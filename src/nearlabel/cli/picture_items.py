@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import nearlabel as nl
-from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import steps
 from nearlabel.common.messages import did_you_mean, encodable
 from nearlabel.datasets.dataset import Dataset, unlabeled
@@ -79,8 +78,7 @@ def picture_features(name: str, n_jobs: int | None) -> BaseEstimator:
             f"--features must be one of {', '.join(known)}, or an ONNX file, such as own.onnx; "
             f"got {name!r}{did_you_mean(name, known)}"
         )
-    with naming(network="--features"):
-        return nl.features.PictureEmbedding(name, n_jobs=n_jobs).fit(None)
+    return nl.features.PictureEmbedding(name, n_jobs=n_jobs).fit(None)
 
 
 def labeled_pictures(source: str, transformer: BaseEstimator) -> PictureItems:

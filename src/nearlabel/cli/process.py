@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import signal
@@ -17,38 +16,20 @@ from nearlabel.cli.output import printable, write
 from nearlabel.common.extras import install_command
 
 _LONGEST_MESSAGE = 2000  # characters, even if a word of the command has more
-# Advice of the library, and the same for users of commands.
-_IN_COMMANDS = {
-    "call refresh()": "run 'nearlabel forget MODEL --compact'",
-    "open it with readonly=True, or wait until it is closed": "try again when it has finished",
-}
 typed: ContextVar[Sequence[str]] = ContextVar("typed", default=())  # the words of the command
 OUR_ERROR, USER_ERROR, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and leave with its exit code: 0, 2 for a user's error, 130 for Ctrl-C."""
-    # Objects made by imports stay: looking for garbage among them only costs time.
-    gc.set_threshold(100_000)
     sys.stdout, sys.stderr = (
         _reliable(stream or _nowhere()) for stream in (sys.stdout, sys.stderr)
     )
-    if hasattr(signal, "setitimer"):  # not on Windows
-        signal.signal(signal.SIGINT, _interrupt)
-        signal.signal(signal.SIGALRM, _interrupt)
     try:
         code = run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:  # while Python was still importing
         code = _say_error("interrupted", INTERRUPTED)
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, 0)
     sys.exit(code)
-
-
-def _interrupt(*_: object) -> None:
-    """Interrupt the command, and again after a second: some libraries swallow it as they load."""
-    signal.setitimer(signal.ITIMER_REAL, 1)
-    raise KeyboardInterrupt
 
 
 def _nowhere() -> io.TextIOWrapper:
@@ -77,9 +58,7 @@ def run(arguments: Sequence[str]) -> int:
         from cyclopts import CycloptsError
 
         from nearlabel.cli.app import app
-        from nearlabel.cli.options.errors import in_options, naming
-        from nearlabel.cli.options.learning import OPTIONS
-        from nearlabel.cli.usage_errors import usage_message
+        from nearlabel.cli.errors import command_of, in_options, options_of, usage_message
     except ImportError as error:
         if error.name not in ("cyclopts", "rich"):  # the packages of the extra "cli"
             raise
@@ -87,10 +66,13 @@ def run(arguments: Sequence[str]) -> int:
     typed.set(tuple(arguments))
     notes: set[str] = set()
 
+    def in_words(error: object) -> str:
+        return in_options(error, options_of(command_of(app, arguments)))
+
     def note(message: Warning | str, *_: object, **__: object) -> None:
         if str(message) not in notes:
             notes.add(str(message))
-            _say_error(f"note: {_in_commands(in_options(str(message), OPTIONS))}")
+            _say_error(f"note: {in_words(message)}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
@@ -99,8 +81,7 @@ def run(arguments: Sequence[str]) -> int:
         warnings.filterwarnings("ignore", module=r"PIL\.")  # a picture is read, or left out
         warnings.showwarning = note
         try:
-            with naming(**OPTIONS):
-                code = app(list(arguments))
+            code = app(list(arguments))
             write(flush=True)
         except CycloptsError as error:
             return _say_error(usage_message(app, error, arguments))
@@ -116,20 +97,22 @@ def run(arguments: Sequence[str]) -> int:
         except Exception as error:
             if os.environ.get("NEARLABEL_TRACEBACK"):
                 raise
-            # A TypeError about an option is an OptionError here; any other is a fault of ours.
-            if not isinstance(error, ValueError | OSError | MemoryError | ModuleNotFoundError):
+            is_ours = not isinstance(
+                error, ValueError | OSError | MemoryError | ModuleNotFoundError
+            )
+            if is_ours and not hasattr(error, "argument"):  # that of a type that is wrong
                 return _say_error(
                     f"an error of nearlabel itself, {type(error).__name__}: {error}; please "
                     "report it with what NEARLABEL_TRACEBACK=1 shows",
                     OUR_ERROR,
                 )
             dropped = _drop_output()
-            reason = str(error).strip() or type(error).__name__
+            reason = in_words(error).strip() or type(error).__name__
             if isinstance(error, OSError) and error.strerror:
                 name = error.filename or ("standard output" if dropped else "")
-                reason = f"{name}: {error.strerror}" if name else error.strerror
+                reason = in_words(f"{name}: {error.strerror}" if name else error.strerror)
                 reason += _similar_file(name) if isinstance(error, FileNotFoundError) else ""
-            return _say_error(_in_commands(reason))
+            return _say_error(reason)
     return code if isinstance(code, int) else 0
 
 
@@ -143,13 +126,6 @@ def _similar_file(path: Any) -> str:
     except OSError:  # no folder, or one that may not be listed
         return ""
     return did_you_mean(missing.name, there)
-
-
-def _in_commands(text: str) -> str:
-    """A message whose advice is for users of commands."""
-    for advice, command in _IN_COMMANDS.items():
-        text = text.replace(advice, command)
-    return text
 
 
 def _drop_output() -> bool:

@@ -81,7 +81,7 @@ def relabel(
     from nearlabel.common.messages import some
 
     source = None if data is None else source_name(data)
-    with changing.opened(model, ids=source or "--item") as opened:
+    with changing.opened(model) as opened:
         if data is not None:
             names, Y, labels = _read(dividing_tags(reading, data, opened.separator), data)
             opened.relabel(names, source, Y, labels)

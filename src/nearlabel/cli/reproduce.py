@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from nearlabel.cli.options import Json, Switch, Texts, Whole
-from nearlabel.cli.options.errors import naming
+from nearlabel.cli.options import Jobs, Json, Switch, Texts
 from nearlabel.cli.output import (
     column_blocks,
     say,
@@ -33,7 +32,7 @@ def reproduce(
     report: Annotated[str | None, Parameter(metavar="FOLDER")] = None,
     results: Annotated[str | None, Parameter(metavar="FOLDER")] = None,
     again: Switch = False,
-    jobs: Whole = 1,
+    jobs: Jobs = 1,
     json: Json = False,
 ) -> None:
     """Reproduce published tables, and compare the results with them.
@@ -70,7 +69,7 @@ def reproduce(
 
     if report is not None:
         _check_report(report)
-    with steps("reproducing") as progress, naming(paper="--paper", table="--table"):
+    with steps("reproducing") as progress:
         compared = run(paper, table, results=results, again=again, n_jobs=jobs, progress=progress)
     if report is not None:
         from nearlabel.experiments.reporting.report import write_report

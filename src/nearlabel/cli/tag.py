@@ -15,7 +15,7 @@ from nearlabel.cli.open_collections import (
     open_collection,
     tags_text,
 )
-from nearlabel.cli.options import CollectionFolder, Count, Json, Switch, Texts, Whole
+from nearlabel.cli.options import CollectionFolder, Count, Jobs, Json, Switch, Texts
 from nearlabel.cli.output import Block, Paragraph, Table, counted, render, steps
 from nearlabel.collection.choices import State
 
@@ -38,7 +38,7 @@ def tag(
     no: Texts = (),
     clear: Texts = (),
     truth: Annotated[str | None, Parameter(metavar="FILE")] = None,
-    jobs: Whole | None = None,
+    jobs: Jobs = None,
     json: Json = False,
 ) -> None:
     """Suggest tags for pictures and show the neighbors that voted, or store your decisions.

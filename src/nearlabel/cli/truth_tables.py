@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, say, say_json, say_table
 from nearlabel.common.messages import encodable
 
@@ -34,8 +33,7 @@ def compare_with(table: str, store: Collection, queries: Sequence[Query], json: 
     from nearlabel.collection.exchange.tag_tables import read_csv_tags
     from nearlabel.metrics import evaluate
 
-    with naming(encoding=None):
-        rows = read_csv_tags(table)
+    rows = read_csv_tags(table)
     asked = [*{query.content: query for query in queries}.values()]
     row_of = _rows_of(queries, rows)
     compared = [

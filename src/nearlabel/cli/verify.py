@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nearlabel.cli.changes import check_jobs, verification_record, verification_text
+from nearlabel.cli.changes import verification_record, verification_text
 from nearlabel.cli.model_items import as_pipeline, check_keeps_items, naming_order, set_jobs
 from nearlabel.cli.open_collections import is_collection, open_collection
-from nearlabel.cli.options import Json, Whole
+from nearlabel.cli.options import Jobs, Json
 from nearlabel.cli.output import render, steps
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nearlabel.methods.verification import Verification
 
 
-def verify(model: str, *, jobs: Whole | None = None, json: Json = False) -> int | None:
+def verify(model: str, *, jobs: Jobs = None, json: Json = False) -> int | None:
     """Recompute everything that a model or a collection has learned, and compare.
 
     If something differs, the exit code is 1. Nothing is changed, and other processes can use the
@@ -35,7 +35,6 @@ def verify(model: str, *, jobs: Whole | None = None, json: Json = False) -> int 
     nearlabel verify songs.model --jobs -1 --json
     nearlabel verify photos.nearlabel
     """
-    check_jobs(jobs)
     if is_collection(model):
         with open_collection(model, readonly=True) as store, steps("verifying"):
             verified: CollectionCheck | Verification = store.verify()

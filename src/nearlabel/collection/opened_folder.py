@@ -220,8 +220,8 @@ def _locked(folder: Path) -> FileIO:
         who = f"process {owner}" if owner.isdecimal() else "another process"
         raise BlockingIOError(
             errno.EAGAIN,
-            f"{who} has this collection open for writing; open it with "
-            "readonly=True, or wait until it is closed",
+            f"{who} has this collection open for writing; try again when it has finished (or open "
+            "it with readonly=True)",
             str(folder),
         )
     try:

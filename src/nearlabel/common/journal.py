@@ -270,8 +270,8 @@ def _locked(path: Path) -> FileIO:
         if not try_lock(file):
             file.close()
             why = (
-                "another model was loaded from this file with journal=True, in this process or "
-                "another one, and is still open"
+                "the model is being changed by another process; try again when it has finished "
+                "(or another model loaded with journal=True is still open)"
             )
             raise BlockingIOError(errno.EAGAIN, why, str(path))
         if is_file_of(file, path):

@@ -10,7 +10,7 @@ import numpy as np
 from nearlabel.common.arrays import Array, Matrix
 from nearlabel.common.mapped_arrays import checked
 from nearlabel.common.progress import Progress
-from nearlabel.common.validation import Labels, check_same_length
+from nearlabel.common.validation import ArgumentTypeError, Labels, check_same_length
 from nearlabel.distributed.block_graphs import (
     BlockGraph,
     check_metric_of_cluster,
@@ -79,9 +79,10 @@ def fit(
     estimator
     """
     if not isinstance(estimator, NeighborClassifier) or not estimator.needs.graph:
-        raise TypeError(
+        raise ArgumentTypeError(
             "estimator must be a nearlabel estimator that uses a neighbor graph, such as MLkNN(); "
-            f"got {type(estimator).__name__}, which cannot be fitted by blocks"
+            f"got {type(estimator).__name__}, which cannot be fitted by blocks",
+            "estimator",
         )
     estimator.check_parameters()
     check_metric_of_cluster(estimator.metric)

@@ -112,6 +112,8 @@ class FittedModel(LabelForms, ABC):
     """What the method asks for."""
     by_blocks: ClassVar[type[BlockCounts] | None] = None
     """What `_learn` counts on all training rows, where blocks of them can be counted apart."""
+    kept_by_changes: ClassVar[str] = ""
+    """What a fit learns that changes keep as it is, for people."""
 
     n_neighbors: int | None
     metric: Metric
@@ -330,7 +332,8 @@ def of_one_state(
         if state._is_outdated:
             warnings.warn(
                 f"the training rows were changed, so {type(self).__name__} learns again before it "
-                "predicts; make several changes at once, or call refresh() when there is time",
+                "predicts; make several changes at once, or refresh it when there is time: "
+                "refresh(), or 'nearlabel forget MODEL --compact'",
                 UserWarning,
                 stacklevel=2,
             )

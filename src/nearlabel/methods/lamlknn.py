@@ -82,6 +82,7 @@ class LAMLkNN(MLkNN):
 
     title = "LAML-kNN"
     needs = Needs(vectors=True, counts=True)
+    kept_by_changes = "the centers"
     stored: ClassVar[tuple[Field, ...]] = (
         Reals("centers", "cluster_centers_", "md"),
         Numbers("cluster", "_cluster", "n", below="m"),

@@ -107,6 +107,7 @@ class PositivekNN(CalibratedMethod):
 
     title = "PositivekNN"
     needs = Needs(all_rows=True)
+    kept_by_changes = "the rate and the cut"
     stored = (
         Real("rate", "rate_", low=LOWEST_RATE, high=HIGHEST_RATE),
         Real("median_distance", "median_distance_", low=0),

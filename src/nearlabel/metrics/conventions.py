@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nearlabel.common.validation import check_choice
+from nearlabel.common.validation import ArgumentError, check_choice
 from nearlabel.labels.ranks import Ties
 
 
@@ -94,5 +94,6 @@ def rule_of(metric: str, convention: str) -> Rule:
     rules = convention_named(convention).rules
     if metric not in rules:
         having = ", ".join(repr(name) for name, c in CONVENTIONS.items() if metric in c.rules)
-        raise ValueError(f"convention {convention!r} does not define {metric}; {having} do")
+        message = f"convention {convention!r} does not define {metric}; {having} do"
+        raise ArgumentError(message, "convention")
     return rules[metric]

@@ -151,7 +151,7 @@ def _take_up_changes(
         _replay(learner, read_changes(*of_file), path)
         return
     if not hasattr(learner, "_replay"):
-        raise TypeError(f"journal=True: {_does_not_change(learner)}")
+        raise FileError(f"holds a model that does not change: {_does_not_change(learner)}", path)
     opened, changes = Journal.create_or_open(*of_file)
     try:
         _replay(learner, changes, path)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import math
 import re
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from cyclopts import CoercionError, Parameter
+from cyclopts.validators import Number
 
 from nearlabel.baselines.algorithm_registry import ALGORITHMS
 from nearlabel.methods.registry import METHODS
@@ -50,31 +49,13 @@ Part = Literal["all", "train", "test"]
 Several = Parameter(consume_multiple=1, show_default=lambda values: " ".join(map(str, values)))
 
 
-def whole_numbers(
-    kind: object, tokens: Sequence[Token], *, low: float = -math.inf, high: float = math.inf
-) -> Any:
-    """Convert to whole numbers; values that would have to be rounded are refused."""
-    last = "up" if high == math.inf else f"to {high}"
-    span = "" if low == -math.inf else f" from {low} {last}"
+def whole_numbers(kind: object, tokens: Sequence[Token]) -> Any:
+    """Convert to whole numbers; cyclopts would round others."""
     for token in tokens:
-        # Python does not convert thousands of digits.
-        is_whole = re.fullmatch(r"[+-]?[0-9]{1,1000}", token.value)
-        if not is_whole or not low <= int(token.value) <= high:
-            raise _unexpected(token, f"a whole number{span}")
+        if not re.fullmatch(r"[+-]?[0-9]{1,18}", token.value):
+            raise _unexpected(token, "a whole number")
     numbers = tuple(int(token.value) for token in tokens)
     return numbers[0] if kind is int else numbers
-
-
-def positive_number(kind: object, tokens: Sequence[Token]) -> float:  # noqa: ARG001
-    """Convert to a number above zero."""
-    [token] = tokens
-    try:
-        number = float(token.value)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise _unexpected(token, "a number above 0")
-    return number
 
 
 def neighbor_numbers(kind: object, tokens: Sequence[Token]) -> tuple[int, ...]:  # noqa: ARG001
@@ -91,20 +72,21 @@ def neighbor_numbers(kind: object, tokens: Sequence[Token]) -> tuple[int, ...]: 
 
 def algorithm_names(kind: object, tokens: Sequence[Token]) -> Any:
     """Convert to names of algorithms, in upper or lower case, or as tables print them."""
+    from nearlabel.baselines.algorithm_registry import title
+
     choices = get_args(get_args(kind)[0] if get_origin(kind) is tuple else kind)
     known = {name.lower(): name for name in choices}
+    if any(token.value.lower() not in known for token in tokens):  # titles are slow to import
+        known |= {title(name).lower(): name for name in choices}
+    names = []
     for token in tokens:
-        if token.value.lower() not in known:
-            from nearlabel.baselines.algorithm_registry import title
-
-            known = {title(name).lower(): name for name in choices} | known
         if token.value.lower() not in known:
             from nearlabel.common.messages import did_you_mean
 
             hint = did_you_mean(token.value, choices)
             raise _unexpected(token, f"one of {', '.join(choices)}", hint)
-    names = tuple(known[token.value.lower()] for token in tokens)
-    return names if get_origin(kind) is tuple else names[0]
+        names.append(known[token.value.lower()])
+    return tuple(names) if get_origin(kind) is tuple else names[0]
 
 
 def _unexpected(token: Token, wanted: str, hint: str = "") -> CoercionError:
@@ -123,6 +105,11 @@ def no_option(kind: object, value: Any) -> None:  # noqa: ARG001
         raise ValueError(f"unknown option {value}; if it is a file, give ./{value}")
 
 
+def _no_threads(kind: object, value: int | None) -> None:  # noqa: ARG001
+    if value == 0:
+        raise ValueError("must be at least 1, or -1 for all cores")
+
+
 def as_typed(options: Any) -> list[str]:
     """The words of a command that set a group of options to their current values."""
     words = []
@@ -130,15 +117,18 @@ def as_typed(options: Any) -> list[str]:
         value = getattr(options, field.name)
         if value != field.default:
             values = value if isinstance(value, tuple) else () if value is True else (value,)
-            words += [f"--{field.name}", *map(str, values)]
+            words += [f"--{field.name.replace('_', '-')}", *map(str, values)]
     return words
 
 
-Whole = Annotated[int, Parameter(converter=whole_numbers)]
-_positive = Parameter(converter=partial(whole_numbers, low=1))
-Count = Annotated[int, _positive]
-Counts = Annotated[tuple[int, ...], Several, _positive]
-Seed = Annotated[int, Parameter(converter=partial(whole_numbers, low=0, high=2**32 - 1))]
+_whole = Parameter(converter=whole_numbers)
+_from_1 = Parameter(validator=Number(gte=1))
+Whole = Annotated[int, _whole]
+Jobs = Annotated[int | None, _whole, Parameter(validator=_no_threads)]
+Count = Annotated[int, _whole, _from_1]
+Counts = Annotated[tuple[int, ...], Several, _whole, _from_1]
+Seed = Annotated[int, _whole, Parameter(validator=Number(gte=0, lt=2**32))]
+Minutes = Annotated[float | None, Parameter(validator=Number(gt=0), show_default=False)]
 Neighbors = Annotated[
     tuple[int, ...], Several, Parameter(converter=neighbor_numbers, show_default=False)
 ]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
+from nearlabel.cli.options import as_typed
+
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
@@ -36,11 +38,17 @@ class Clustering:
         if self.cluster is None and self.cluster_folder is not None:
             raise ValueError("--cluster-folder can only be used with --cluster")
 
-    def blocks(self, data: str) -> Dataset | None:
-        """The data set of a folder of blocks, with vectors left in files; None for other data."""
+    def blocks(self, data: str, part: str, *unused: Any) -> Dataset | None:
+        """The data set of a folder of blocks, with vectors left in files; None for other data.
+
+        Neither parts nor options for columns apply to blocks.
+        """
         folder = Path(data)
         if self.cluster is None or not (folder / "X").is_dir():
             return None
+        words = [word for options in unused for word in as_typed(options)]
+        for word in [*words, *(["--part"] if part != "all" else [])][:1]:
+            raise ValueError(f"{word} cannot be used with blocks of vectors, as in {data}")
         from nearlabel.datasets import Dataset
         from nearlabel.distributed.label_files import read_labels
         from nearlabel.distributed.vector_blocks import found_blocks
@@ -58,8 +66,4 @@ class Clustering:
             return
         import nearlabel as nl
 
-        if not (model.keeps_items and model.needs.graph):
-            raise ValueError(
-                f"--cluster: {model.title} does not use a neighbor graph; fit it without --cluster"
-            )
         nl.distributed.fit(model, X, Y, self.cluster, folder=self.cluster_folder, **how)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
-from nearlabel.cli.options import Switch, positive_number
+from nearlabel.cli.options import Minutes, Switch
 
 if TYPE_CHECKING:
     from nearlabel.cli.measuring import Measuring
@@ -38,9 +38,7 @@ class Others:
 
     best: Switch = False
     others: Switch = False
-    minutes: Annotated[float | None, Parameter(converter=positive_number, show_default=False)] = (
-        None
-    )
+    minutes: Minutes = None
     again: Switch = False
 
     def __post_init__(self) -> None:
@@ -59,31 +57,28 @@ class Others:
         return [BEST, *(OTHERS if self.others else ())]
 
     def results(
-        self,
-        items: Dataset,
-        parts: list[Part],
-        scoring: Any,
-        measuring: Measuring,
-        progress: Any,
+        self, items: Dataset, parts: list[Part], scoring: Any, measuring: Measuring
     ) -> dict[str, list[SplitResult]]:
         """Their results on each part."""
+        from nearlabel.cli.output import steps
         from nearlabel.experiments.others.other_results import evaluate_others
         from nearlabel.experiments.others.other_runs import CORE_HOUR
 
-        return evaluate_others(
-            items,
-            self.names,
-            parts,
-            scoring,
-            impute=measuring.preparation.impute,
-            convention=measuring.convention,
-            at=measuring.at,
-            seed=measuring.seed,
-            n_jobs=measuring.searching.jobs,
-            limit=CORE_HOUR if self.minutes is None else 60 * self.minutes,
-            again=self.again,
-            progress=progress,
-        )
+        with steps("comparing others") as progress:
+            return evaluate_others(
+                items,
+                self.names,
+                parts,
+                scoring,
+                impute=measuring.preparation.impute,
+                convention=measuring.convention,
+                at=measuring.at,
+                seed=measuring.seed,
+                n_jobs=measuring.searching.jobs,
+                limit=CORE_HOUR if self.minutes is None else 60 * self.minutes,
+                again=self.again,
+                progress=progress,
+            )
 
 
 def learner_title(name: str) -> str:

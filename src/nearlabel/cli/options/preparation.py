@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +12,11 @@ from cyclopts import Group, Parameter
 
 from nearlabel.baselines.algorithm_registry import takes_missing
 from nearlabel.cli.options import Impute, Part, Scale, Switch
-from nearlabel.cli.options.errors import naming
 from nearlabel.cli.options.reading import LabeledReading, check_labeled, check_unused, part_of
 
 if TYPE_CHECKING:
-    from nearlabel.common.arrays import Tree
     from nearlabel.datasets import Dataset
     from nearlabel.datasets.preparing import Preparing
-
-# A scale is recommended if it raises average precision by so much, on at least so many rows.
 
 
 @Parameter(name="*", group=Group("Preprocessing", sort_key=1))
@@ -66,27 +62,18 @@ class Preparation:
         """
         from nearlabel.datasets.picture_sets import is_picture_set
 
-        if not is_picture_set(data):
-            if self.features is not None:
-                what = "is not a folder with labels.csv next to pictures/"
-                raise ValueError(f"--features {self.features}: {data} {what}")
-            return reading.load_labeled(data, part, **self._gaps(learners))
-        check_unused(reading, data)
-        from nearlabel.cli.picture_items import labeled_pictures, picture_features
+        if is_picture_set(data):
+            from nearlabel.cli.picture_items import labeled_pictures, picture_features
 
-        transformer = picture_features(self.features or "auto", jobs)
-        return check_labeled(part_of(labeled_pictures(data, transformer), part), data)
-
-    def _gaps(self, learners: Sequence[str]) -> Tree:
-        """The arguments of `load` about missing values."""
-        if self.impute != "none":
-            return {"gaps": True, "gaps_option": f"--impute {self.impute}"}
-        takers = [name for name in learners if takes_missing(name)]
-        option = "--impute median"
-        if takers and len(takers) < len(learners):
-            option += f", which all but {' and '.join(takers)} need,"
-        gaps = "found" if takers and len(takers) == len(learners) else False
-        return {"gaps": gaps, "gaps_option": option}
+            check_unused(reading, data)
+            transformer = picture_features(self.features or "auto", jobs)
+            return check_labeled(part_of(labeled_pictures(data, transformer), part), data)
+        if self.features is not None:
+            what = "is not a folder with labels.csv next to pictures/"
+            raise ValueError(f"--features {self.features}: {data} {what}")
+        gaps = "found" if all(map(takes_missing, learners)) else False
+        items = reading.load(data, part, gaps=gaps if self.impute == "none" else True)
+        return check_labeled(items, data)
 
     def of(self, items: Dataset) -> Preparing:
         """How the features of items are prepared."""
@@ -96,20 +83,13 @@ class Preparation:
         scale = self.scale or usual_scale(items)
         return Preparing(scale, self.impute, items.text, self.learn_distance)
 
-    def recommend_scale(self, items: Dataset, distance: Any, rows: Any = None) -> None:
-        """Recommend a scale if none was chosen and one would be clearly better.
-
-        It is measured on the training rows: all, or those given.
-        """
+    def recommend_scale(self, items: Dataset, distance: Any) -> None:
+        """Recommend a scale if none was chosen and one would be clearly better on these rows."""
         from nearlabel.cli.picture_items import picture_setting
 
-        count = len(items) if rows is None else len(rows)
-        if self.scale is not None or items.text or count < 100:
+        # With few rows it would be chance; for words and pictures, the usual scale is known.
+        if self.scale is not None or items.text or len(items) < 100 or picture_setting(items):
             return
-        if picture_setting(items):  # for which it is known
-            return
-        items = items if rows is None else items.rows(rows)
-
         scores: dict[str, float] = {}
         with suppress(MemoryError):  # a hint may need more memory than the method
             scores = self.of(items).scale_scores(items.X, items.Y, distance)
@@ -120,10 +100,3 @@ class Preparation:
                 f"{scores[best]:.2f} on a sample of the training rows: try --scale {best}",
                 stacklevel=2,
             )
-
-
-def naming_preparation() -> AbstractContextManager[None]:
-    """Let errors about the preprocessing name its options."""
-    return naming(
-        scale="--scale", text="--text", impute="--impute", learn_distance="--learn-distance"
-    )

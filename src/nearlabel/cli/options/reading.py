@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from nearlabel.cli.options import Column, Columns, Format, Nominal, Part, as_typed
-from nearlabel.cli.options.errors import naming
 from nearlabel.cli.output import counted, steps
 
 if TYPE_CHECKING:
@@ -39,20 +38,12 @@ class FileReading:
     delimiter: str | None = None
     encoding: str = "utf-8"
 
-    def load(
-        self, source: str, part: Part = "all", gaps_option: str | None = None, **further: Any
-    ) -> Dataset:
-        """Read a data set with these options: all its rows, or one part of its own split.
-
-        Messages name the option that accepts gaps, if there is one.
-        """
+    def load(self, source: str, part: Part = "all", **further: Any) -> Dataset:
+        """Read a data set with these options: all its rows, or one part of its own split."""
         import nearlabel as nl
 
-        options = {key: getattr(self, key) for key in self.__dataclass_fields__}
-        named: dict[str, str | None] = dict.fromkeys(LabeledReading.__dataclass_fields__)
-        named |= {key: f"--{key}" for key in options} | {"gaps": gaps_option}
-        with steps("reading") as progress, naming(**named):
-            items = nl.datasets.load(source, progress=progress, **options, **further)
+        with steps("reading") as progress:
+            items = nl.datasets.load(source, progress=progress, **vars(self), **further)
         return part_of(items, part)
 
 
@@ -101,10 +92,6 @@ class LabeledReading(LabelReading):
     text: Columns = ()
     categories: Columns = ()
 
-    def load_labeled(self, source: str, part: Part = "all", **further: Any) -> Dataset:
-        """Read a data set that must have labels."""
-        return check_labeled(self.load(source, part, **further), source)
-
 
 def check_labeled(items: Dataset, source: str) -> Dataset:
     """Refuse items without labels, or fewer than two."""
@@ -135,8 +122,7 @@ def is_table(source: str, format: str | None) -> bool:
 
     if is_picture_set(source):
         return False
-    with naming(format="--format"):
-        return "tags" in FORMATS[find(source, format).format].options
+    return "tags" in FORMATS[find(source, format).format].options
 
 
 def dividing_tags(reading: LabelReading, source: str, separator: str | None) -> LabelReading:

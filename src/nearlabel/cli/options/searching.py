@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
-from nearlabel.cli.options import Search, Whole
+from nearlabel.cli.options import Jobs, Search
 
 if TYPE_CHECKING:
     from nearlabel.common.arrays import Tree
@@ -32,18 +32,11 @@ class Searching:
 
     search: Search | None = None
     recall: float | None = None
-    jobs: Whole | None = None
+    jobs: Jobs = None
 
     def __post_init__(self) -> None:
-        if self.jobs == 0:
-            raise ValueError("--jobs must be at least 1, or -1 for all cores; got 0")
-        if self.recall is None:
-            return
-        if self.search != "approximate":
+        if self.recall is not None and self.search != "approximate":
             raise ValueError("--recall: only with --search approximate")
-        from nearlabel.common.validation import check_real
-
-        check_real(self.recall, "--recall", low=0, high=1)
 
     def method(self) -> Any:
         """The parameter `search` of estimators; None if --search was not given."""
