@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nearlabel.collection.learner import Learner
 from nearlabel.collection.learning_methods import DEFAULT_METHOD
 from nearlabel.collection.records import Rows, Settings
+from nearlabel.collection.tag_answers import Answers
 
 WIDTH = 4
 
@@ -64,6 +66,11 @@ class Store:
 
     def tag_names(self, tags: Any) -> dict[int, Any]:
         return {tag: tag for tag in tags}
+
+
+def answers(learner: Learner) -> Answers:
+    """What the current state of a learner answers."""
+    return Answers(learner.state, learner.metric, learner._source, lambda *_: None)
 
 
 def settings(**method: Any) -> Settings:

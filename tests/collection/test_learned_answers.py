@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nearlabel.collection import Collection, learner
+from nearlabel.collection import Collection, learner, tag_answers
 from nearlabel.collection.records import NewItem, vector_content
+from nearlabel.common.files import FileError
 from nearlabel.methods import retrieval
 
 
@@ -60,6 +61,27 @@ def test_forgetting_works_with_a_damaged_index(folder: Path) -> None:
         store.forget(3)
         assert b"no index" not in b"".join(path.read_bytes() for path in indexes(folder))
         assert store.suggest(35)
+
+
+def test_a_file_found_to_be_damaged_by_a_query_is_learned_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (index,) = indexes(folder)
+    with Collection(folder, readonly=True) as store:
+        expected, whole, states = answers(store), tag_answers.suggestions, []
+
+    def damaged(state: Any, asked: Any, top: int) -> Any:
+        states.append(state)
+        if len(states) == 1:
+            raise FileError("is altered", index)
+        return whole(state, asked, top)
+
+    monkeypatch.setattr(tag_answers, "suggestions", damaged)
+    with Collection(folder, readonly=True) as store:
+        assert answers(store) == expected
+        (note,) = store.notes
+    assert f"learned again from all items: {index.name} is altered" in note
+    assert states[0] is not states[1]
 
 
 def test_what_was_undone_was_never_learned(folder: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_store import WIDTH, Store, filled, settings
+from memory_store import WIDTH, Store, answers, filled, settings
 
 from nearlabel import MallowskNN, MLkNN
 from nearlabel.collection.learner import Learner, label_rows
@@ -25,11 +25,12 @@ def same_answers(learner: Learner, store: Store, folder: Path, **method: Any) ->
     """Check that all answers equal those of a new learner, bit for bit."""
     fresh = opened(store, folder, **method)
     assert len(learner) == len(fresh)
+    now, expected = answers(learner), answers(fresh)
     for item in [*store.values][:: max(1, len(store.values) // 4)]:
         without = [item % 5]
-        assert learner.suggest(item, 4, without=without) == fresh.suggest(item, 4, without=without)
-        assert learner.retrieve(item, 3, 4) == fresh.retrieve(item, 3, 4)
-    assert learner.suggest(np.ones(WIDTH)) == fresh.suggest(np.ones(WIDTH))
+        assert now.suggest(item, 4, without=without) == expected.suggest(item, 4, without=without)
+        assert now.retrieve(item, 3, 4) == expected.retrieve(item, 3, 4)
+    assert now.suggest(np.ones(WIDTH)) == expected.suggest(np.ones(WIDTH))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_the_number_of_neighbors_grows_with_the_rows(tmp_path: Path) -> None:
             model = method(k, metric="cosine").fit(
                 store.vectors(rows.ids.tolist()), label_rows(rows, 1), ids=rows.learned
             )
-            told = {one.tag: one.probability for one in learner.suggest(x)}
+            told = {one.tag: one.probability for one in answers(learner).suggest(x)}
             expected = model.predict_proba(x[None])[0].tolist()
             assert told == {tag: expected[tag] for tag in {*rows.tags.tolist()}}
     assert found == {2: 1, 14: 1, 15: 1, 59: 3, 60: 4, 149: 9, 150: 10, 160: 10}
@@ -114,7 +115,7 @@ def test_ties_are_in_the_order_of_tags_whatever_came_first(tmp_path: Path) -> No
     for item in (1, 2):
         store.decide(item, [9, 7])
     learner.follow(store.values)
-    found = learner.suggest([1, 0.3, 0, 0])
+    found = answers(learner).suggest([1, 0.3, 0, 0])
     assert [one.tag for one in found] == [7, 9]
     assert found[0].probability == found[1].probability
 
@@ -125,14 +126,14 @@ def test_what_is_left_out_of_suggestions(tmp_path: Path) -> None:
         store.put(item, [item, 1, 0, 0])
         store.decide(item, [1, 10 + item])
     store.decide(5, [1])
-    learner = opened(store, tmp_path)
-    assert sorted(one.tag for one in learner.suggest(np.ones(WIDTH))) == [1, 11, 12, 13, 14]
-    assert [one.tag for one in learner.suggest(2)] == [1, 13, 11, 14]  # 12: only itself
-    assert [one.tag for one in learner.suggest(2, without=[1, 13, 99])] == [11, 14]
-    assert [one.tag for one in learner.suggest(2, 2, without=[1])] == [13, 11]
-    assert [group.tag for group in learner.retrieve(2, without=[1])] == [13, 11, 14]
-    assert all(voter.id != 2 for one in learner.suggest(2) for voter in one.voters)
-    assert all(item != 2 for group in learner.retrieve(2) for item, _ in group.items)
+    now = answers(opened(store, tmp_path))
+    assert sorted(one.tag for one in now.suggest(np.ones(WIDTH))) == [1, 11, 12, 13, 14]
+    assert [one.tag for one in now.suggest(2)] == [1, 13, 11, 14]  # 12: only itself
+    assert [one.tag for one in now.suggest(2, without=[1, 13, 99])] == [11, 14]
+    assert [one.tag for one in now.suggest(2, 2, without=[1])] == [13, 11]
+    assert [group.tag for group in now.retrieve(2, without=[1])] == [13, 11, 14]
+    assert all(voter.id != 2 for one in now.suggest(2) for voter in one.voters)
+    assert all(item != 2 for group in now.retrieve(2) for item, _ in group.items)
 
 
 def test_a_row_is_answered_as_if_it_were_new(tmp_path: Path) -> None:
@@ -148,7 +149,7 @@ def test_a_row_is_answered_as_if_it_were_new(tmp_path: Path) -> None:
         if (lengths := np.linalg.norm(store.values[one]) * np.linalg.norm(store.values[item]))
     }
     nearest = sorted(distances, key=lambda one: (round(distances[one], 6), store.order[one]))[:4]
-    for suggestion in learner.suggest(item, 20):
+    for suggestion in answers(learner).suggest(item, 20):
         carriers = [one for one in nearest if suggestion.tag in store.tags[one]]
         assert [voter.id for voter in suggestion.voters] == carriers
 
@@ -156,7 +157,7 @@ def test_a_row_is_answered_as_if_it_were_new(tmp_path: Path) -> None:
 def test_a_suggestion_shows_what_each_voter_adds(tmp_path: Path) -> None:
     store = filled(30)
     learner = opened(store, tmp_path, n_neighbors=5)
-    suggestion = next(one for one in learner.suggest(np.ones(WIDTH)) if one.voters)
+    suggestion = next(one for one in answers(learner).suggest(np.ones(WIDTH)) if one.voters)
     voter = suggestion.voters[0]
     expected = learner.state.model.explain(np.ones(WIDTH), labels=[suggestion.tag])[0]  # type: ignore[union-attr]
     assert suggestion.probability == expected.score
@@ -171,30 +172,30 @@ def test_there_are_no_suggestions_with_fewer_than_two_rows(tmp_path: Path) -> No
     learner = opened(store, tmp_path)
     for item in (1, 2, 3):
         store.put(item, [item, 1, 0, 0])
-    assert learner.suggest(1) == learner.retrieve(1) == []
+    assert answers(learner).suggest(1) == answers(learner).retrieve(1) == []
     store.decide(1, [1])
     learner.follow([1])
     assert len(learner) == 0
-    assert learner.suggest(2) == []
+    assert answers(learner).suggest(2) == []
     assert learner.save(4) is None
     store.decide(2, [1])
     learner.follow([2])
-    assert [one.tag for one in learner.suggest(3)] == [1]
+    assert [one.tag for one in answers(learner).suggest(3)] == [1]
     assert learner.save(5) is not None
     store.decide(1, None)
     learner.follow([1])
-    assert (len(learner), learner.suggest(3), learner.save(6)) == (0, [], None)
+    assert (len(learner), answers(learner).suggest(3), learner.save(6)) == (0, [], None)
 
 
 def test_only_a_no_makes_an_item_an_example_without_tags(tmp_path: Path) -> None:
     store = filled(12)
     learner = opened(store, tmp_path, name="BRkNN")
-    before = learner.suggest(np.ones(WIDTH), 3)
+    before = answers(learner).suggest(np.ones(WIDTH), 3)
     untagged = next(item for item in store.values if item not in store.order)
     store.values[untagged] = np.ones(WIDTH, np.float32)
     store.decide(untagged, [])
     learner.follow([untagged])
-    after = {one.tag: one.probability for one in learner.suggest(np.ones(WIDTH), 20)}
+    after = {one.tag: one.probability for one in answers(learner).suggest(np.ones(WIDTH), 20)}
     assert all(after[one.tag] <= one.probability for one in before)
     assert any(after[one.tag] < one.probability for one in before)
 
@@ -249,7 +250,7 @@ def test_a_failed_change_is_made_by_the_next_one(
 ) -> None:
     store = filled(40)
     learner = opened(store, tmp_path)
-    before = learner.suggest(np.ones(WIDTH))
+    before = answers(learner).suggest(np.ones(WIDTH))
     gone, new = next(iter(store.order)), 50
     store.put(new, [1, 1, 1, 1])
     store.decide(new, [3, 4])
@@ -258,7 +259,7 @@ def test_a_failed_change_is_made_by_the_next_one(
         patched.setattr(MLkNN, "forget", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             learner.follow([gone, new])
-    assert learner.suggest(np.ones(WIDTH)) == before  # no reader sees half of it
+    assert answers(learner).suggest(np.ones(WIDTH)) == before  # no reader sees half of it
     learner.follow([])
     same_answers(learner, store, tmp_path)
 
@@ -309,12 +310,12 @@ def test_it_reports_when_a_new_file_is_worthwhile(tmp_path: Path) -> None:
 def test_queries_during_changes(tmp_path: Path) -> None:
     store = filled(60)
     learner = opened(store, tmp_path)
-    seen: list[Any] = [learner.suggest(np.ones(WIDTH))]
+    seen: list[Any] = [answers(learner).suggest(np.ones(WIDTH))]
     told, done = [], threading.Event()
 
     def ask() -> None:
         while not done.is_set():
-            told.append(learner.suggest(np.ones(WIDTH)))
+            told.append(answers(learner).suggest(np.ones(WIDTH)))
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
     for thread in threads:
@@ -323,7 +324,7 @@ def test_queries_during_changes(tmp_path: Path) -> None:
         store.put(item, [1, 1, 1, item % 3])
         store.decide(item, [item % 5])
         learner.follow([item])
-        seen.append(learner.suggest(np.ones(WIDTH)))
+        seen.append(answers(learner).suggest(np.ones(WIDTH)))
     done.set()
     for thread in threads:
         thread.join()

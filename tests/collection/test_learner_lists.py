@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_store import Store, settings
+from memory_store import Store, answers, settings
 
 from nearlabel.collection.learner import Learner
+from nearlabel.collection.tag_answers import Answers, State
+from nearlabel.common.files import FileError
 
 pytestmark = pytest.mark.slow
 FEWEST, WIDTH = 33_000, 8
@@ -63,7 +65,8 @@ def test_rows_get_lists_when_they_become_many(tmp_path: Path) -> None:
     again = Learner(tmp_path, settings(), store)
     assert again.opened(2, digest) == []
     items = range(1, 40)
-    assert [again.suggest(one) for one in items] == [learner.suggest(one) for one in items]
+    expected = [answers(learner).suggest(item) for item in items]
+    assert [answers(again).suggest(item) for item in items] == expected
     store.decide(5, None)
     again.follow([5, *store.learn(range(FEWEST + 150, FEWEST + 160))])
     digest = again.save(4)
@@ -75,7 +78,14 @@ def test_rows_get_lists_when_they_become_many(tmp_path: Path) -> None:
     path.write_bytes(many[:at] + bytes([many[at] ^ 1]) + many[at + 1 :])
     damaged = Learner(tmp_path, settings(), store)
     assert damaged.opened(2, None) == []  # vectors are not read yet
-    assert damaged.suggest(7)
-    (note,) = damaged.notes
-    assert "index-2.model is altered" in note
+    errors = []
+
+    def learn_again(state: State, error: FileError) -> State | None:
+        errors.append(error)
+        damaged.learn_all()
+        return damaged.state
+
+    assert Answers(damaged.state, damaged.metric, store, learn_again).suggest(7)
+    (error,) = errors
+    assert "index-2.model is altered" in str(error)
     assert damaged.verify()

@@ -49,9 +49,9 @@ from nearlabel.common.validation import (
 )
 
 if TYPE_CHECKING:
-    from nearlabel.collection.learner import Learner
     from nearlabel.collection.questions import Question
     from nearlabel.collection.similar_items import SimilarItems
+    from nearlabel.collection.tag_answers import Answers
 
 _Result = TypeVar("_Result")
 
@@ -682,8 +682,8 @@ class Collection:
         list of Suggestion
             The most probable first; ties in the order in which the tags were created.
         """
-        with self._asking(query) as (learner, rejected):
-            return learner.suggest(_query(query), top, without=rejected)
+        with self._asking(query) as (answers, rejected):
+            return answers.suggest(_query(query), top, without=rejected)
 
     def retrieve(self, query: object, top: int = 5, per_tag: int = 8) -> list[TaggedItems]:
         """For each of the most probable tags, the nearest items with this tag.
@@ -694,8 +694,8 @@ class Collection:
             As in `suggest`.
         per_tag : int, default=8
         """
-        with self._asking(query) as (learner, rejected):
-            return learner.retrieve(_query(query), top, per_tag, without=rejected)
+        with self._asking(query) as (answers, rejected):
+            return answers.retrieve(_query(query), top, per_tag, without=rejected)
 
     def similar(self, query: object, n: int = 12) -> list[tuple[int, float]]:
         """The items nearest to an item or a vector, regardless of their tags.
@@ -787,16 +787,16 @@ class Collection:
         return SimilarItems()
 
     @contextmanager
-    def _asking(self, query: object) -> Iterator[tuple[Learner, set[int]]]:
+    def _asking(self, query: object) -> Iterator[tuple[Answers, set[int]]]:
         """The current answers, and the tags rejected for an item."""
-        with self._folder.learned.asking() as learner, self._database.reading() as connection:
+        with self._folder.learned.asking() as answers, self._database.reading() as connection:
             rejected, item = set(), _query(query)
             if isinstance(item, int):
                 if not item_tables.known_ids(connection, [item]):
                     raise NotInCollectionError(f"has no item {item}", self.path)
                 select = "SELECT tag FROM decisions WHERE item = ? AND NOT is_yes"
                 rejected = {tag for (tag,) in connection.execute(select, (item,))}
-            yield learner, rejected
+            yield answers, rejected
 
 
 def _query(query: object) -> object:

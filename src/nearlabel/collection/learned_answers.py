@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from nearlabel.common.threads import ForkSafeLock
 
 if TYPE_CHECKING:
     from nearlabel.collection.learner import Learner
+    from nearlabel.collection.tag_answers import Answers, State
 
 
 class LearnedAnswers:
@@ -41,18 +43,20 @@ class LearnedAnswers:
         self._followed = 0  # the last change the learner has followed
         self._lock = ForkSafeLock()  # held while the learner is updated
         self._saving = ForkSafeLock()  # held while a file is written; acquired before all others
-        self._held = threading.local()  # the learner that this thread uses
+        self._held = threading.local()  # the answers that this thread reads
 
     @contextmanager
-    def asking(self) -> Iterator[Learner]:
-        """The model of the state that is read inside, whatever changes meanwhile.
+    def asking(self) -> Iterator[Answers]:
+        """The answers of the state that is read inside, whatever changes meanwhile.
 
         It nests within a thread: all queries inside are answered from the same state.
         """
-        held = getattr(self._held, "learner", None)
+        held = getattr(self._held, "answers", None)
         if held is not None:
             yield held
             return
+        from nearlabel.collection.tag_answers import Answers  # imports scikit-learn
+
         self._database.refuse_part()  # what is rolled back must not be learned
         for tries_left in (2, 1, 0):
             with ExitStack() as read:
@@ -60,12 +64,24 @@ class LearnedAnswers:
                     stored = _stored(read.enter_context(self._database.reading()))
                     if tries_left and self._learner is None and self._lacks_file(stored):
                         continue  # another process replaced it; read the newer state
-                    self._held.learner = self._current(stored).as_it_is()
+                    learner = self._current(stored)
+                    learn_again = partial(self._learn_again, learner)
+                    answers = Answers(learner.state, learner.metric, self.source, learn_again)
+                self._held.answers = answers
                 try:
-                    yield self._held.learner
+                    yield answers
                 finally:
-                    self._held.learner = None
+                    self._held.answers = None
                 return
+
+    def _learn_again(self, learner: Learner, state: State, error: FileError) -> State | None:
+        from nearlabel.collection.index_file import said_again
+
+        with self._lock.held():
+            if learner.state is state:
+                learner.learn_all()
+                self._notes.append(said_again(str(error.path), error))
+            return learner.state
 
     def _lacks_file(self, stored: _Stored) -> bool:
         return stored.saved is not None and not index_path(self._folder, stored.saved).exists()
@@ -207,12 +223,10 @@ class LearnedAnswers:
         from nearlabel.collection.learner import Learner  # imports scikit-learn
 
         try:
-            learner = Learner(self._folder, self._settings(), self.source, self._lock)
+            return Learner(self._folder, self._settings(), self.source)
         except (TypeError, ValueError):
             why = "is damaged: its settings name an unknown method"
             raise CollectionError(why, self._folder) from None
-        learner.notes = self._notes
-        return learner
 
 
 class LearnedRows:

@@ -14,32 +14,22 @@ search uses lists (`nearlabel.InvertedLists`), which have a copy in the order of
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Collection as Container
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.collection.folder_checks import index_path, is_index
+from nearlabel.collection.folder_checks import index_path
 from nearlabel.collection.index_file import read_index, said_again, write_index
 from nearlabel.collection.learning_methods import estimator, for_rows
-from nearlabel.collection.records import (
-    FEWEST_UNSAVED,
-    MOST_TAGS,
-    Rows,
-    Settings,
-    Suggestion,
-    TaggedItems,
-)
-from nearlabel.collection.tag_answers import Asked, State, groups, one_vector, suggestions
+from nearlabel.collection.records import FEWEST_UNSAVED, MOST_TAGS, Rows, Settings
+from nearlabel.collection.tag_answers import State
 from nearlabel.common.arrays import Array, Csr, Matrix, csr_of_known
 from nearlabel.common.files import NONSENSE, FileError
 from nearlabel.common.growing import Grown
 from nearlabel.common.progress import Progress
-from nearlabel.common.threads import ForkSafeLock
-from nearlabel.common.validation import check_integer
 from nearlabel.methods.changes import at_rest
 from nearlabel.methods.fitted_model import state_of
 from nearlabel.methods.model_trees import model_tree
@@ -51,8 +41,6 @@ if TYPE_CHECKING:
     from nearlabel.methods.items import Items
     from nearlabel.search.exact.distances import Metric
     from nearlabel.search.vector_store import VectorStore
-
-_Answer = TypeVar("_Answer")
 
 
 class TrainingItems(Protocol):
@@ -71,7 +59,8 @@ class TrainingItems(Protocol):
 class Learner:
     """The living model of a collection.
 
-    One thread at a time changes it; many may query it, and each answer is from one state.
+    One thread at a time changes it. Each of its states stays as it is, so that others may query it
+    meanwhile.
 
     Parameters
     ----------
@@ -80,35 +69,24 @@ class Learner:
     settings : Settings
         Its `method` has the name of the method and its parameters.
     source : TrainingItems
-    lock : ForkSafeLock, optional
-        Held while the model changes.
 
     Attributes
     ----------
-    notes : list of str
-        Messages about index files found to be damaged while in use.
+    state : State or None
+        The current state; None if there are too few rows to learn from.
     unsaved : int
         Rows changed since the index file was written.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        settings: Settings,
-        source: TrainingItems,
-        lock: ForkSafeLock | None = None,
-    ) -> None:
+    def __init__(self, folder: Path, settings: Settings, source: TrainingItems) -> None:
         self._folder, self._source = Path(folder), source
         self._method = estimator(settings.method)
-        self._lock = lock or ForkSafeLock()
-        self._origin: Learner | None = None  # the learner that `as_it_is` copied
         self._model: NeighborClassifier | None = None
         self._items = Grown(np.empty(0, np.int64))
         self.state: State | None = None
         self._fitted_rows = 0  # at the last full fit
         self._behind: set[int] = set()  # items left out of date by a failed change
         self.unsaved = 0
-        self.notes: list[str] = []
 
     def __len__(self) -> int:
         """The number of rows of the model; 0 if there are too few to learn from."""
@@ -132,12 +110,6 @@ class Learner:
         assert self._rows.store is not None
         return self._rows.store
 
-    def as_it_is(self) -> Learner:
-        """A learner that answers from the current state, whatever this one follows later."""
-        learner = copy.copy(self)
-        learner._origin = self._origin or self
-        return learner
-
     # Following the store.
 
     def opened(
@@ -147,29 +119,27 @@ class Learner:
 
         Returns messages about what had to be rebuilt. `follow` does the changes since `saved`.
         """
-        with self._lock.held():
-            notes = []
-            if saved is not None:
-                path = index_path(self._folder, saved)
-                try:
-                    self._load(path, saved, digest)
-                    return []
-                except (OSError, *NONSENSE) as error:
-                    notes.append(said_again(path, error))
-            self._learn_all(progress)
-            return notes
+        notes = []
+        if saved is not None:
+            path = index_path(self._folder, saved)
+            try:
+                self._load(path, saved, digest)
+                return []
+            except (OSError, *NONSENSE) as error:
+                notes.append(said_again(path, error))
+        self.learn_all(progress)
+        return notes
 
     def follow(self, touched: Iterable[int]) -> None:
         """Learn the changes of some items, however many each had."""
-        with self._lock.held():
-            ids = self._behind.union(touched)
-            if not ids:
-                return
-            self._behind = ids
-            if not self._followed(np.array(sorted(ids), np.int64)):
-                self._learn_all()
-            self._behind = set()
-            self.unsaved += len(ids)
+        ids = self._behind.union(touched)
+        if not ids:
+            return
+        self._behind = ids
+        if not self._followed(np.array(sorted(ids), np.int64)):
+            self.learn_all()
+        self._behind = set()
+        self.unsaved += len(ids)
 
     def _followed(self, touched: Array) -> bool:
         """Apply the net change of some items, if the model can follow it."""
@@ -203,7 +173,7 @@ class Learner:
         self._show()
         return True
 
-    def _learn_all(self, progress: Progress | None = None) -> None:
+    def learn_all(self, progress: Progress | None = None) -> None:
         """Learn from all rows; no model if there are fewer than two."""
         rows = self._source.rows(None)
         n = len(rows.ids)
@@ -239,12 +209,10 @@ class Learner:
 
     def at_rest(self) -> Learner:
         """A learner of the current state to save, whatever this one follows meanwhile."""
-        with self._lock.held():
-            still = copy.copy(self)
-            still._lock = ForkSafeLock()
-            if self._model is not None:
-                still._model = at_rest(self._model)
-            return still
+        still = copy.copy(self)
+        if self._model is not None:
+            still._model = at_rest(self._model)
+        return still
 
     def save(self, change: int) -> str | None:
         """Write the index file of the state after a change; None if there is no model.
@@ -256,7 +224,7 @@ class Learner:
             return None
         tree = model_tree(self._model)
         if tree["lists"] is None and self._are_for_lists():
-            self._learn_all()
+            self.learn_all()
             tree = model_tree(self._model)
         present = self._items.array[self._rows.places]
         path = index_path(self._folder, change)
@@ -267,24 +235,22 @@ class Learner:
 
         That pays if rows were forgotten, or everything was learned again for the file.
         """
-        with self._lock.held():
-            self.unsaved = max(0, self.unsaved - still.unsaved)
-            has_gaps = self._model is not None and self._rows.alive is not None
-            return has_gaps or self._fitted_rows != still._fitted_rows
+        self.unsaved = max(0, self.unsaved - still.unsaved)
+        has_gaps = self._model is not None and self._rows.alive is not None
+        return has_gaps or self._fitted_rows != still._fitted_rows
 
     def compact(self) -> None:
         """Rebuild all rows as a fresh fit would, without gaps of forgotten ones."""
-        with self._lock.held():
-            if self._model is None:
-                return
-            if self._are_for_lists():
-                self._learn_all()
-                return
-            present = self._items.array[self._rows.places]
-            self._model.compact()
-            self._items = Grown(present)
-            self.unsaved += len(present)
-            self._show()
+        if self._model is None:
+            return
+        if self._are_for_lists():
+            self.learn_all()
+            return
+        present = self._items.array[self._rows.places]
+        self._model.compact()
+        self._items = Grown(present)
+        self.unsaved += len(present)
+        self._show()
 
     def _are_for_lists(self) -> bool:
         """Whether a fit would search the rows by lists now, but did not at the last fit.
@@ -308,24 +274,23 @@ class Learner:
 
     def verify(self, *, progress: Progress | None = None) -> Verification:
         """Compare the model with the store, and with a full search and count."""
-        with self._lock.held():
-            rows, model = self._source.rows(None), self._model
-            if model is None:
-                return Verification(0, (), ("the model is missing",) if len(rows.ids) > 1 else ())
-            items, differences = self._rows, []
-            places = items.places
-            if not np.array_equal(self._items.array[places], rows.ids):
-                differences.append("the items are not those of the collection")
-            elif not np.array_equal(items.ids(places), rows.learned):
-                differences.append("the items are not in the order of the collection")
-            else:
-                if _differ(items.labels[places], label_rows(rows, items.labels.shape[1])).any():
-                    differences.append("the tags are not those of the collection")
-                if self._other_vectors(rows.ids, places):
-                    differences.append("the vectors are not those of the collection")
-            check = model.verify(progress=progress)
-            compared = ("items", "tags", *check.compared)
-            return Verification(len(items), compared, (*differences, *check.differences))
+        rows, model = self._source.rows(None), self._model
+        if model is None:
+            return Verification(0, (), ("the model is missing",) if len(rows.ids) > 1 else ())
+        items, differences = self._rows, []
+        places = items.places
+        if not np.array_equal(self._items.array[places], rows.ids):
+            differences.append("the items are not those of the collection")
+        elif not np.array_equal(items.ids(places), rows.learned):
+            differences.append("the items are not in the order of the collection")
+        else:
+            if _differ(items.labels[places], label_rows(rows, items.labels.shape[1])).any():
+                differences.append("the tags are not those of the collection")
+            if self._other_vectors(rows.ids, places):
+                differences.append("the vectors are not those of the collection")
+        check = model.verify(progress=progress)
+        compared = ("items", "tags", *check.compared)
+        return Verification(len(items), compared, (*differences, *check.differences))
 
     def _other_vectors(self, ids: Array, places: Array) -> bool:
         """Whether a vector of the model differs from that of its item."""
@@ -338,63 +303,6 @@ class Learner:
             if not is_same:
                 return True
         return False
-
-    # Answers.
-
-    def suggest(
-        self, query: object, top: int = 10, *, without: Container[int] = ()
-    ) -> list[Suggestion]:
-        """The most probable tags of an item, by its id, or of a vector; best first.
-
-        An item that is a row is answered as if it were new. Tags whose numbers are in `without`,
-        and tags that no other item has, are left out.
-        """
-        top = check_integer(top, "top", low=1)
-        return self.answer(query, lambda state, asked: suggestions(state, asked, top), without)
-
-    def retrieve(
-        self, query: object, top: int = 5, per_tag: int = 8, *, without: Container[int] = ()
-    ) -> list[TaggedItems]:
-        """For each of the most probable tags, the nearest items that have it."""
-        top, per_tag = check_integer(top, "top", low=1), check_integer(per_tag, "per_tag", low=1)
-        return self.answer(query, lambda state, asked: groups(state, asked, top, per_tag), without)
-
-    def answer(
-        self,
-        query: object,
-        answer: Callable[[State, Asked], list[_Answer]],
-        without: Container[int] = (),
-    ) -> list[_Answer]:
-        """What `answer` makes of the current state and a query.
-
-        Vectors in an index file are checked against their checksums on first access. If one is
-        damaged, everything is learned again.
-        """
-        state = self.state
-        if state is None:
-            return []
-        try:
-            return answer(state, self._asked(state, query, without))
-        except FileError as error:
-            if error.path is None or not is_index(Path(error.path)):
-                raise
-            origin = self._origin or self
-            with self._lock.held():
-                if origin.state is state:
-                    origin._learn_all()
-                    self.notes.append(said_again(error.path, error))
-                state = self.state = origin.state
-        return [] if state is None else answer(state, self._asked(state, query, without))
-
-    def _asked(self, state: State, query: object, without: Container[int]) -> Asked:
-        place = None
-        if not isinstance(query, int | np.integer):
-            x = one_vector(query, state.model.n_features_in_)
-        elif (place := state.place_of(int(query))) is None:
-            x = self._source.vectors([int(query)])
-        else:
-            x, _ = state.rows.rows_of(np.array([place]))
-        return Asked(x, place, without, self._source.tag_names)
 
 
 def label_rows(rows: Rows, n_columns: int, which: Array | None = None) -> Csr:

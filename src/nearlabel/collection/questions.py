@@ -18,8 +18,8 @@ from nearlabel.common.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
     from nearlabel.collection.collection import Collection
-    from nearlabel.collection.learner import Learner
     from nearlabel.collection.opened_folder import OpenedFolder
+    from nearlabel.collection.tag_answers import Answers
     from nearlabel.search.exact.distances import Metric
 
 
@@ -51,7 +51,7 @@ def questions(
     """The result of `Collection.questions`."""
     n = check_integer(n, "n", low=1)
     check_choice(strategy, "strategy", STRATEGIES)
-    with folder.learned.asking() as learner, folder.database.reading() as connection:
+    with folder.learned.asking() as answers, folder.database.reading() as connection:
         left_out = set(without)
         if folder.kind != "vectors":  # they cannot be shown
             left_out.update(collection.ids(state="missing"))
@@ -61,13 +61,13 @@ def questions(
             number = known_tag(connection, tag_name(tag, "tag"), folder.path)
             select = "SELECT item FROM decisions WHERE tag = ?"
             left_out.update(item for (item,) in connection.execute(select, [number]))
-            return _about_tag(collection, learner, tag, number, n, left_out, rng)
+            return _about_tag(collection, answers, tag, number, n, left_out, rng)
         ids = _ids(collection.ids(state="undecided"), left_out)
-        ids = _sample(ids, choice.looked_at(len(learner)), rng)
+        model = None if answers.state is None else answers.state.model
+        ids = _sample(ids, choice.looked_at(0 if model is None else len(model.items_)), rng)
         X = collection.vectors(ids.tolist())
-        model = None if learner.state is None else learner.state.model
         seen = None if model is None or not len(ids) else choice.seen_by(model, X)
-        rows, is_quick = _chosen(X, seen, n, strategy, learner.metric)
+        rows, is_quick = _chosen(X, seen, n, strategy, answers.metric)
         slow = "many other items are like it"
         if seen is not None:
             slow = "the collection is unsure about its tags, and other items are like it"
@@ -91,7 +91,7 @@ def _chosen(
 
 def _about_tag(
     collection: Collection,
-    learner: Learner,
+    answers: Answers,
     tag: str,
     number: int,
     n: int,
@@ -108,9 +108,9 @@ def _about_tag(
         lambda part: collection.vectors(ids[part].tolist()),
         len(ids),
         max(200, n),  # for which the probability of the tag is computed
-        learner.metric,
+        answers.metric,
     )
-    ids, state = ids[near], learner.state
+    ids, state = ids[near], answers.state
     probabilities = np.full(len(ids), 0.5)
     if state is not None:
         places = [state.place_of(item) for item in ids.tolist()]

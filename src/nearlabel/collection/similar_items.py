@@ -52,7 +52,7 @@ class SimilarItems:
     def nearest(self, folder: OpenedFolder, query: object, n: int) -> list[tuple[int, float]]:
         """The result of `Collection.similar`."""
         own = query if isinstance(query, int) else None
-        with folder.learned.asking() as learner, folder.database.reading() as connection:
+        with folder.learned.asking() as answers, folder.database.reading() as connection:
             settings = folder.settings
             x = (
                 one_vector(query, settings.width)
@@ -61,8 +61,8 @@ class SimilarItems:
             )
             if settings.width is None:
                 return []
-            distances = dict(learner.answer(x, partial(_learned, n=n + 1)))
-            metric, state = learner.metric, learner.state
+            distances = dict(answers.answer(x, partial(_learned, n=n + 1)))
+            metric, state = answers.metric, answers.state
             parts, touched = self._parts(connection, settings, metric, state)
             for part in parts:
                 near = _nearest(part, x, n + 1 + len(touched))

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Collection as Container
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from nearlabel.collection.folder_checks import is_index
 from nearlabel.collection.records import Suggestion, TaggedItems, Voter
 from nearlabel.common.arrays import Array, Floats, Matrix
-from nearlabel.common.validation import ArgumentError, check_vectors
+from nearlabel.common.files import FileError
+from nearlabel.common.validation import ArgumentError, check_integer, check_vectors
 from nearlabel.labels.scores import LabelScores
 from nearlabel.methods.answers import as_one_row, chances_of
 from nearlabel.methods.explanations import neighbors_of, scores_of, votes
 from nearlabel.methods.retrieval import label_groups
 
 if TYPE_CHECKING:
+    from nearlabel.collection.learner import TrainingItems
     from nearlabel.methods.base import NeighborClassifier
     from nearlabel.methods.items import Items
+    from nearlabel.search.exact.distances import Metric
 
+_Answer = TypeVar("_Answer")
 TagNames = Callable[[Sequence[int]], Mapping[int, str]]
 
 
@@ -40,6 +46,81 @@ class State(NamedTuple):
         alive = self.rows.alive
         places = places if alive is None else places[alive[places]]
         return int(places[0]) if len(places) else None
+
+
+class Answers:
+    """What one state answers, whatever is learned meanwhile.
+
+    Parameters
+    ----------
+    state : State or None
+        None if there are too few rows to learn from.
+    metric : Metric
+        That of the method.
+    source : TrainingItems
+    learn_again : callable
+        Takes a state with an error in its file; returns what is learned again from all rows.
+    """
+
+    def __init__(
+        self,
+        state: State | None,
+        metric: Metric,
+        source: TrainingItems,
+        learn_again: Callable[[State, FileError], State | None],
+    ) -> None:
+        self.state, self.metric = state, metric
+        self._source, self._learn_again = source, learn_again
+
+    def suggest(
+        self, query: object, top: int = 10, *, without: Container[int] = ()
+    ) -> list[Suggestion]:
+        """The most probable tags of an item, by its id, or of a vector; best first.
+
+        An item that is a row is answered as if it were new. Tags whose numbers are in `without`,
+        and tags that no other item has, are left out.
+        """
+        top = check_integer(top, "top", low=1)
+        return self.answer(query, lambda state, asked: suggestions(state, asked, top), without)
+
+    def retrieve(
+        self, query: object, top: int = 5, per_tag: int = 8, *, without: Container[int] = ()
+    ) -> list[TaggedItems]:
+        """For each of the most probable tags, the nearest items that have it."""
+        top, per_tag = check_integer(top, "top", low=1), check_integer(per_tag, "per_tag", low=1)
+        return self.answer(query, lambda state, asked: groups(state, asked, top, per_tag), without)
+
+    def answer(
+        self,
+        query: object,
+        answer: Callable[[State, Asked], list[_Answer]],
+        without: Container[int] = (),
+    ) -> list[_Answer]:
+        """What `answer` makes of the state and a query.
+
+        Vectors in an index file are checked against their checksums on first access. If one is
+        damaged, everything is learned again.
+        """
+        state = self.state
+        if state is None:
+            return []
+        try:
+            return answer(state, self._asked(state, query, without))
+        except FileError as error:
+            if error.path is None or not is_index(Path(error.path)):
+                raise
+            self.state = self._learn_again(state, error)
+        return self.answer(query, answer, without)
+
+    def _asked(self, state: State, query: object, without: Container[int]) -> Asked:
+        place = None
+        if not isinstance(query, int | np.integer):
+            x = one_vector(query, state.model.n_features_in_)
+        elif (place := state.place_of(int(query))) is None:
+            x = self._source.vectors([int(query)])
+        else:
+            x, _ = state.rows.rows_of(np.array([place]))
+        return Asked(x, place, without, self._source.tag_names)
 
 
 class Asked(NamedTuple):
