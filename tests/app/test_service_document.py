@@ -27,7 +27,6 @@ from nearlabel.app import served as shared
 from nearlabel.app.request_logs import JsonLines, log_request
 from nearlabel.app.responses import CODES
 from nearlabel.app.service_settings import SHORTEST_TOKEN, TOKEN_VARIABLE, ServiceSettings
-from nearlabel.app.uploads import _SUFFIXES
 from nearlabel.cli import run
 from nearlabel.cli.app import app as command_line
 from nearlabel.collection import Collection, NewItem
@@ -36,6 +35,7 @@ from nearlabel.collection.indexing import plan_index, run_index
 from nearlabel.collection.item_features import item_features
 from nearlabel.collection.records import vector_content
 from nearlabel.collection.thumbnails import THUMBNAIL_SIZE
+from nearlabel.features import picture_formats
 from nearlabel.features.photo_decoder import _SECONDS
 
 ROOT = Path(__file__).parents[2]
@@ -379,7 +379,7 @@ def test_limits_are_those_of_the_code(described):
     }
     formats = shown.pop("formats").partition(". ")[0]
     assert {*re.split(", |; | and ", formats.replace(" with the extra `photos`", ""))} == {
-        *_SUFFIXES
+        *picture_formats._FORMATS
     }
     shown["texts"] = shown["texts"].replace("UTF-8", "")
     numbers = {

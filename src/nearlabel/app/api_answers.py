@@ -9,7 +9,6 @@ from nearlabel.app import api_models as models
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
 from nearlabel.collection import Change, Item, TagCount
-from nearlabel.collection.learning_methods import with_other
 from nearlabel.collection.queries import Query
 from nearlabel.common.arrays import Tree
 from nearlabel.common.messages import encodable
@@ -78,7 +77,8 @@ def groups(served: Served, query: Query, top: int, per_tag: int) -> list[models.
 def similar(served: Served, query: Query, n: int) -> list[models.NamedItem]:
     """The nearest items."""
     neighbors = served.collection.similar(query.question, n)
-    return _named(served, served.collection.items_of([id for id, _ in neighbors]), neighbors)
+    items = served.collection.items_of([id for id, _ in neighbors])
+    return _named(served, items, neighbors)
 
 
 def questions(
@@ -184,18 +184,6 @@ def settled(served: Served) -> models.Settled:
         width=settings.width,
         **{name: counts[name] for name in shown},
     )
-
-
-def set_method(served: Served, change: models.MethodChange) -> None:
-    """Change how the collection learns."""
-    collection = served.collection
-
-    def work() -> bool:
-        method = collection.settings.method
-        collection.set_method(with_other(method, change.method, change.n_neighbors))
-        return True
-
-    collection.together(work)
 
 
 def _near(served: Served, item: Item, distance: float) -> Tree:

@@ -27,6 +27,7 @@ from nearlabel.app.uploads import (
     text_content,
 )
 from nearlabel.collection.choices import State, Strategy
+from nearlabel.collection.learning_methods import with_other
 from nearlabel.collection.queries import Query as Asked
 from nearlabel.collection.tag_names import tag_names
 
@@ -63,8 +64,14 @@ def settings(served: Service) -> models.Settled:
 @router.put("/settings", tags=["service"])
 def change_settings(served: Service, change: models.MethodChange) -> models.Settled:
     """Choose the method and the number of neighbors. The next answer waits for the learning."""
-    answers.set_method(served, change)
-    return settings(served)
+    collection = served.collection
+
+    def work() -> models.Settled:
+        method = collection.settings.method
+        collection.set_method(with_other(method, change.method, change.n_neighbors))
+        return answers.settled(served)
+
+    return collection.together(work)
 
 
 # Suggestions.
@@ -155,7 +162,6 @@ async def add_item(served: Service, body: Body, response: Response) -> models.Ad
     def work() -> models.AddedItem:
         new = None if body.json is None else models.NewContent.model_validate_json(body.json)
         tags = tag_names(body.tags if new is None else new.tags)  # before anything is stored
-        _refuse_readonly(served)
         if new is None:
             keep = kept_file(served, body.content, body.name)
         elif served.kind == "vectors" and new.vector is not None and new.text is None:
@@ -191,7 +197,6 @@ def item(served: Service, id: ItemId) -> models.Described:
 @router.delete("/items/{id}", tags=["items"])
 def forget_item(served: Service, id: ItemId) -> models.ChangeDone:
     """Forget an item for good: this cannot be undone. Only uploaded files are deleted."""
-    _refuse_readonly(served)
     return answers.done(served, served.collection.forget(id), [])
 
 
@@ -242,21 +247,18 @@ def tags(
 @router.post("/tags/rename", tags=["tags"])
 def rename(served: Service, change: models.Renaming) -> models.ChangeDone:
     """Rename a tag and all levels below it."""
-    _refuse_readonly(served)
     return answers.done(served, served.collection.rename_tag(change.old, change.new), [])
 
 
 @router.post("/tags/merge", tags=["tags"])
 def merge(served: Service, change: models.Merging) -> models.ChangeDone:
     """Merge several tags into one. Where they disagree on an item, yes wins over no."""
-    _refuse_readonly(served)
     return answers.done(served, served.collection.merge_tags(change.tags, change.into), [])
 
 
 @router.post("/tags/delete", tags=["tags"])
 def delete(served: Service, change: models.Deleting) -> models.ChangeDone:
     """Remove a tag from all items. Tags below it stay."""
-    _refuse_readonly(served)
     return answers.done(served, served.collection.delete_tag(change.tag), [])
 
 
@@ -269,7 +271,6 @@ def changes(served: Service, limit: Few = 20) -> models.Changes:
 @router.post("/undo", tags=["changes"])
 def undo(served: Service, wanted: models.Undoing | None = None) -> models.Undone:
     """Undo the last change; called again, the one before it."""
-    _refuse_readonly(served)
     collection = served.collection
 
     def work() -> models.Changed | None:
@@ -285,11 +286,5 @@ def undo(served: Service, wanted: models.Undoing | None = None) -> models.Undone
 
 
 def _decided(served: Served, decisions: answers.Decided) -> models.ChangeDone:
-    _refuse_readonly(served)
     change = served.collection.decide(decisions)
     return answers.done(served, change, (id for id, *_ in decisions))
-
-
-def _refuse_readonly(served: Served) -> None:
-    if served.collection.readonly:
-        raise Refusal(403, "the collection is served read-only", "readonly")

@@ -22,26 +22,17 @@ class RequestMetrics:
     def __init__(self, served: Served) -> None:
         self._served = served
         self._registry = CollectorRegistry()
-        registered: Any = {"registry": self._registry}
-        self.requests = Counter(
-            "nearlabel_requests_total",
-            "Requests answered.",
-            ("method", "route", "status"),
-            **registered,
-        )
+        own: Any = {"namespace": "nearlabel", "registry": self._registry}
+        labels = ("method", "route", "status")
+        self.requests = Counter("requests", "Requests answered.", labels, **own)
+        seconds = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
         self.seconds = Histogram(
-            "nearlabel_request_seconds",
-            "Time to answer.",
-            ("route",),
-            buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
-            **registered,
+            "request_seconds", "Time to answer.", ("route",), buckets=seconds, **own
         )
-        self.under_way = Gauge(
-            "nearlabel_requests_under_way", "Requests being answered.", **registered
-        )
-        self._items = Gauge("nearlabel_items", "Items in the collection.", ("state",), **registered)
-        self._tags = Gauge("nearlabel_tags", "Tags in the collection.", **registered)
-        self._changes = Gauge("nearlabel_changes", "Number of the last change.", **registered)
+        self.under_way = Gauge("requests_under_way", "Requests being answered.", **own)
+        self._items = Gauge("items", "Items in the collection.", ("state",), **own)
+        self._tags = Gauge("tags", "Tags in the collection.", **own)
+        self._changes = Gauge("changes", "Number of the last change.", **own)
         ProcessCollector(registry=self._registry)
 
     def response(self) -> Response:

@@ -33,8 +33,14 @@ class ServiceSettings:
                 f"{self.host} can be reached by other machines, so a token is needed: pass "
                 f"--token-file FILE, which is created if it does not exist, or set {TOKEN_VARIABLE}"
             )
-        if self.token is not None:
-            check_token(self.token)
+        token = self.token or ""
+        if self.token is not None and len(token) < SHORTEST_TOKEN:
+            raise ValueError(f"a token must have at least {SHORTEST_TOKEN} characters")
+        is_plain = token.isascii() and token.isprintable() and " " not in token
+        if len(token) > _MOST_TOKEN or not is_plain:
+            raise ValueError(
+                "a token must consist of ASCII letters, digits and punctuation, without spaces"
+            )
 
 
 def is_loopback(host: str) -> bool:
@@ -45,16 +51,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def check_token(token: str) -> None:
-    """Refuse a token that can be guessed, or that a header cannot contain."""
-    if len(token) < SHORTEST_TOKEN:
-        raise ValueError(f"a token must have at least {SHORTEST_TOKEN} characters")
-    if len(token) > _MOST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
-        raise ValueError(
-            "a token must consist of ASCII letters, digits and punctuation, without spaces"
-        )
 
 
 def token_of(path: str | None) -> str | None:

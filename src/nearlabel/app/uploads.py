@@ -20,22 +20,10 @@ from nearlabel.common.arrays import Array
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import one_line
 from nearlabel.features.picture_formats import HEAD, format_of, opened
-from nearlabel.features.pictures import UnreadablePicture
+from nearlabel.features.pictures import PictureTooLarge, UnreadablePicture
 from nearlabel.features.texts import text_of
 
-_SUFFIXES = {
-    "JPEG": ".jpg",
-    "PNG": ".png",
-    "GIF": ".gif",
-    "WebP": ".webp",
-    "BMP": ".bmp",
-    "JPEG 2000": ".jp2",
-    "PPM": ".ppm",
-    "AVIF": ".avif",
-    "HEIC": ".heic",
-    "RAW": ".raw",
-    "TIFF": ".tiff",
-}
+_SUFFIXES = {"JPEG": ".jpg", "JPEG 2000": ".jp2"}  # of others, their names
 
 
 class StoredItem(NamedTuple):
@@ -61,10 +49,9 @@ def check_content(served: Served, content: bytes) -> str:
         width, height = _size(content, kind)
         if width * height > served.settings.most_pixels:
             most = served.settings.most_pixels
-            raise Refusal(
-                413, f"the picture has {width:,} x {height:,} pixels; at most {most:,} are allowed"
-            )
-    return _SUFFIXES[kind]
+            reason = f"has {width:,} x {height:,} pixels; at most {most:,} are allowed"
+            raise PictureTooLarge("", reason)
+    return _SUFFIXES.get(kind, f".{kind.lower()}")
 
 
 def _size(content: bytes, kind: str) -> tuple[int, int]:
