@@ -63,16 +63,8 @@ def lists_for(
 def lists_folder(place: Workspace, blocks: VectorBlocks, metric: str, lists: InvertedLists) -> Path:
     """The folder with the lists of all rows, and the rows in their order; made if missing."""
     folder = place.part("lists", data_mark(blocks), metric, lists.random_state)
-    if not (folder / "rows.tree").exists():
-        with alone_in(folder):
-            _make_lists(place, blocks, metric, lists, folder)
-    return folder
-
-
-def _make_lists(
-    place: Workspace, blocks: VectorBlocks, metric: str, lists: InvertedLists, folder: Path
-) -> None:
-    """Divide all rows into lists, and write them in the order of their lists."""
+    if (folder / "rows.tree").exists():
+        return folder
 
     def homes(centers: Array) -> Array:
         path = folder / "centers.tree"
@@ -80,12 +72,14 @@ def _make_lists(
         calls = [(blocks.of([i]), path, metric) for i in range(len(blocks.blocks))]
         return np.concatenate(run_calls(place.client, homes_of_block, calls))
 
-    # Blocks are read like an array.
-    divided = divide(blocks, metric, lists.random_state, 1, homes)
-    path, bounds = folder / "lists.tree", _bounds(place, blocks, metric)
-    tree = {"centers": divided.centers, "order": divided.order, "starts": divided.starts}
-    write_tree(path, {**tree, "bounds": bounds})
-    write_rows(place.client, blocks, float_kind(blocks), folder, path)
+    with alone_in(folder):
+        # Blocks are read like an array.
+        divided = divide(blocks, metric, lists.random_state, 1, homes)
+        path, bounds = folder / "lists.tree", _bounds(place, blocks, metric)
+        tree = {"centers": divided.centers, "order": divided.order, "starts": divided.starts}
+        write_tree(path, {**tree, "bounds": bounds})
+        write_rows(place.client, blocks, float_kind(blocks), folder, path)
+    return folder
 
 
 def _bounds(place: Workspace, blocks: VectorBlocks, metric: str) -> Tree | None:

@@ -85,55 +85,47 @@ def blocks_in(files: Sequence[Path], name: str) -> VectorBlocks:
     """The rows of files, in the order given; only their headers are read."""
     blocks, width, types, start = [], None, [], 0
     for path in files:
-        rows = mapped_rows(path, name)
-        if rows.ndim != 2 or rows.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{name}: {path} must contain a matrix of numbers; "
-                f"got {rows.dtype} of shape {rows.shape}"
-            )
-        width = same_width(width, rows.shape[1], path, name)
-        if len(rows):
-            blocks.append(Block(str(path), start, len(rows)))
-            types.append(rows.dtype)
-            start += len(rows)
+        header = _parquet_header if path.suffix == ".parquet" else _array_header
+        rows, columns, dtype = header(path, name)
+        width = same_width(width, columns, path, name)
+        if rows:
+            blocks.append(Block(str(path), start, rows))
+            types.append(dtype)
+            start += rows
     if not blocks or not width:
-        raise ValueError(_nothing(name, files, start))
+        what = f": {files[0]} has no {'columns' if start else 'rows'}" if files else " is empty"
+        raise ValueError(f"{name}{what}")
     return VectorBlocks(tuple(blocks), width, np.result_type(*types))
 
 
-@dataclass(frozen=True)
-class ParquetBlocks:
-    """Rows of one width in Parquet files, which workers write as blocks before use."""
+def _array_header(path: Path, name: str) -> tuple[int, int, np.dtype[np.generic]]:
+    """The shape and the type of the rows of a file."""
+    rows = mapped_rows(path, name)
+    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name}: {path} must contain a matrix of numbers; "
+            f"got {rows.dtype} of shape {rows.shape}"
+        )
+    return *rows.shape, rows.dtype
 
-    files: tuple[Path, ...]
-    shape: tuple[int, int]
 
-    def __len__(self) -> int:
-        return self.shape[0]
-
-
-def parquet_blocks(files: Sequence[Path], name: str) -> ParquetBlocks:
-    """Rows in some Parquet files, in the order given; only their schemas and sizes are read."""
+def _parquet_header(path: Path, name: str) -> tuple[int, int, np.dtype[np.generic]]:
+    """The shape of a Parquet file, the rows of which workers write as a block before use."""
     from nearlabel.datasets.frames import import_polars
 
     polars = import_polars()
-    width, rows = None, 0
-    for path in files:
-        try:
-            frame = polars.scan_parquet(path, glob=False, hive_partitioning=False)
-            schema = frame.collect_schema()
-            rows += frame.select(polars.len()).collect().item()
-        except (polars.exceptions.PolarsError, OSError) as error:
-            raise ValueError(f"{name}: {path} is not a Parquet file: {error}") from None
-        for column, kind in schema.items():
-            if not (kind.is_numeric() or kind == polars.Boolean):
-                raise ValueError(
-                    f"{name}: {path} must have numeric columns; {column!r} has the type {kind}"
-                )
-        width = same_width(width, len(schema), path, name)
-    if not rows or not width:
-        raise ValueError(_nothing(name, files, rows))
-    return ParquetBlocks(tuple(files), (rows, width))
+    try:
+        frame = polars.scan_parquet(path, glob=False, hive_partitioning=False)
+        schema = frame.collect_schema()
+        rows = frame.select(polars.len()).collect().item()
+    except (polars.exceptions.PolarsError, OSError) as error:
+        raise ValueError(f"{name}: {path} is not a Parquet file: {error}") from None
+    for column, kind in schema.items():
+        if not (kind.is_numeric() or kind == polars.Boolean):
+            raise ValueError(
+                f"{name}: {path} must have numeric columns; {column!r} has the type {kind}"
+            )
+    return rows, len(schema), np.dtype(np.float64)
 
 
 def same_width(width: int | None, own: int, path: Path, name: str) -> int:
@@ -143,21 +135,12 @@ def same_width(width: int | None, own: int, path: Path, name: str) -> int:
     return own
 
 
-def _nothing(name: str, files: Sequence[Path], rows: int) -> str:
-    """What is missing in blocks that are all empty."""
-    if not files:
-        return f"{name} is empty"
-    return f"{name}: {files[0]} has no {'columns' if rows else 'rows'}"
-
-
-def found_blocks(folder: Path, name: str) -> VectorBlocks | ParquetBlocks:
+def found_blocks(folder: Path, name: str) -> VectorBlocks:
     """The rows in a folder of ``.npy`` or of Parquet files; nothing but their headers is read."""
     files, ending = files_in(folder, name)
-    if ending == ".npy":
-        return blocks_in(files, name)
-    if ending == ".parquet":
-        return parquet_blocks(files, name)
-    raise ValueError(f"{name}: {folder} must contain .npy or .parquet files; got {ending}")
+    if ending == ".npz":
+        raise ValueError(f"{name}: {folder} must contain .npy or .parquet files; got {ending}")
+    return blocks_in(files, name)
 
 
 def files_in(folder: Path, name: str) -> tuple[list[Path], str]:

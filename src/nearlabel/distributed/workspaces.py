@@ -26,7 +26,6 @@ from nearlabel.distributed.label_files import LabelFile
 from nearlabel.distributed.row_files import mapped_file, write_rows
 from nearlabel.distributed.vector_blocks import (
     WRITTEN,
-    ParquetBlocks,
     VectorBlocks,
     blocks_in,
     first_wrong_row,
@@ -75,6 +74,12 @@ class Workspace:
             X = found_blocks(Path(X).absolute(), name)
         blocks = X if isinstance(X, VectorBlocks) else self._written(X, name)
         check_files(self.client, [block.path for block in blocks.blocks], name)
+        if blocks.blocks[0].path.endswith(".parquet"):
+            target = self.part("vectors", data_mark(blocks))
+            copies = [
+                (block.path, target / f"{block.start:012}{WRITTEN}") for block in blocks.blocks
+            ]
+            blocks = blocks_in(run_calls(self.client, copy_parquet, copies), name)
         if finite and blocks.dtype.kind == "f":
             mark = self.part("checked", data_mark(blocks)) / "finite"
             if not mark.exists():  # each version of the files is checked once
@@ -91,11 +96,6 @@ class Workspace:
 
     def _written(self, X: Any, name: str) -> VectorBlocks:
         """Rows in new files, unless these were written before."""
-        if isinstance(X, ParquetBlocks):
-            check_files(self.client, [str(path) for path in X.files], name)
-            target = self.part("vectors", [file_mark(path) for path in X.files])
-            calls = [(path, target / f"{i:06}{WRITTEN}") for i, path in enumerate(X.files)]
-            return blocks_in(run_calls(self.client, copy_parquet, calls), name)
         if sparse.issparse(X):
             raise TypeError(
                 f"{name} must be dense on a cluster; got a {type(X).__name__}: pass X.toarray(), "
@@ -191,17 +191,16 @@ def alone_in(part: Path) -> Iterator[None]:
 
 
 def data_mark(blocks: VectorBlocks) -> list[object]:
-    """What identifies the data of blocks: the marks of their files, and their shape."""
-    return [[file_mark(Path(block.path)) for block in blocks.blocks], *blocks.shape]
-
-
-def file_mark(path: Path) -> list[object]:
-    """What identifies a version of a file.
+    """What identifies the data of blocks: the versions of their files, and their shape.
 
     The time of modification is not enough: archives set it, often to the same for all versions.
     """
-    about = path.stat()
-    return [str(path), about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino]
+    marks: list[object] = [*blocks.shape]
+    for block in blocks.blocks:
+        about = Path(block.path).stat()
+        version = about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino
+        marks.append((block.path, *version))
+    return marks
 
 
 def array_mark(rows: Array) -> tuple[tuple[int, ...], str]:
@@ -219,7 +218,7 @@ def write_chunk(rows: Any, folder: Path) -> Path:
     return write_block(folder / f"{'x'.join(map(str, shape))}-{digest}{WRITTEN}", rows)
 
 
-def copy_parquet(source: Path, path: Path) -> Path:
+def copy_parquet(source: str, path: Path) -> Path:
     """Write the columns of a Parquet file as a block; return its path. Runs on workers."""
     from nearlabel.datasets.frames import import_polars
 
