@@ -9,7 +9,7 @@ from scipy import sparse
 
 from nearlabel.collection.learner import Learner
 from nearlabel.collection.learning_methods import DEFAULT_METHOD
-from nearlabel.collection.records import Rows, Settings
+from nearlabel.collection.records import Rows
 from nearlabel.collection.tag_answers import Answers
 
 WIDTH = 4
@@ -73,8 +73,9 @@ def answers(learner: Learner) -> Answers:
     return Answers(learner.state, learner.metric, learner._source, lambda *_: None)
 
 
-def settings(**method: Any) -> Settings:
-    return Settings("vectors", {}, {**DEFAULT_METHOD, **method}, WIDTH, False)
+def chosen(**method: Any) -> dict[str, Any]:
+    """The default method with other parameters."""
+    return {**DEFAULT_METHOD, **method}
 
 
 def filled(n: int, seed: int = 0, **how: Any) -> Store:

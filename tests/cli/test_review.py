@@ -141,7 +141,7 @@ def test_no_suggestion_is_certain(tmp_path):
 
 
 def test_questions_about_one_tag_end_after_many_noes(store, monkeypatch):
-    monkeypatch.setattr(review_verb, "_NO_IN_A_ROW", 3)
+    monkeypatch.setattr(review_verb, "NO_IN_A_ROW", 3)
     truth = {item.id: item.name.split()[0] for item in store.items()}
     asked = []
 

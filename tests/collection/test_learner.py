@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_store import WIDTH, Store, answers, filled, settings
+from memory_store import WIDTH, Store, answers, chosen, filled
 
 from nearlabel import MallowskNN, MLkNN
 from nearlabel.collection.learner import Learner, label_rows
@@ -16,7 +16,7 @@ from nearlabel.common.files import FileError
 
 
 def opened(store: Store, folder: Path, **method: Any) -> Learner:
-    learner = Learner(folder, settings(**method), store)
+    learner = Learner(folder, chosen(**method), store)
     assert learner.opened(None) == []
     return learner
 
@@ -63,7 +63,7 @@ def test_changes_equal_a_new_fit(tmp_path: Path, method: Any, is_sparse: bool) -
         if step % 4:
             learner.follow(touched)
         else:  # as a new process would load it
-            learner = Learner(tmp_path, settings(**method), store)
+            learner = Learner(tmp_path, chosen(**method), store)
             assert learner.opened(saved, digest) == []
             learner.follow(since)
         if step % 7 == 0:
@@ -94,7 +94,7 @@ def test_the_number_of_neighbors_grows_with_the_rows(tmp_path: Path) -> None:
             assert told == {tag: expected[tag] for tag in {*rows.tags.tolist()}}
     assert found == {2: 1, 14: 1, 15: 1, 59: 3, 60: 4, 149: 9, 150: 10, 160: 10}
     digest = learner.save(1)
-    again = Learner(tmp_path, settings(), store)
+    again = Learner(tmp_path, chosen(), store)
     assert again.opened(1, digest) == []
     for item in range(61, 161):
         store.decide(item, None)
@@ -220,7 +220,7 @@ def test_a_damaged_index_is_rebuilt_and_reported(tmp_path: Path, damage: str) ->
         opened(store, tmp_path).save(3)
     elif damage == "folder":
         path.mkdir()
-    learner = Learner(tmp_path, settings(), store)
+    learner = Learner(tmp_path, chosen(), store)
     (note,) = learner.opened(3, digest)
     assert "index-3.model" in note
     assert "learned again from all items" in note
@@ -231,7 +231,7 @@ def test_an_index_of_a_different_method_is_not_used(tmp_path: Path) -> None:
     store = filled(90)
     digest = opened(store, tmp_path).save(3)
     for method in ({"name": "BRkNN"}, {"n_neighbors": 2}, {"smoothing": 2.0}):
-        learner = Learner(tmp_path, settings(**method), store)
+        learner = Learner(tmp_path, chosen(**method), store)
         assert len(learner.opened(3, digest)) == 1
         same_answers(learner, store, tmp_path, **method)
 
@@ -279,7 +279,7 @@ def test_replayed_states_of_an_item_do_not_count(tmp_path: Path) -> None:
     store.drop(second)
     store.put(second, [2, 2, 1, 0])
     store.decide(second, [6])
-    again = Learner(tmp_path, settings(), store)
+    again = Learner(tmp_path, chosen(), store)
     assert again.opened(1, digest) == []
     again.follow([first, second, 40])
     same_answers(again, store, tmp_path)
@@ -352,7 +352,7 @@ def test_verify_compares_with_the_store(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", [{"name": "IBLR"}, {"name": "MLkNN", "k": 3}, {"smoothing": -1}])
 def test_invalid_methods(tmp_path: Path, method: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="method|smoothing|'k'"):
-        Learner(tmp_path, settings(**method), Store())
+        Learner(tmp_path, chosen(**method), Store())
 
 
 def test_a_store_that_breaks_the_order_is_learned_again(tmp_path: Path) -> None:

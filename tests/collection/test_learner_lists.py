@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_store import Store, answers, settings
+from memory_store import Store, answers, chosen
 
 from nearlabel.collection.learner import Learner
 from nearlabel.collection.tag_answers import Answers, State
@@ -45,7 +45,7 @@ def few_for_lists(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_get_lists_when_they_become_many(tmp_path: Path) -> None:
     store = ManyItems(FEWEST + 200)
     store.learn(range(1, FEWEST - 99))
-    learner = Learner(tmp_path, settings(), store)
+    learner = Learner(tmp_path, chosen(), store)
     learner.opened(None)
     learner.save(1)
     few = (tmp_path / "index-1.model").read_bytes()
@@ -62,7 +62,7 @@ def test_rows_get_lists_when_they_become_many(tmp_path: Path) -> None:
     assert "recall" in str(learner.verify())
     assert learner.verify()
 
-    again = Learner(tmp_path, settings(), store)
+    again = Learner(tmp_path, chosen(), store)
     assert again.opened(2, digest) == []
     items = range(1, 40)
     expected = [answers(learner).suggest(item) for item in items]
@@ -76,7 +76,7 @@ def test_rows_get_lists_when_they_become_many(tmp_path: Path) -> None:
     at = many.index(row)
     path = tmp_path / "index-2.model"
     path.write_bytes(many[:at] + bytes([many[at] ^ 1]) + many[at + 1 :])
-    damaged = Learner(tmp_path, settings(), store)
+    damaged = Learner(tmp_path, chosen(), store)
     assert damaged.opened(2, None) == []  # vectors are not read yet
     errors = []
 

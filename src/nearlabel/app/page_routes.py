@@ -20,13 +20,12 @@ from nearlabel.app.logins import SECONDS, cookie_name, cookie_of, is_token
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
 from nearlabel.app.visible_names import visible
-from nearlabel.collection.choices import METHODS, State, Strategy
+from nearlabel.collection.choices import METHODS, NO_IN_A_ROW, State, Strategy
 from nearlabel.collection.folder_checks import NotInCollectionError
 from nearlabel.collection.queries import Query as Asked
 from nearlabel.collection.thumbnails import THUMBNAIL_SIZE
 
 ITEMS_A_PAGE = 120
-NO_IN_A_ROW = 8  # answers of No after which the rest is unlikely to have the tag
 _UNDO_UNASKED = 50  # largest number of items undone without confirmation
 _PREVIEW = 1280  # pixels of the longer side
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from nearlabel.cli.open_collections import item_record, open_collection
 from nearlabel.cli.options import CollectionFolder, Count, Json
 from nearlabel.cli.output import counted, render, say
-from nearlabel.collection.choices import Strategy
+from nearlabel.collection.choices import NO_IN_A_ROW, Strategy
 
 if TYPE_CHECKING:
     from nearlabel.collection import Collection, Question
 
-_NO_IN_A_ROW = 8  # answers after which the rest is too unlikely to have a tag
 _ANSWERS = "Enter: ●  1 3: these  n: none  sea; boats: more"
 _ANSWERS_OF_ONE_TAG = "y: yes  n: no"
 
@@ -104,9 +103,9 @@ class Review:
     def ask(self, limit: int | None) -> None:
         """Ask until there is nothing left, or enough."""
         while limit is None or len(self._answered) < limit:
-            last = [answer.given for answer in self._answered[-_NO_IN_A_ROW:]]
-            if self._tag is not None and last == [0] * _NO_IN_A_ROW:
-                self._end = f"the last {_NO_IN_A_ROW} were not {self._tag}; the rest is less likely"
+            last = [answer.given for answer in self._answered[-NO_IN_A_ROW:]]
+            if self._tag is not None and last == [0] * NO_IN_A_ROW:
+                self._end = f"the last {NO_IN_A_ROW} were not {self._tag}; the rest is less likely"
                 return
             if not self._next:
                 self._next = self._store.questions(

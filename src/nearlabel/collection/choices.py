@@ -18,3 +18,6 @@ KINDS: tuple[str, ...] = get_args(Kind)
 METHODS: tuple[str, ...] = get_args(Method)
 AUTHORS: tuple[str, ...] = get_args(Author)
 STRATEGIES: tuple[str, ...] = get_args(Strategy)
+
+NO_IN_A_ROW = 8
+"""Answers of no to questions about a tag, after which the rest is unlikely to have it."""

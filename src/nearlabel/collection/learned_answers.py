@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +19,7 @@ import numpy as np
 from nearlabel.collection.change_log import LISTED, touched_after
 from nearlabel.collection.database import Database
 from nearlabel.collection.folder_checks import CollectionError, index_files, index_path, remove
-from nearlabel.collection.records import FEWEST_UNSAVED, MOST_TAGS, Rows, Settings
+from nearlabel.collection.records import FEWEST_UNSAVED, MOST_TAGS, Rows
 from nearlabel.collection.stored_vectors import read_vectors
 from nearlabel.common.arrays import Matrix
 from nearlabel.common.files import FileError
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
 class LearnedAnswers:
     """The learner of a collection, created on first use."""
 
-    def __init__(
-        self, database: Database, settings: Callable[[], Settings], notes: list[str]
-    ) -> None:
-        self._database, self._settings, self._notes = database, settings, notes
+    def __init__(self, database: Database, notes: list[str]) -> None:
+        self._database, self._notes = database, notes
         self._folder, self.source = database.folder, LearnedRows(database)
         self._learner: Learner | None = None
         self._method = ""  # of the learner, as the settings have it
@@ -140,7 +138,7 @@ class LearnedAnswers:
 
     def _load_again(self, learner: Learner, change: int, digest: str) -> None:
         """Replace the learner by the one loaded from the file it wrote."""
-        loaded = self._new_learner()
+        loaded = self._new_learner(self._method)
         self._notes.extend(loaded.opened(change, digest))
         with self._lock.held(), self._database.reading() as connection:
             if learner is self._learner:
@@ -204,12 +202,12 @@ class LearnedAnswers:
         """The learner, updated to the state that is being read; the lock is held."""
         learner, followed = self._learner, self._followed
         if learner is not None and followed > stored.last:  # an older state, for this reader only
-            learner = self._new_learner()
+            learner = self._new_learner(stored.method)
             learner.opened(None)
             return learner
         self._learner = None  # until the update has succeeded
         if learner is None or stored.method != self._method:
-            learner = self._new_learner()
+            learner = self._new_learner(stored.method)
             notes = learner.opened(stored.saved, stored.digest)
             self._notes.extend(notes)
             followed = stored.last if notes or stored.saved is None else stored.saved
@@ -219,12 +217,12 @@ class LearnedAnswers:
         self._learner, self._method, self._followed = learner, stored.method, stored.last
         return learner
 
-    def _new_learner(self) -> Learner:
+    def _new_learner(self, method: str) -> Learner:
         from nearlabel.collection.learner import Learner  # imports scikit-learn
 
         try:
-            return Learner(self._folder, self._settings(), self.source)
-        except (TypeError, ValueError):
+            return Learner(self._folder, json.loads(method), self.source)
+        except (TypeError, ValueError, RecursionError):
             why = "is damaged: its settings name an unknown method"
             raise CollectionError(why, self._folder) from None
 

@@ -24,7 +24,7 @@ from scipy import sparse
 from nearlabel.collection.folder_checks import index_path
 from nearlabel.collection.index_file import read_index, said_again, write_index
 from nearlabel.collection.learning_methods import estimator, for_rows
-from nearlabel.collection.records import FEWEST_UNSAVED, MOST_TAGS, Rows, Settings
+from nearlabel.collection.records import FEWEST_UNSAVED, MOST_TAGS, Rows
 from nearlabel.collection.tag_answers import State
 from nearlabel.common.arrays import Array, Csr, Matrix, csr_of_known
 from nearlabel.common.files import NONSENSE, FileError
@@ -66,8 +66,8 @@ class Learner:
     ----------
     folder : Path
         Where the index files are.
-    settings : Settings
-        Its `method` has the name of the method and its parameters.
+    method : mapping
+        The `name` of the method, and its parameters.
     source : TrainingItems
 
     Attributes
@@ -78,9 +78,9 @@ class Learner:
         Rows changed since the index file was written.
     """
 
-    def __init__(self, folder: Path, settings: Settings, source: TrainingItems) -> None:
+    def __init__(self, folder: Path, method: Mapping[str, object], source: TrainingItems) -> None:
         self._folder, self._source = Path(folder), source
-        self._method = estimator(settings.method)
+        self._method = estimator(method)
         self._model: NeighborClassifier | None = None
         self._items = Grown(np.empty(0, np.int64))
         self.state: State | None = None

@@ -55,7 +55,7 @@ class OpenedFolder:
             self._unlock()
             raise
         try:
-            self.learned = LearnedAnswers(self.database, self._read_settings, self.notes)
+            self.learned = LearnedAnswers(self.database, self.notes)
             self.kind = self._read_settings().kind  # which never changes
             if not readonly:
                 self._recover()
