@@ -169,7 +169,7 @@ def orphans(folder: Path) -> list[str]:
         unused = "SELECT name FROM tags WHERE id NOT IN (SELECT tag FROM decisions) AND id NOT IN "
         unused += "(SELECT tag FROM differences WHERE what = 3 AND before IS NOT NULL)"
         found += [f"tag {name}" for (name,) in database.execute(unused)]
-        stored = {vector for (vector,) in database.execute("SELECT id FROM vectors")}
+        stored = {vector for (vector,) in database.execute("SELECT id FROM vectors WHERE item")}
         found += [f"vector {vector}" for vector in stored ^ named_vectors(database).keys()]
     known = {"collection.sqlite", "collection.sqlite-wal", "collection.sqlite-shm", "lock"}
     known |= {"thumbnails", f"index-{index}.model"}

@@ -939,18 +939,6 @@ def test_changes_are_described_tag_by_tag(vectors):
     ]
 
 
-def test_large_changes_are_summarized(vectors, monkeypatch):
-    vectors.post("/api/decisions", json={"ids": [31, 32, 33], "tags": ["dusk"]})
-    for limit, value, wanted in [
-        ("_MOST_ITEMS", 2, "changed tags of 3 items"),
-        ("_MOST_ROWS", 3, "changed tags of 3 items"),
-        ("_MOST_ROWS", 4, "dusk added to 3 items"),
-    ]:
-        with monkeypatch.context() as patch:
-            patch.setattr(f"nearlabel.collection.tag_effects.{limit}", value)
-            assert vectors.get("/api/changes?limit=1").json()["changes"][0]["said"] == wanted
-
-
 def test_undo_without_changes(vectors):
     for _ in range(4):
         assert vectors.post("/api/undo").json()["undone"] is not None

@@ -339,6 +339,52 @@ def test_sparse_rows():
         assert photos.verify()
 
 
+@pytest.mark.parametrize(("width", "many"), [(8, 100), (1280, 20), (6000, 6)])
+def test_copies_of_rows_in_rearranged_pages(width, many):
+    """Most items go again: deleted rows leave copies of their neighbors in such pages."""
+    chance = np.random.default_rng(0)
+    rows: dict[int, np.ndarray] = {}
+    contents: dict[int, bytes] = {}
+
+    def add() -> None:
+        vectors = chance.normal(size=(many, width)).astype(np.float32)
+        digests = [hashlib.sha256(row).digest() for row in vectors]
+        ids = photos.add([NewItem(d, row) for d, row in zip(digests, vectors, strict=True)])
+        rows.update(zip(ids, vectors, strict=True))
+        contents.update(zip(ids, digests, strict=True))
+
+    with home() as place:
+        photos = place.collection
+        gone: list[np.ndarray] = []
+        for _ in range(6):
+            add()
+            ids = photos.ids()
+            some = chance.choice(ids, len(ids) * 3 // 4, replace=False).tolist()
+            photos.tag(some[: many // 2], TAGS[0])
+            again = chance.normal(size=(3, width)).astype(np.float32)
+            gone += [rows[item] for item in some[:3]]
+            photos.set_vectors(dict(zip(some[:3], again, strict=True)))
+            rows.update(zip(some[:3], again, strict=True))
+            add()
+            photos.undo()
+            for forgotten in (some[: len(some) // 2], some[len(some) // 2 :]):
+                photos.forget(forgotten)
+        gone += [row for item, row in rows.items() if item not in photos.ids()]
+        traces = [row[at : at + 3].tobytes() for row in gone for at in (0, width // 2, width - 3)]
+        traces += [content for item, content in contents.items() if item not in photos.ids()]
+        content = b"".join(all_bytes(place.folder).values())
+        assert not [trace for trace in traces if trace in content]
+        ids = photos.ids()
+        assert np.array_equal(photos.vectors(ids), [rows[item] for item in ids])
+        assert photos.verify()
+        assert photos.counts()["garbage_bytes"] > 4 * width * many
+        photos.compact()
+        assert photos.counts()["garbage_bytes"] == 0
+        assert np.array_equal(photos.vectors(ids), [rows[item] for item in ids])
+        photos.forget(ids[0])
+        assert rows[ids[0]].tobytes() not in b"".join(all_bytes(place.folder).values())
+
+
 @pytest.mark.slow
 def test_index_files_that_have_vectors(monkeypatch):
     n = 33_000  # fewer rows never get lists

@@ -241,9 +241,8 @@ def test_readers_of_an_earlier_state_see_it_while_the_file_is_rewritten(songs):
             assert seen(songs) == before
             assert not work.done()  # until the log can be emptied
         work.result()
-    after = seen(songs)
-    assert after["counts"]["garbage_bytes"] == 0
-    assert after == before
+    assert before["counts"]["garbage_bytes"] > 0
+    assert seen(songs) == before | {"counts": before["counts"] | {"garbage_bytes": 0}}
 
 
 def test_a_closed_collection_has_none(songs):

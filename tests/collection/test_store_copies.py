@@ -200,7 +200,7 @@ def test_forgetting_that_was_interrupted_is_finished(tmp_path, monkeypatch):
         def fail(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(type(collection._database), "rewrite", fail)
+        monkeypatch.setattr(type(collection._database), "erase", fail)
         with pytest.raises(KeyboardInterrupt):
             collection.forget(3)
         monkeypatch.undo()

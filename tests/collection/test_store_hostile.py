@@ -209,6 +209,8 @@ def test_another_schema(folder, statement, readonly):
         "UPDATE differences SET before = '[1, 2, 3, 4, 5, 6]'",
         "UPDATE differences SET before = '[null, null, null, null, null, null]'",
         "UPDATE differences SET what = 77",
+        "UPDATE changes SET summary = char(27) || '[31m', summary_tags = '[1, 2'",
+        "UPDATE changes SET summary_tags = '{\"a\": [-1, null, 9e99, [[]]]}'",
         "UPDATE differences SET key = 9223372036854775807, tag = -1",
         "UPDATE differences SET change = 1, place = place + 1000 * change",
         "UPDATE sqlite_sequence SET seq = 0",
@@ -327,6 +329,14 @@ def test_no_bit_of_a_vector_can_change(folder, bit):
         with pytest.raises(CollectionError, match="that of item 2;"):
             collection.vectors([1, 2, 3])
         assert collection.without_vectors([1, 2, 3]) == {2}
+
+
+def test_vectors_that_only_the_log_names_are_verified(folder):
+    update = "UPDATE vectors SET checksum = checksum + 1 WHERE id NOT IN (SELECT vector FROM items)"
+    execute(folder, update)
+    with Collection(folder) as collection:
+        collection.vectors(collection.ids())
+        assert f"that of item {N};" in str(collection.verify())
 
 
 def test_a_missing_or_damaged_index_is_rebuilt(folder):

@@ -25,7 +25,7 @@ from nearlabel.collection import Collection, CollectionError, FileState, NewItem
 from nearlabel.collection.exchange.exporting import tagged_files
 from nearlabel.collection.exchange.importing import import_files
 from nearlabel.collection.exchange.tag_tables import TaggedFile, table_of
-from nearlabel.collection.records import content_of
+from nearlabel.collection.records import content_of, summary_of
 
 ROOT = "/photos"
 CONTENTS = st.sampled_from("abcdefg")
@@ -311,7 +311,7 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def undo(self) -> None:
         following = self.collection.next_undo()
-        assert not following or self.collection.said_run(following)
+        assert not following or summary_of(following)
         undone = self.collection.undo()
         assert (undone is None) == (not self.before) == (not following)
         assert undone is None or undone.number == following[0].number

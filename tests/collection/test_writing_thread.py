@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -50,6 +51,31 @@ def test_changes_made_together_are_one_or_none(songs):
     assert (songs.items(), songs.changes()) == before
     songs.together(lambda: songs.tag(2, "lost") and None)  # returns None: taken back
     assert (songs.items(), songs.changes()) == before
+    assert songs.verify()
+
+
+@pytest.mark.parametrize("error", ["unknown item", "full disk"])
+def test_an_error_that_is_caught_takes_back_all(songs, error, monkeypatch):
+    """SQLite itself takes back the whole transaction when a disk is full."""
+
+    def fail():
+        if error == "unknown item":
+            songs.tag(99, "lost")
+        songs._database.write(lambda writer: writer.execute("ROLLBACK") and songs.tag(99, "lost"))
+
+    def work():
+        songs.tag(1, "first")
+        with suppress(CollectionError):
+            fail()
+        with suppress(CollectionError):
+            songs.tag(2, "last")
+        return True
+
+    before = songs.items(), songs.changes()
+    with pytest.raises(CollectionError, match="no item 99"):
+        songs.together(work)
+    assert (songs.items(), songs.changes()) == before
+    songs.tag(3, "after")
     assert songs.verify()
 
 

@@ -101,27 +101,22 @@ def questions(
     ]
 
 
-def change_of(change: Change, sentence: str) -> models.Changed:
+def change_of(change: Change) -> models.Changed:
     """A change, and a description of what it did."""
     names = models.Changed.model_fields.keys() - {"said"}
-    return models.Changed(**{name: getattr(change, name) for name in names}, said=sentence)
+    return models.Changed(**{name: getattr(change, name) for name in names}, said=change.summary)
 
 
 def changes(served: Served, limit: int) -> list[models.Changed]:
     """The last changes."""
-    with served.collection.snapshot(learned=False):
-        changes = served.collection.changes(limit)
-        sentences = served.collection.said_changes(changes)
-    return [change_of(change, sentences[change.number]) for change in changes]
+    return [change_of(change) for change in served.collection.changes(limit)]
 
 
 def done(served: Served, change: Change | None, ids: Iterable[int]) -> models.ChangeDone:
     """The result of a change."""
-    with served.collection.snapshot(learned=False):
-        items = served.collection.items_of(sorted({*ids})[:_ITEMS_TOLD])
-        sentences = served.collection.said_changes([] if change is None else [change])
+    items = served.collection.items_of(sorted({*ids})[:_ITEMS_TOLD])
     return models.ChangeDone(
-        change=change and change_of(change, sentences[change.number]),
+        change=change and change_of(change),
         items=[described(served, item) for item in items.values()],
     )
 

@@ -29,6 +29,7 @@ from nearlabel.app.uploads import (
 from nearlabel.collection.choices import State, Strategy
 from nearlabel.collection.learning_methods import with_other
 from nearlabel.collection.queries import Query as Asked
+from nearlabel.collection.records import summary_of
 from nearlabel.collection.tag_names import tag_names
 
 router = APIRouter(prefix="/api", responses=ERRORS)
@@ -274,13 +275,13 @@ def undo(served: Service, wanted: models.Undoing | None = None) -> models.Undone
     collection = served.collection
 
     def work() -> models.Changed | None:
-        run = collection.next_undo()
-        sentence = collection.said_run(run) if run else "nothing can be undone"
-        if wanted is not None and wanted.change not in {change.number for change in run[:1]}:
-            raise Refusal(409, f"there is a later change by now ({sentence})", "changed_since")
+        if wanted is not None:
+            run = collection.next_undo()
+            if wanted.change not in {change.number for change in run[:1]}:
+                sentence = summary_of(run) or "nothing can be undone"
+                raise Refusal(409, f"there is a later change by now ({sentence})", "changed_since")
         undone = collection.undo()
-        # Of a run, the last change is returned; its description covers the whole run.
-        return undone and answers.change_of(undone, sentence)
+        return undone and answers.change_of(undone)
 
     return models.Undone(undone=collection.together(work))
 

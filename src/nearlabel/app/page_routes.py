@@ -23,6 +23,7 @@ from nearlabel.app.visible_names import visible
 from nearlabel.collection.choices import METHODS, NO_IN_A_ROW, State, Strategy
 from nearlabel.collection.folder_checks import NotInCollectionError
 from nearlabel.collection.queries import Query as Asked
+from nearlabel.collection.records import summary_of
 from nearlabel.collection.thumbnails import THUMBNAIL_SIZE
 
 ITEMS_A_PAGE = 120
@@ -290,7 +291,7 @@ def _page(served: Served, template: str, **values: object) -> HTMLResponse:
         title=served.collection.path.absolute().name.removesuffix(".nearlabel"),
         kind=served.kind,
         counts=served.totals().counts,
-        undo=served.collection.said_run(run) if run else None,
+        undo=summary_of(run) if run else None,
         undo_number=run[0].number if run else None,
         undo_is_large=sum(change.items for change in run) > _UNDO_UNASKED,
         readonly=served.collection.readonly,

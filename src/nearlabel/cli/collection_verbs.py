@@ -160,15 +160,11 @@ def undo(collection: CollectionFolder, /, *, json: Json = False) -> None:
     nearlabel collection undo photos.nearlabel
     """
     with open_collection(collection) as store:
-        run = store.next_undo()
         change = store.undo()
-        if change is not None:  # of a run the last one: what was taken back has all its items
-            change = change._replace(items=store.changes(1)[0].items)
-            run = run if run[0].number == change.number else [change]
         following = store.next_undo()
     text: list[Block] = ["nothing to take back"]
     if change is not None:
-        text = [Paragraph(f"taken back: {_run_text(run)}")]
+        text = [Paragraph(f"taken back: {_run_text([change])}")]
         if following:
             advice = f"'nearlabel collection changes {collection}' lists all changes"
             text.append(
@@ -196,7 +192,7 @@ def changes(collection: CollectionFolder, /, *, limit: Count = 20, json: Json = 
         (
             change.number,
             _when(change),
-            change.said,
+            change.summary,
             "yes" if change.is_undone else "by the next undo" * (change.number in following),
         )
         for change in changes
@@ -328,9 +324,9 @@ def _bytes_in(folder: str) -> int:
 
 def _run_text(run: Sequence[Change]) -> str:
     """What the changes of a run have done, and when, for people."""
-    from nearlabel.collection.records import said_changes
+    from nearlabel.collection.records import summary_of
 
-    return f"{said_changes(run)}, {_when(run[0])}"
+    return f"{summary_of(run)}, {_when(run[0])}"
 
 
 def _when(change: Change) -> str:

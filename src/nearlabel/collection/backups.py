@@ -25,7 +25,7 @@ from nearlabel.collection.folder_checks import (
     index_path,
     opened_plainly,
 )
-from nearlabel.collection.store_checks import vector_differences
+from nearlabel.collection.stored_vectors import vector_differences
 from nearlabel.common.file_locks import try_lock
 from nearlabel.common.files import sync, sync_folder
 

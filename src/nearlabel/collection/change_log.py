@@ -2,7 +2,8 @@
 
 Everything that writes to the tables of a collection goes through `ChangeLog.write`, which records
 the previous state of each row that differs; `undo` writes it back. Of a row that did not exist only
-the key is recorded, so that the log of a million new items is short.
+the key is recorded, so that the log of a million new items is short. What a change did to tags is
+counted meanwhile, and stored with it in words.
 """
 
 from __future__ import annotations
@@ -17,19 +18,43 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from nearlabel.collection.folder_checks import CollectionError
-from nearlabel.collection.records import Change
-from nearlabel.collection.upload_removal import list_uploads
+from nearlabel.collection.records import Change, plain_summary, summary_of
+from nearlabel.collection.removals import list_removals
+from nearlabel.collection.tag_effects import TagEffects
 
 Row = tuple[Any, ...]
 MOST = 2**63 - 1  # the largest integer of a column
 LISTED = "(SELECT value FROM json_each(?))"  # of a JSON list as the parameter
 _LATEST = 253402300799999  # milliseconds: the end of the year 9999
+_COLUMNS = "id, kind, at, run, items, is_undone, summary"
+_CAN_BE_UNDONE = "kind NOT IN ('undo', 'forget', 'vectors') AND NOT is_undone"
+_WITHOUT_DECISIONS = "NOT EXISTS (SELECT 1 FROM decisions WHERE tag = {})"
 
 
 class What(IntEnum):
     """The tables whose rows are logged."""
 
     ITEM, FILE, TAG, DECISION, ROOT = range(5)
+
+
+class ItemRow(NamedTuple):
+    """An item, without the number that `settle` gives it as an example."""
+
+    content: bytes
+    name: str
+    text: str | None
+    vector: int
+
+
+class FileRow(NamedTuple):
+    """A file: its root by number, and its path within it."""
+
+    root: int
+    path: bytes
+    size: int
+    mtime_ns: int
+    item: int
+    is_missing: int
 
 
 class _Table(NamedTuple):
@@ -40,14 +65,20 @@ class _Table(NamedTuple):
 
 
 _TABLES = {
-    What.ITEM: _Table("items", ("id",), ("content", "name", "text", "vector"), (0,)),
-    What.FILE: _Table(
-        "files", ("id",), ("root", "path", "size", "mtime_ns", "item", "is_missing"), (1,)
-    ),
+    What.ITEM: _Table("items", ("id",), ItemRow._fields, (0,)),
+    What.FILE: _Table("files", ("id",), FileRow._fields, (1,)),
     What.TAG: _Table("tags", ("id",), ("name",)),
     What.DECISION: _Table("decisions", ("item", "tag"), ("is_yes", "by", "at")),
     What.ROOT: _Table("roots", ("id",), ("path",), (0,)),
 }
+
+
+class _Changed(NamedTuple):
+    """A row before and after a change; None where it does not exist."""
+
+    key: Row
+    before: Row | None
+    after: Row | None
 
 
 def now() -> int:
@@ -64,57 +95,45 @@ class ChangeLog:
     """A change in progress, within a transaction."""
 
     def __init__(self, connection: sqlite3.Connection, kind: str, group: int | None = None) -> None:
-        self.connection, self.kind, self.at = connection, kind, now()
+        self.connection, self.kind, self.group, self.at = connection, kind, group, now()
         self._keeps_rows = kind not in ("undo", "vectors")  # which cannot be undone
-        self._noted: set[tuple[int, Row]] = set()
-        self.has_effect = False  # other than tags that come and go with their decisions
+        self._noted: set[tuple[What, Row]] = set()
         self._uncounted: set[int] = set()
         self._with_new_vectors: set[int] = set()
         self._with_new_files: set[int] = set()
+        self._effects = TagEffects()
         insert = "INSERT INTO changes (kind, at, run, items, is_undone) VALUES (?, ?, ?, 0, 0)"
         self.number = connection.execute(insert, (kind, self.at, group)).lastrowid or 0
 
-    def write(self, what: What, rows: Mapping[Row, Row | None], *, are_new: bool = False) -> None:
-        """Write or delete rows; rows that are already as given are skipped."""
-        current = {} if are_new else stored_rows(self.connection, what, rows)
-        differ = [key for key, row in rows.items() if current.get(key) != row]
-        table = _TABLES[what]
-        self._note(what, [(key, current.get(key)) for key in differ])
-        self.has_effect |= any(
-            what not in (What.TAG, What.ROOT) or (key in current and rows[key] is not None)
-            for key in differ
-        )
-        if what == What.ITEM:
-            vector, replaced = table.columns.index("vector"), []
-            for key in differ:
-                before, after = current.get(key), rows[key]
-                if before and (after is None or before[vector] != after[vector]):
-                    replaced.append(before[vector])
-                    if after:
-                        self._with_new_vectors.add(key[0])
-            if not self._keeps_rows:  # nothing names them any more
-                delete = f"DELETE FROM vectors WHERE id IN {LISTED}"
-                self.connection.execute(delete, (json.dumps(replaced),))
-        if what == What.FILE:
-            item = table.columns.index("item")
-            states = [row for key in differ for row in (current.get(key), rows[key])]
-            self._with_new_files.update(row[item] for row in states if row is not None)
-        # Rows may exchange names, so all are deleted before any is inserted. Items have one more
-        # column and are updated in place.
-        gone = [key for key in differ if rows[key] is None or what != What.ITEM]
-        where = " AND ".join(f"{key} = ?" for key in table.keys)
-        self.connection.executemany(f"DELETE FROM {table.name} WHERE {where}", gone)
-        names = (*table.keys, *table.columns)
-        insert = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({_marks(names)})"
-        if what == What.ITEM and not are_new:
-            updates = ", ".join(f"{name} = excluded.{name}" for name in table.columns)
-            insert += f" ON CONFLICT (id) DO UPDATE SET {updates}"
-        written = ((*key, *row) for key in differ if (row := rows[key]) is not None)
-        self.connection.executemany(insert, written)
-        if what == What.FILE and self.kind == "undo":
-            list_uploads(self.connection, [current[key][:2] for key in differ if key in current])
+    def write(
+        self,
+        what: What,
+        rows: Mapping[Row, Row | None],
+        current: Mapping[Row, Row] | None = None,
+    ) -> None:
+        """Write or delete rows; rows that are already as given are skipped.
 
-    def settle(self, *, remove_tags: bool = True) -> Change | None:
+        `current` are the rows as they are stored, if known: none if all are new.
+        """
+        if current is None:
+            current = stored_rows(self.connection, what, rows)
+        pairs = ((key, current.get(key), row) for key, row in rows.items())
+        changed = [_Changed(*pair) for pair in pairs if pair[1] != pair[2]]
+        if not changed:
+            return
+        self._note(what, [(key, before) for key, before, _ in changed])
+        if what == What.ITEM:
+            self._replace(changed)
+        elif what == What.FILE:
+            states = [row for _, *both in changed for row in both if row is not None]
+            self._with_new_files.update(FileRow(*row).item for row in states)
+        elif what == What.TAG:
+            self._effects.note_tags(changed)
+        elif what == What.DECISION:
+            self._effects.note_decisions(changed)
+        _store(self.connection, what, changed)
+
+    def settle(self) -> Change | None:
         """Update what depends on the rows, at the end of a change.
 
         Tags without decisions are removed, and items are training examples as long as they have
@@ -122,30 +141,21 @@ class ChangeLog:
         """
         if not self._noted:
             return None
-        if remove_tags:
-            tags = sorted({key[1] for what, key in self._noted if what == What.DECISION})
-            used = "SELECT 1 FROM decisions WHERE tag = tags.id"
-            unused = f"SELECT id FROM tags WHERE id IN {LISTED} AND NOT EXISTS ({used})"
-            without_decisions = self.connection.execute(unused, (json.dumps(tags),)).fetchall()
-            self.write(What.TAG, dict.fromkeys(without_decisions))
-        items = sorted(self.touched())
+        if self.kind != "undo":  # an earlier change may need them
+            self._remove_tags(sorted(self._effects.undecided))
+        touched = (key[0] for what, key in self._noted if what in (What.ITEM, What.DECISION))
+        items = sorted({*touched})
         self._renumber(items)
-        counted = self.touched() - self._uncounted
+        counted = {*items} - self._uncounted
         count = len(counted) or len(self._with_new_files) or self._n_carriers()
         kind = self.kind if items or self.kind != "add" else "files"  # no item is new
-        update = "UPDATE changes SET kind = ?, items = ? WHERE id = ?"
-        self.connection.execute(update, (kind, count, self.number))
-        return read_change(self.connection, self.number)
-
-    def _n_carriers(self) -> int:
-        """How many items have decisions on the logged tags."""
-        tags = json.dumps([key[0] for what, key in self._noted if what == What.TAG])
-        select = f"SELECT count(DISTINCT item) FROM decisions WHERE tag IN {LISTED}"
-        return int(self.connection.execute(select, (tags,)).fetchone()[0])
-
-    def touched(self) -> set[int]:
-        """The items whose content or decisions have changed."""
-        return {key[0] for what, key in self._noted if what in (What.ITEM, What.DECISION)}
+        summary, tags = self._effects.summary(kind, count, self._tag_names)
+        update = (
+            "UPDATE changes SET kind = ?, items = ?, summary = ?, summary_tags = ? WHERE id = ?"
+        )
+        self.connection.execute(update, (kind, count, summary, json.dumps(tags), self.number))
+        summary = summary or plain_summary(kind, count)
+        return Change(self.number, kind, moment(self.at), self.group, count, False, summary)
 
     def note_only(self, what: What, keys: Sequence[Row], *, are_counted: bool = True) -> None:
         """Log changed rows without their previous state, possibly in an earlier change."""
@@ -163,6 +173,42 @@ class ChangeLog:
                 notes.append((self.number, len(self._noted), int(what), key[0], tag, packed))
         self.connection.executemany("INSERT INTO differences VALUES (?, ?, ?, ?, ?, ?)", notes)
 
+    def _replace(self, changed: Sequence[_Changed]) -> None:
+        """Note items with other vectors; what nothing will name any more is erased."""
+        vectors, contents = [], []
+        for key, before, after in changed:
+            if before is None:
+                continue
+            old = ItemRow(*before)
+            new = None if after is None else ItemRow(*after)
+            if new is None or new.vector != old.vector:
+                vectors.append(old.vector)
+            if new is None or new.content != old.content:
+                contents.append(old.content)
+            if new is not None and new.vector != old.vector:
+                self._with_new_vectors.add(key[0])
+        if not self._keeps_rows:
+            erase_vectors(self.connection, vectors)
+            list_removals(self.connection, contents)
+
+    def _remove_tags(self, tags: Sequence[int]) -> None:
+        """Remove those of some tags that have no decisions any more."""
+        if tags:
+            used = "SELECT 1 FROM decisions WHERE tag = tags.id"
+            select = f"SELECT id FROM tags WHERE id IN {LISTED} AND NOT EXISTS ({used})"
+            unused = self.connection.execute(select, (json.dumps(tags),)).fetchall()
+            self.write(What.TAG, dict.fromkeys(unused))
+
+    def _n_carriers(self) -> int:
+        """How many items have decisions on the logged tags."""
+        tags = json.dumps([key[0] for what, key in self._noted if what == What.TAG])
+        select = f"SELECT count(DISTINCT item) FROM decisions WHERE tag IN {LISTED}"
+        return int(self.connection.execute(select, (tags,)).fetchone()[0])
+
+    def _tag_names(self, tags: Sequence[int]) -> dict[int, str]:
+        rows = stored_rows(self.connection, What.TAG, [(tag,) for tag in tags])
+        return {key[0]: row[0] for key, row in rows.items()}
+
     def _renumber(self, items: Sequence[int]) -> None:
         """Number the items that have become training examples or have a new vector."""
         decided = "EXISTS (SELECT 1 FROM decisions WHERE item = items.id)"
@@ -170,92 +216,124 @@ class ChangeLog:
             f"SELECT id, learned, {decided} FROM items WHERE id IN {LISTED} ORDER BY id",
             (json.dumps(items),),
         ).fetchall()
-        last = _following(self.connection, "SELECT learned FROM state") - 1
         numbers: list[tuple[int | None, int]] = []
+        following = None
         for item, learned, is_decided in examples:
-            is_new = learned is None or item in self._with_new_vectors
-            if is_decided and is_new:
-                last += 1
-                numbers.append((last, item))
+            if is_decided and (learned is None or item in self._with_new_vectors):
+                if following is None:
+                    following = _following(self.connection, "SELECT learned FROM state")
+                numbers.append((following, item))
+                following += 1
             elif learned is not None and not is_decided:
                 numbers.append((None, item))
         self.connection.executemany("UPDATE items SET learned = ? WHERE id = ?", numbers)
-        self.connection.execute("UPDATE state SET learned = ?", (last,))
+        if following is not None:
+            self.connection.execute("UPDATE state SET learned = ?", (following - 1,))
+
+
+def _store(connection: sqlite3.Connection, what: What, changed: Sequence[_Changed]) -> None:
+    """Write rows; those that may exchange names are all deleted before any is inserted."""
+    table = _TABLES[what]
+    deleted, inserted, updated = [], [], []
+    for key, before, after in changed:
+        if what == What.ITEM and before is not None and after is not None:
+            updated.append((*after, *key))  # it has one more column
+            continue
+        if before is not None:
+            deleted.append(key)
+        if after is not None:
+            inserted.append((*key, *after))
+    where = " AND ".join(f"{key} = ?" for key in table.keys)
+    connection.executemany(f"DELETE FROM {table.name} WHERE {where}", deleted)
+    names = (*table.keys, *table.columns)
+    marks = ", ".join("?" * len(names))
+    insert = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({marks})"
+    connection.executemany(insert, inserted)
+    assigned = ", ".join(f"{name} = ?" for name in table.columns)
+    connection.executemany(f"UPDATE {table.name} SET {assigned} WHERE {where}", updated)
+
+
+def erase_vectors(connection: sqlite3.Connection, rows: Iterable[int]) -> None:
+    """Overwrite vectors with zeros in place; `compact` frees the space.
+
+    Deleting their rows would rearrange pages, and leave copies of other vectors in what is unused
+    of a page.
+    """
+    update = (
+        "UPDATE vectors SET item = 0, data = zeroblob(length(data)), checksum = 0 "
+        f"WHERE id IN {LISTED}"
+    )
+    connection.execute(update, (json.dumps(sorted(rows)),))
 
 
 def stored_rows(connection: sqlite3.Connection, what: What, keys: Iterable[Row]) -> dict[Row, Row]:
     """Those rows with these keys that exist."""
-    table = _TABLES[what]
     wanted = set(keys)
+    if not wanted:
+        return {}
+    table = _TABLES[what]
     names = ", ".join((*table.keys, *table.columns))
     select = f"SELECT {names} FROM {table.name} WHERE {table.keys[0]} IN {LISTED}"
-    listed = json.dumps(sorted({key[0] for key in wanted}))
+    cursor = connection.execute(select, (json.dumps(sorted({key[0] for key in wanted})),))
     many = len(table.keys)
-    cursor = connection.execute(select, (listed,))
     return {row[:many]: row[many:] for row in cursor if row[:many] in wanted}
 
 
 def undo(connection: sqlite3.Connection) -> Change | None:
-    """Undo the last change that is not undone, and the earlier ones of the same run."""
-    log = ChangeLog(connection, "undo")
-    while numbers := [change.number for change in last_run(connection)]:
-        for number in numbers:
-            before: dict[What, dict[Row, Row | None]] = {}
-            for what, key, row in differences(connection, number):
-                before.setdefault(what, {})[key] = row
-            for what, rows in before.items():
-                log.write(what, rows)
-            connection.execute("DELETE FROM differences WHERE change = ?", (number,))
-        update = f"UPDATE changes SET is_undone = 1 WHERE id IN {LISTED}"
-        connection.execute(update, (json.dumps(numbers),))
-        if log.has_effect:  # otherwise everything it changed has since been forgotten
-            log.settle(remove_tags=False)
-            remove_unneeded_tags(connection)
-            return read_change(connection, numbers[0])
-    return None
+    """Undo the last change that is not undone, and the earlier ones of the same run.
 
-
-def remove_unneeded_tags(connection: sqlite3.Connection, *, in_log: bool = False) -> None:
-    """Remove tags that have no decisions and would have none after `undo`.
-
-    They remain when the change that created them is forgotten with its item. With `in_log`, also
-    remove those that occur only in the log.
+    Returns the last change of the run, with the items and the summary of all.
     """
-    decided = "EXISTS (SELECT 1 FROM decisions WHERE tag = {})"
-    carried, named = decided.format("tags.id"), decided.format("key")
-    unused = f"SELECT id FROM tags WHERE NOT {carried}"
-    tags = {tag for (tag,) in connection.execute(unused)}
-    if in_log:
-        removed = f"SELECT key FROM differences WHERE what = {int(What.TAG)} AND NOT {named}"
-        tags |= {tag for (tag,) in connection.execute(removed)}
-    if not tags:
-        return
-    again = "SELECT tag FROM differences WHERE what = ? AND before IS NOT NULL"
-    tags -= {tag for (tag,) in connection.execute(again, (int(What.DECISION),))}
-    gone = json.dumps(sorted(tags))
-    of_tags = f"DELETE FROM differences WHERE what = {int(What.TAG)} AND key IN {LISTED}"
-    connection.execute(of_tags, (gone,))
-    connection.execute(f"DELETE FROM tags WHERE id IN {LISTED}", (gone,))
+    run = next_undo(connection)
+    if not run:
+        return None
+    log = ChangeLog(connection, "undo")
+    for change in run:
+        before: dict[What, dict[Row, Row | None]] = {}
+        for what, key, row in differences(connection, change.number):
+            before.setdefault(what, {})[key] = row
+        for what, rows in before.items():
+            log.write(what, rows)
+    # Later ones had no effect any more.
+    undone = f"SELECT id FROM changes WHERE id >= ? AND {_CAN_BE_UNDONE}"
+    first = (run[-1].number,)
+    connection.execute(f"DELETE FROM differences WHERE change IN ({undone})", first)
+    update = "UPDATE changes SET is_undone = 1, summary = NULL, summary_tags = NULL"
+    connection.execute(f"{update} WHERE id IN ({undone})", first)
+    done = log.settle()
+    assert done is not None
+    if connection.execute(f"SELECT 1 FROM tags WHERE {_WITHOUT_DECISIONS.format('id')}").fetchone():
+        remove_unneeded_tags(connection)
+    return run[0]._replace(items=done.items, is_undone=True, summary=summary_of(run))
 
 
-def last_run(connection: sqlite3.Connection) -> list[Change]:
-    """The last change that can be undone and the earlier ones of its run, latest first."""
-    with closing(_runs(connection)) as runs:
-        return next(runs, [])
+def remove_unneeded_tags(connection: sqlite3.Connection) -> None:
+    """Remove tags that have no decisions and would have none after `undo`, and all their names.
+
+    They remain when the change that created them is forgotten with its item.
+    """
+    again = f"SELECT tag FROM differences WHERE what = {int(What.DECISION)} AND before IS NOT NULL"
+
+    def unneeded(tag: str) -> str:
+        return f"{_WITHOUT_DECISIONS.format(tag)} AND {tag} NOT IN ({again})"
+
+    connection.execute(f"DELETE FROM tags WHERE {unneeded('id')}")
+    of_tags = f"what = {int(What.TAG)} AND {unneeded('key')}"
+    connection.execute(f"DELETE FROM differences WHERE {of_tags}")
+    named = f"SELECT 1 FROM json_each(summary_tags) WHERE {unneeded('value')}"
+    update = "UPDATE changes SET summary = NULL, summary_tags = NULL"
+    connection.execute(f"{update} WHERE EXISTS ({named})")
 
 
 def next_undo(connection: sqlite3.Connection) -> list[Change]:
-    """The changes that `undo` would take back; those without effect are skipped."""
+    """The changes that `undo` would take back, latest first; those without effect are skipped."""
     with closing(_runs(connection)) as runs:
         return next((run for run in runs if _has_effect(connection, run)), [])
 
 
 def _runs(connection: sqlite3.Connection) -> Generator[list[Change]]:
     """All changes that can be undone, grouped by run, latest first."""
-    select = (
-        f"SELECT {_COLUMNS} FROM changes WHERE kind NOT IN ('undo', 'forget', 'vectors') "
-        "AND NOT is_undone ORDER BY id DESC"
-    )
+    select = f"SELECT {_COLUMNS} FROM changes WHERE {_CAN_BE_UNDONE} ORDER BY id DESC"
     run: list[Change] = []
     with closing(connection.execute(select)) as cursor:
         for change in map(_change, cursor):
@@ -268,7 +346,7 @@ def _runs(connection: sqlite3.Connection) -> Generator[list[Change]]:
 
 
 def _has_effect(connection: sqlite3.Connection, run: Sequence[Change]) -> bool:
-    """Whether `undo` would have an effect, as defined by `ChangeLog.write`."""
+    """Whether `undo` would change more than tags and folders that nothing uses."""
     rows: dict[tuple[What, Row], Row | None] = {}
     for change in run:
         for what, key, before in differences(connection, change.number):
@@ -282,7 +360,7 @@ def _has_effect(connection: sqlite3.Connection, run: Sequence[Change]) -> bool:
 
 
 def differences(
-    connection: sqlite3.Connection, change: int | None = None
+    connection: sqlite3.Connection, change: int
 ) -> Iterator[tuple[What, Row, Row | None]]:
     """The records of a change, last first: keys of rows and their previous states."""
     cursor = connection.execute(
@@ -325,15 +403,6 @@ def last_change(connection: sqlite3.Connection) -> int:
     return int(number)
 
 
-_COLUMNS = "id, kind, at, run, items, is_undone"
-
-
-def read_change(connection: sqlite3.Connection, number: int) -> Change:
-    """A change of the log."""
-    select = f"SELECT {_COLUMNS} FROM changes WHERE id = ?"
-    return _change(connection.execute(select, (number,)).fetchone())
-
-
 def read_changes(connection: sqlite3.Connection, limit: int) -> list[Change]:
     """The last changes, latest first."""
     select = f"SELECT {_COLUMNS} FROM changes ORDER BY id DESC LIMIT ?"
@@ -341,8 +410,9 @@ def read_changes(connection: sqlite3.Connection, limit: int) -> list[Change]:
 
 
 def _change(row: Row) -> Change:
-    number, kind, at, run, items, is_undone = row
-    return Change(number, kind, moment(at), run, items, bool(is_undone))
+    number, kind, at, run, items, is_undone, summary = row
+    summary = summary or plain_summary(kind, items)
+    return Change(number, kind, moment(at), run, items, bool(is_undone), summary)
 
 
 def _packed(what: What, row: Row) -> str:
@@ -372,7 +442,3 @@ def _is_plain(value: object) -> bool:
     if isinstance(value, int):
         return not isinstance(value, bool) and -MOST <= value <= MOST
     return value is None or isinstance(value, str | bytes)
-
-
-def _marks(names: Sequence[str]) -> str:
-    return ", ".join("?" * len(names))

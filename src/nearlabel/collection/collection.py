@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -17,7 +17,6 @@ from nearlabel.collection.backups import back_up, new_folder
 from nearlabel.collection.change_log import MOST, ChangeLog
 from nearlabel.collection.choices import AUTHORS, KINDS
 from nearlabel.collection.database import create_database
-from nearlabel.collection.erasure import forget_items, remove_thumbnails
 from nearlabel.collection.folder_checks import (
     NotInCollectionError,
     remove,
@@ -37,7 +36,6 @@ from nearlabel.collection.records import (
 )
 from nearlabel.collection.store_checks import CollectionCheck, store_differences
 from nearlabel.collection.stored_vectors import read_vectors, without_vectors
-from nearlabel.collection.tag_effects import said_effects, said_run
 from nearlabel.collection.tag_names import tag_name, tag_names
 from nearlabel.collection.thumbnails import THUMBNAIL_SIZE, source_of, thumbnail
 from nearlabel.common.arrays import Matrix, MatrixLike, Tree
@@ -319,16 +317,6 @@ class Collection:
         with self._database.reading() as connection:
             return change_log.next_undo(connection)
 
-    def said_changes(self, changes: Sequence[Change]) -> dict[int, str]:
-        """Descriptions of changes by their numbers, tag by tag as far as the log has them."""
-        with self._database.reading() as connection:
-            return said_effects(connection, changes)
-
-    def said_run(self, run: Sequence[Change]) -> str:
-        """One description of several changes that are undone together, latest first."""
-        with self._database.reading() as connection:
-            return said_run(connection, run)
-
     def last_change(self) -> int:
         """The number of the last change; 0 if there is none."""
         with self._database.reading() as connection:
@@ -368,7 +356,8 @@ class Collection:
         ----------
         work : callable
             Changes the collection, and may read from it what it has changed. It runs in the thread
-            that writes: others wait meanwhile, so what takes long is better done before.
+            that writes: others wait meanwhile, so what takes long is better done before. An error
+            of one of the changes takes all of them back, even if `work` catches it.
 
         Returns
         -------
@@ -584,9 +573,10 @@ class Collection:
         Returns
         -------
         Change or None
-            The change that was undone, the last one of a run; None if there is nothing to undo.
+            The change that was undone: of a run the last one, with the items and the summary of
+            all. None if there is nothing to undo.
         """
-        return self._folder.write(change_log.undo)
+        return self._folder.undo()
 
     def keep_uploads_in(self, folder: str | os.PathLike[str]) -> None:
         """Use a folder for uploads: files there are removed with their items.
@@ -612,32 +602,11 @@ class Collection:
         -------
         Change or None
         """
-        wanted = _ids(ids)
-        self._database.refuse_part()
-
-        def work(log: ChangeLog) -> None:
-            tag_changes.refuse_unknown(log, wanted, self.path)
-            if wanted:
-                forget_items(log, wanted)
-
-        change = self._folder.change("forget", None, work)
-        if change is not None:
-            try:
-                self._folder.finish_erasing()
-            except OSError as error:
-                why = (
-                    "the items are forgotten, but not all of their bytes are erased yet "
-                    f"({error.strerror}); fix this, then open the collection again"
-                )
-                raise OSError(error.errno, why, str(self.path)) from error
-        return change
+        return self._folder.forget(_ids(ids))
 
     def compact(self) -> None:
         """Free unused space and rebuild the index."""
-        self._database.refuse_part()
-        self._database.alone(partial(remove_thumbnails, self.path))
-        self._folder.learned.compact()
-        self._database.rewrite()
+        self._folder.compact()
 
     def backup(self, target: str | os.PathLike[str]) -> None:
         """Copy the current state of the collection, while others may change it.

@@ -13,7 +13,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from threading import Event
@@ -116,9 +116,12 @@ CREATE TABLE vectors (
     data BLOB NOT NULL,
     checksum INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX erased_vectors ON vectors (length(data)) WHERE item = 0;
 CREATE TABLE removals (
-    path BLOB NOT NULL PRIMARY KEY
+    content BLOB NOT NULL PRIMARY KEY CHECK (length(content) = 32)
 ) STRICT, WITHOUT ROWID;
+ALTER TABLE changes ADD COLUMN summary TEXT;
+ALTER TABLE changes ADD COLUMN summary_tags TEXT;
 ALTER TABLE state DROP COLUMN vectors_file;
 ALTER TABLE state DROP COLUMN vectors_end;
 """,
@@ -145,7 +148,8 @@ class Database:
         self._pool = threading.Lock()  # of the readers, which never wait for a writer
         self._current = threading.local()
         self._is_closed = False
-        with self.errors():
+        self._failure: BaseException | None = None  # of a part of the running job
+        with readable_errors(self.folder):
             self.was_killed = not readonly and _sync_log(folder)  # the last process that wrote
             first = self._connect(self._mode)
             try:
@@ -167,7 +171,7 @@ class Database:
         if held is not None:
             yield held
             return
-        with self.errors():
+        with readable_errors(self.folder):
             connection = self._taken()
             try:
                 connection.execute("BEGIN")
@@ -181,14 +185,17 @@ class Database:
         """Run a job in a transaction: at the end either everything is on disk, or nothing.
 
         Jobs of all threads run one after the other, in one thread. Within a job another one is a
-        part of it. One that returns None has changed nothing: what it did is taken back.
+        part of it, and an error of a part is one of the whole. A job or a part that returns None
+        has changed nothing: what it did is taken back.
         """
         self.refuse_changes()
+        if self.is_writing:
+            return self._part(work)
         return self._run(partial(self._transact, work))
 
     def alone(self, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Run a job outside of a transaction, while nobody else writes."""
-        return self._run(partial(self._unshared, work))
+        return self._run(lambda writer, _: work(writer))
 
     def refuse_changes(self) -> None:
         """Refuse early what `write` would refuse."""
@@ -207,19 +214,17 @@ class Database:
         """Whether this is the thread that writes, within a job."""
         return getattr(self._current, "is_writer", False)
 
-    def _run(self, job: Callable[[Event], _Result]) -> _Result:
+    def _run(self, job: Callable[[sqlite3.Connection, Event], _Result]) -> _Result:
         """Run a job in the thread that writes.
 
         After an interrupt it is withdrawn or, if it has begun, taken back at its end.
         """
         interrupted = Event()
-        if self.is_writing:
-            return job(interrupted)
         self._refuse_closed()
         try:
-            running = self._jobs.submit(job, interrupted)
+            running = self._jobs.submit(self._with_writer, job, interrupted)
         except RuntimeError:  # the interpreter ends, and with it all other threads
-            return job(interrupted)
+            return self._with_writer(job, interrupted)
         try:
             return running.result()
         except BaseException:
@@ -228,52 +233,101 @@ class Database:
                 wait([running])
             raise
 
-    def _transact(
-        self, work: Callable[[sqlite3.Connection], _Result], interrupted: Event
+    def _with_writer(
+        self, job: Callable[[sqlite3.Connection, Event], _Result], interrupted: Event
     ) -> _Result:
-        with self._writing() as writer:
-            begin, end, take_back = "BEGIN IMMEDIATE", "COMMIT", ["ROLLBACK"]
-            if writer.in_transaction:
-                begin, end = "SAVEPOINT part", "RELEASE part"
-                take_back = ["ROLLBACK TO part", end]
-            writer.execute(begin)
-            writer.execute("PRAGMA defer_foreign_keys = ON")
-            is_over = False
-            try:
-                result = work(writer)
-                if result is not None and not interrupted.is_set():
-                    _commit(writer, end)
-                    is_over = True
-                return result
-            finally:
-                if not is_over and writer.in_transaction:
-                    with suppress(sqlite3.Error):
-                        for statement in take_back:
-                            writer.execute(statement)
-
-    def _unshared(self, work: Callable[[sqlite3.Connection], _Result], _: Event) -> _Result:
-        with self._writing() as writer:
-            return work(writer)
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """The connection that writes, for a job in this thread."""
+        """Run a job in this thread, with the connection that writes."""
         self._refuse_closed()
-        self._refuse_vanished()
+        if self._identity() != self._file:
+            raise FileNotFoundError(
+                errno.ENOENT,
+                "this collection was moved or removed while it was open; nothing was changed",
+                str(self.folder),
+            )
         assert self._writer is not None
-        before = getattr(self._current, "connection", None), self.is_writing
         self._current.connection, self._current.is_writer = self._writer, True
         try:
-            with self.errors():
-                yield self._writer
+            with readable_errors(self.folder):
+                return job(self._writer, interrupted)
         finally:
-            self._current.connection, self._current.is_writer = before
+            self._current.connection, self._current.is_writer = None, False
+
+    def _transact(
+        self,
+        work: Callable[[sqlite3.Connection], _Result],
+        writer: sqlite3.Connection,
+        interrupted: Event,
+    ) -> _Result:
+        self._failure = None
+        writer.execute("BEGIN IMMEDIATE")
+        try:
+            writer.execute("PRAGMA defer_foreign_keys = ON")
+            result = work(writer)
+            if self._failure is not None:
+                raise self._failure
+            if result is not None and not interrupted.is_set():
+                _commit(writer)
+            return result
+        finally:
+            with suppress(sqlite3.Error):
+                if writer.in_transaction:
+                    writer.execute("ROLLBACK")
+
+    def _part(self, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
+        """Run a part of the job that is running."""
+        assert self._writer is not None
+        try:
+            with readable_errors(self.folder):
+                self._writer.execute("SAVEPOINT part")
+                result = work(self._writer)
+                if result is None:
+                    self._writer.execute("ROLLBACK TO part")
+                self._writer.execute("RELEASE part")
+                return result
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def erase(self) -> bool:
+        """Overwrite what deleted rows have left; returns whether the log has nothing of it, either.
+
+        SQLite leaves copies of rows in pages that it has rearranged. So all tables are written
+        again but that of the vectors, whose rows never move; pages that become free are
+        overwritten. The write-ahead log cannot be emptied while another process reads an older
+        state.
+        """
+        return self.alone(self._erase)
+
+    def _erase(self, writer: sqlite3.Connection) -> bool:
+        select = (
+            "SELECT name, sql FROM main.sqlite_schema WHERE tbl_name NOT LIKE 'sqlite%' "
+            "AND tbl_name != 'vectors' AND sql IS NOT NULL ORDER BY type DESC"
+        )
+        schema = writer.execute(select).fetchall()
+        writer.execute("PRAGMA foreign_keys = OFF")  # rows are deleted by pages
+        writer.execute("ATTACH ':memory:' AS copy")
+        try:
+            writer.execute("BEGIN IMMEDIATE")
+            # With the same definitions SQLite copies the pages, not single rows.
+            for name, definition in schema:
+                writer.execute(definition.replace(f" {name} ", f" copy.{name} ", 1))
+            for name, definition in schema:
+                if definition.startswith("CREATE TABLE"):
+                    writer.execute(f"INSERT INTO copy.{name} SELECT * FROM main.{name}")
+                    writer.execute(f"DELETE FROM main.{name}")
+                    writer.execute(f"INSERT INTO main.{name} SELECT * FROM copy.{name}")
+            _commit(writer)
+        finally:
+            if writer.in_transaction:
+                writer.execute("ROLLBACK")
+            writer.execute("DETACH copy")
+            writer.execute("PRAGMA foreign_keys = ON")
+        return _emptied_log(writer)
 
     def rewrite(self) -> bool:
-        """Rewrite the file without deleted rows; returns whether the write-ahead log is empty, too.
+        """Rewrite the whole file without free space; returns the same as `erase`.
 
-        The log cannot be emptied while another process reads an older state. A plain VACUUM would
-        have its copy in memory, or outside of the folder.
+        A plain VACUUM would have its copy in memory, or outside of the folder.
         """
         return self.alone(self._rewrite)
 
@@ -287,8 +341,7 @@ class Database:
         finally:
             remove(part)
             remove(part.with_name(f"{part.name}-journal"))  # of a VACUUM that failed
-        busy, _, _ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        return not busy
+        return _emptied_log(writer)
 
     def close(self) -> None:
         """Finish the jobs that were given, and close all idle connections."""
@@ -316,10 +369,6 @@ class Database:
         """Whether `close` was called."""
         return self._is_closed
 
-    def errors(self) -> AbstractContextManager[None]:
-        """Turn SQLite's errors into ours, one sentence that names the folder."""
-        return readable_errors(self.folder)
-
     def _taken(self) -> sqlite3.Connection:
         with self._pool:
             self._refuse_closed()
@@ -340,15 +389,6 @@ class Database:
     def _refuse_closed(self) -> None:
         if self._is_closed:
             raise CollectionError("is closed; open it again", self.folder)
-
-    def _refuse_vanished(self) -> None:
-        """Refuse to write to a database file that was removed or moved."""
-        if self._identity() != self._file:
-            raise FileNotFoundError(
-                errno.ENOENT,
-                "this collection was moved or removed while it was open; nothing was changed",
-                str(self.folder),
-            )
 
     def _identity(self) -> tuple[int, int] | None:
         try:
@@ -467,15 +507,15 @@ def _sync_log(folder: Path) -> bool:
     return True
 
 
-def _commit(connection: sqlite3.Connection, statement: str) -> None:
-    """Commit, or release a savepoint; if that fails, nothing of it can come back.
+def _commit(connection: sqlite3.Connection) -> None:
+    """Commit; if that fails, nothing of it can come back.
 
     When the sync of the write-ahead log fails, the log has the whole commit, and recovery after a
     kill would take it for valid, although it was refused. The frames of a log are read in order up
     to the first invalid one, so another commit, which overwrites the first, removes all.
     """
     try:
-        connection.execute(statement)
+        connection.execute("COMMIT")
     except sqlite3.Error:
         with suppress(sqlite3.Error):  # otherwise the next change does the same
             if connection.in_transaction:
@@ -483,6 +523,12 @@ def _commit(connection: sqlite3.Connection, statement: str) -> None:
             # This writes, although the number stays the same.
             connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         raise
+
+
+def _emptied_log(connection: sqlite3.Connection) -> bool:
+    """Empty the write-ahead log; returns whether nobody reads it any more."""
+    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return not busy
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """Permanent removal: nothing of a forgotten item remains in the folder, and nothing restores it.
 
-First one transaction removes the item from the tables and the log. Then its traces in files are
-erased: thumbnails without an item, the index, free space in the database and its write-ahead log.
-Meanwhile a flag is set in the database: if the process dies, whoever opens the collection next
-finishes the work.
+One transaction removes the item from the tables and the log, and overwrites its vectors. Then its
+traces in files are erased: its thumbnail and upload, the index, what deleted rows have left in the
+database, and the write-ahead log. Meanwhile a flag is set in the database: if the process dies,
+whoever opens the collection next finishes the work.
 """
 
 from __future__ import annotations
@@ -11,15 +11,22 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 
-from nearlabel.collection.change_log import LISTED, ChangeLog, What, remove_unneeded_tags, unpacked
-from nearlabel.collection.folder_checks import THUMBNAILS
+from nearlabel.collection.change_log import (
+    LISTED,
+    ChangeLog,
+    FileRow,
+    ItemRow,
+    Row,
+    What,
+    erase_vectors,
+    remove_unneeded_tags,
+    unpacked,
+)
+from nearlabel.collection.removals import list_removals
 from nearlabel.collection.stored_vectors import named_vectors
-from nearlabel.collection.upload_removal import list_uploads
 
-_CONTENT = 0  # position in the row of an item
+_Place = tuple[int, int]  # of a row of the log: its change, and its place within it
 
 
 def forget_items(log: ChangeLog, ids: Sequence[int]) -> None:
@@ -29,120 +36,75 @@ def forget_items(log: ChangeLog, ids: Sequence[int]) -> None:
     models that have learned from the items.
     """
     connection, listed = log.connection, json.dumps(sorted(ids))
-    select = f"SELECT id, root, path FROM files WHERE item IN {LISTED}"
-    rows = connection.execute(select, (listed,)).fetchall()
-    files = {number for number, _, _ in rows}
-    list_uploads(connection, [row[1:] for row in rows])
-    had_rows = _changes_with_rows(connection)
-    contents, vectors = _contents(connection, listed), named_vectors(connection).keys()
+    logged_before, vectors = _logged_changes(connection), named_vectors(connection).keys()
+    contents, others = _forget_contents(connection, {*ids})
+    list_removals(connection, contents)
     for table, column in (("decisions", "item"), ("files", "item"), ("items", "id")):
         connection.execute(f"DELETE FROM {table} WHERE {column} IN {LISTED}", (listed,))
     connection.execute(
         f"DELETE FROM differences WHERE what IN (?, ?) AND key IN {LISTED}",
         (int(What.ITEM), int(What.DECISION), listed),
     )
-    others = _forget_contents(connection, contents)
-    unnamed = json.dumps(sorted(vectors - named_vectors(connection).keys()))
-    connection.execute(f"DELETE FROM vectors WHERE id IN {LISTED}", (unnamed,))
-    _forget_files(connection, files, set(ids))
-    remove_unneeded_tags(connection, in_log=True)
-    connection.execute(
-        f"DELETE FROM changes WHERE id IN {LISTED}",
-        (json.dumps(sorted(had_rows - _changes_with_rows(connection))),),
-    )
+    _forget_files(connection, {*ids})
+    erase_vectors(connection, vectors - named_vectors(connection).keys())
+    remove_unneeded_tags(connection)
+    emptied = json.dumps(sorted(logged_before - _logged_changes(connection)))
+    connection.execute(f"DELETE FROM changes WHERE id IN {LISTED}", (emptied,))
     log.note_only(What.ITEM, [(item,) for item in ids])
     log.note_only(What.ITEM, [(item,) for item in sorted(others)], are_counted=False)
     connection.execute("UPDATE state SET is_erasing = 1")
 
 
-def _contents(connection: sqlite3.Connection, listed: str) -> set[bytes]:
-    """The current and previous contents of items."""
-    select = f"SELECT content FROM items WHERE id IN {LISTED}"
-    contents = {content for (content,) in connection.execute(select, (listed,))}
-    select = f"SELECT before FROM differences WHERE what = ? AND key IN {LISTED}"
-    noted = connection.execute(f"{select} AND before IS NOT NULL", (int(What.ITEM), listed))
-    return contents | {unpacked(What.ITEM, before)[_CONTENT] for (before,) in noted}
+def _forget_contents(connection: sqlite3.Connection, ids: set[int]) -> tuple[set[bytes], set[int]]:
+    """Remove the contents of forgotten items from the log of others, which once had them.
 
-
-def _forget_contents(connection: sqlite3.Connection, contents: set[bytes]) -> set[int]:
-    """Remove forgotten contents from the log of other items, whose files have changed since.
-
-    `undo` then keeps their current content. If two items would get the same content at some step,
-    the log also drops the content of the other one. Returns all items concerned: models that have
-    not followed their changes yet must be notified again.
+    An item that once had one keeps its current content whatever is undone, and so does one that
+    once had that content in turn: two items would have the same. Returns the contents of the
+    forgotten items, and the others: models that have not followed their changes yet must be
+    notified again.
     """
-    select = "SELECT content, id FROM items"
-    now = {item: content for content, item in connection.execute(select)}
-    gone = contents - set(now.values())
-    noted = connection.execute(
-        "SELECT change, place, key, before FROM differences WHERE what = ? AND before IS NOT NULL "
-        "ORDER BY change DESC, place DESC",
-        (int(What.ITEM),),
-    )
-    rows = [
-        (change, place, item, unpacked(What.ITEM, before)[_CONTENT])
-        for change, place, item, before in noted
+    now: dict[int, bytes] = dict(connection.execute("SELECT id, content FROM items").fetchall())
+    earlier = [
+        (place, item, ItemRow(*row).content) for place, item, row in _logged(connection, What.ITEM)
     ]
-    forgotten: set[tuple[int, int]] = set()
-    while True:
-        later, erased = dict(now), set()
-        for change, place, item, content in rows:
-            if content in gone or (change, place) in forgotten:
-                erased.add((change, place))
-                gone.add(later[item])
-            else:
-                later[item] = content
-        if erased == forgotten:
-            break
-        forgotten = erased
-    delete = "DELETE FROM differences WHERE change = ? AND place = ?"
-    connection.executemany(delete, sorted(forgotten))
-    return {item for change, place, item, _ in rows if (change, place) in forgotten}
+    own = {now[item] for item in ids} | {content for _, item, content in earlier if item in ids}
+    gone = own - {content for item, content in now.items() if item not in ids}
+    others: set[int] = set()
+    while more := {item for _, item, content in earlier if content in gone} - ids - others:
+        others |= more
+        gone = gone | {now[item] for item in more if item in now}
+    forgotten = [place for place, item, _ in earlier if item in others]
+    connection.executemany("DELETE FROM differences WHERE change = ? AND place = ?", forgotten)
+    return own, others
 
 
-def _forget_files(connection: sqlite3.Connection, files: set[int], ids: set[int]) -> None:
+def _forget_files(connection: sqlite3.Connection, ids: set[int]) -> None:
     """Remove the former paths of forgotten items from the log, as if nothing had been there."""
-    noted = connection.execute(
-        "SELECT change, place, key, before FROM differences WHERE what = ? AND before IS NOT NULL",
-        (int(What.FILE),),
+    logged = [(place, FileRow(*row)) for place, _, row in _logged(connection, What.FILE)]
+    connection.executemany(
+        "UPDATE differences SET before = NULL WHERE change = ? AND place = ?",
+        [place for place, file in logged if file.item in ids],
     )
-    roots = {root for (root,) in connection.execute("SELECT DISTINCT root FROM files")}
-    nulled, of_others = [], set()
-    for change, place, key, before in noted.fetchall():
-        row = unpacked(What.FILE, before)
-        if row[4] in ids:  # the item of a file
-            nulled.append((change, place))
-        else:
-            of_others.add(key)
-            roots.add(row[0])
-    update = "UPDATE differences SET before = NULL WHERE change = ? AND place = ?"
-    connection.executemany(update, nulled)
+    again = f"SELECT key FROM differences WHERE what = {int(What.FILE)} AND before IS NOT NULL"
     connection.execute(
-        f"DELETE FROM differences WHERE what = ? AND key IN {LISTED}",
-        (int(What.FILE), json.dumps(sorted(files - of_others))),
+        f"DELETE FROM differences WHERE what = {int(What.FILE)} "
+        f"AND key NOT IN (SELECT id FROM files) AND key NOT IN ({again})"
     )
-    connection.execute(f"DELETE FROM roots WHERE id NOT IN {LISTED}", (json.dumps(sorted(roots)),))
+    roots = json.dumps(sorted({file.root for _, file in logged if file.item not in ids}))
+    used = "SELECT root FROM files"
+    connection.execute(
+        f"DELETE FROM roots WHERE id NOT IN ({used}) AND id NOT IN {LISTED}", (roots,)
+    )
 
 
-def _changes_with_rows(connection: sqlite3.Connection) -> set[int]:
+def _logged(connection: sqlite3.Connection, what: What) -> list[tuple[_Place, int, Row]]:
+    """The former rows of a table that the log has: their places in it, and their keys."""
+    cursor = connection.execute(
+        "SELECT change, place, key, before FROM differences WHERE what = ? AND before IS NOT NULL",
+        (int(what),),
+    )
+    return [((change, place), key, unpacked(what, before)) for change, place, key, before in cursor]
+
+
+def _logged_changes(connection: sqlite3.Connection) -> set[int]:
     return {change for (change,) in connection.execute("SELECT DISTINCT change FROM differences")}
-
-
-def remove_thumbnails(folder: Path, connection: sqlite3.Connection) -> int:
-    """Remove thumbnails that belong to no item; returns their number."""
-    select = "SELECT content FROM items"
-    known = {content.hex() for (content,) in connection.execute(select)}
-    removed = 0
-    thumbnails = folder / THUMBNAILS
-    if thumbnails.is_symlink() or not thumbnails.is_dir():
-        return 0
-    for inner in thumbnails.iterdir():
-        if inner.is_symlink() or not inner.is_dir():
-            continue
-        for path in inner.iterdir():
-            if path.name.lstrip(".").split(".")[0].split("-")[0] not in known:
-                path.unlink(missing_ok=True)
-                removed += 1
-        with suppress(OSError):  # not empty
-            inner.rmdir()
-    return removed

@@ -62,7 +62,7 @@ def add_items(log: ChangeLog, new_items: Sequence[NewItem], folder: Path) -> lis
         for (item, new), place in zip(created.items(), places, strict=True)
     }
     fresh = {key: row for key, row in rows.items() if key[0] >= first}
-    log.write(What.ITEM, fresh, are_new=True)
+    log.write(What.ITEM, fresh, current={})
     log.write(What.ITEM, {key: row for key, row in rows.items() if key not in fresh})
     return [ids[new.content] for new in new_items]
 
@@ -194,7 +194,7 @@ def _root_numbers(log: ChangeLog, roots: Iterable[str]) -> dict[str, int]:
     known: dict[bytes, int] = dict(select_in(log.connection, select, wanted))
     (last,) = log.connection.execute("SELECT coalesce(max(id), 0) FROM roots").fetchone()
     new = {path: n for n, path in enumerate((p for p in wanted if p not in known), last + 1)}
-    log.write(What.ROOT, {(n,): (path,) for path, n in new.items()}, are_new=True)
+    log.write(What.ROOT, {(n,): (path,) for path, n in new.items()}, current={})
     return {root: (known | new)[path] for path, root in wanted.items()}
 
 

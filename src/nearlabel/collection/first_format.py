@@ -46,7 +46,6 @@ def move_vectors(connection: sqlite3.Connection, path: Path) -> int:
                 lost.discard(place)
     if lost:  # their numbers must not be given to other vectors
         connection.execute("INSERT INTO vectors VALUES (?, 0, x'', 0)", (last + 1,))
-        connection.execute("DELETE FROM vectors WHERE id = ?", (last + 1,))
     select = f"SELECT id FROM items WHERE vector IN {LISTED}"
     items = json.dumps([id for (id,) in connection.execute(select, (json.dumps(sorted(lost)),))])
     connection.execute(f"UPDATE files SET mtime_ns = 0 WHERE item IN {LISTED}", (items,))
@@ -63,4 +62,4 @@ def _content_at(file: FileIO, place: int, item: int, form: Form) -> bytes | None
     if owner != item or not form.is_length(length) or length > os.fstat(file.fileno()).st_size:
         return None
     content = file.read(length) or b""
-    return content if len(content) == length and checksum(item, content) == total else None
+    return content if form.is_whole(item, content, total) else None

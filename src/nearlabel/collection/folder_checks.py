@@ -158,13 +158,3 @@ def remove(path: Path) -> None:
 def opened_plainly(path: str | os.PathLike[str], flags: int) -> int:
     """Open a file, refusing links: the `opener` of `open`."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
-
-
-def path_bytes(path: str) -> bytes:
-    """A path as stored: file names need not be valid text."""
-    return os.fsencode(path)
-
-
-def path_text(path: bytes) -> str:
-    """A path as a Python string."""
-    return os.fsdecode(path)

@@ -12,8 +12,6 @@ from nearlabel.collection.change_log import LISTED, Row, moment
 from nearlabel.collection.folder_checks import (
     CollectionError,
     NotInCollectionError,
-    path_bytes,
-    path_text,
 )
 from nearlabel.collection.records import Decision, FileState, Item, TagCount
 from nearlabel.common.messages import did_you_mean, shown, some
@@ -102,7 +100,7 @@ def item_ids(
 
 def _part_of_path(text: str) -> bytes:
     try:
-        return path_bytes(text)
+        return os.fsencode(text)
     except UnicodeEncodeError:
         return b"\0"  # no path contains a surrogate, nor this
 
@@ -124,7 +122,7 @@ def read_files(connection: sqlite3.Connection, root: str) -> list[FileState]:
     cursor = connection.execute(
         "SELECT item, roots.path, files.path, size, mtime_ns, is_missing FROM files JOIN roots "
         "ON roots.id = root WHERE roots.path = ? ORDER BY files.path",
-        (path_bytes(root),),
+        (os.fsencode(root),),
     )
     return [_file(*row) for row in cursor]
 
@@ -133,7 +131,7 @@ def read_roots(connection: sqlite3.Connection) -> list[str]:
     """The folders that have files in the collection."""
     has_files = "EXISTS (SELECT 1 FROM files WHERE root = roots.id)"
     cursor = connection.execute(f"SELECT path FROM roots WHERE {has_files} ORDER BY id")
-    return [path_text(path) for (path,) in cursor]
+    return [os.fsdecode(path) for (path,) in cursor]
 
 
 def read_tags(connection: sqlite3.Connection) -> list[TagCount]:
@@ -187,7 +185,8 @@ def read_counts(connection: sqlite3.Connection, kind: str) -> dict[str, int]:
         "files": count("SELECT count(*) FROM files"),
         "missing": 0 if kind == "vectors" else count(missing),
         "changes": count("SELECT count(*) FROM changes"),
-        "garbage_bytes": count("PRAGMA freelist_count") * count("PRAGMA page_size"),
+        "garbage_bytes": count("PRAGMA freelist_count") * count("PRAGMA page_size")
+        + count("SELECT coalesce(sum(length(data)), 0) FROM vectors WHERE item = 0"),
     }
 
 
@@ -200,7 +199,7 @@ def find(connection: sqlite3.Connection, text: str, folder: Path) -> int:
         if text.startswith(start) and (ids := look(connection, text.removeprefix(start))):
             return _the_one(ids, text, folder)
     ids = _by_id(connection, text) | _by_name(connection, text)
-    ids = ids or _by_file_name(connection, path_bytes(text))
+    ids = ids or _by_file_name(connection, os.fsencode(text))
     if not ids:
         names = [n for (n,) in connection.execute("SELECT name FROM items LIMIT ?", (_MOST_NAMES,))]
         raise NotInCollectionError(
@@ -234,12 +233,12 @@ def _by_name(connection: sqlite3.Connection, text: str) -> set[int]:
     ids = {item for (item,) in connection.execute("SELECT id FROM items WHERE name = ?", name)}
     path = os.path.normpath(Path(text).absolute())
     roots = [
-        (number, path_text(root)) for number, root in connection.execute("SELECT * FROM roots")
+        (number, os.fsdecode(root)) for number, root in connection.execute("SELECT * FROM roots")
     ]
     for number, root in roots:
-        wanted = {path_bytes(text)}
+        wanted = {os.fsencode(text)}
         if path.startswith(root.rstrip("/") + "/"):
-            wanted.add(path_bytes(path[len(root.rstrip("/")) + 1 :]))
+            wanted.add(os.fsencode(path[len(root.rstrip("/")) + 1 :]))
         select = "SELECT item FROM files WHERE root = ? AND path"
         ids |= {item for (item,) in select_in(connection, select, wanted, number)}
     return ids
@@ -264,4 +263,4 @@ def _by_file_name(connection: sqlite3.Connection, name: bytes) -> set[int]:
 def _file(
     item: int, root: bytes, path: bytes, size: int, mtime_ns: int, is_missing: int
 ) -> FileState:
-    return FileState(path_text(root), path_text(path), size, mtime_ns, item, bool(is_missing))
+    return FileState(os.fsdecode(root), os.fsdecode(path), size, mtime_ns, item, bool(is_missing))

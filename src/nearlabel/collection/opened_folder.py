@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from io import FileIO
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
 
-from nearlabel.collection.change_log import ChangeLog, last_change
+from nearlabel.collection.change_log import ChangeLog, last_change, undo
 from nearlabel.collection.choices import KINDS
 from nearlabel.collection.database import Database
-from nearlabel.collection.erasure import remove_thumbnails
+from nearlabel.collection.erasure import forget_items
 from nearlabel.collection.folder_checks import (
     LOCK,
     CollectionError,
@@ -29,8 +29,14 @@ from nearlabel.collection.folder_checks import (
 )
 from nearlabel.collection.learned_answers import LearnedAnswers
 from nearlabel.collection.records import Change, Settings
+from nearlabel.collection.removals import (
+    remove_listed,
+    remove_thumbnails,
+    set_uploads,
+    uploads_folder,
+)
 from nearlabel.collection.stored_vectors import read_form
-from nearlabel.collection.upload_removal import remove_uploads, set_uploads, uploads_folder
+from nearlabel.collection.tag_changes import refuse_unknown
 from nearlabel.common.file_locks import try_lock
 from nearlabel.common.validation import check_integer
 
@@ -47,6 +53,7 @@ class OpenedFolder:
         self.path, self.readonly = path, readonly
         self.notes: list[str] = []
         self._last_group = 0
+        self._has_removals = True  # perhaps
         check_folder(path, readonly=readonly)
         self._lock = None if readonly else _locked(path)
         try:
@@ -80,15 +87,20 @@ class OpenedFolder:
         def job(connection: sqlite3.Connection) -> Change | None:
             log = ChangeLog(connection, kind, group)
             work(log)
-            return log.settle(remove_tags=kind != "forget")
+            return log.settle()
 
         return self.write(job)
+
+    def undo(self) -> Change | None:
+        """Undo the last change, and remove the files that it brought."""
+        self._has_removals = True
+        return self.write(undo)
 
     def write(self, job: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Run a job, and afterwards what follows from its changes, once it is on disk."""
         result = self.database.write(job)
         if not self.database.is_writing:  # not a part of another one
-            self.remove_uploads()
+            self._remove_files()
             if self.learned.is_worth_saving():
                 with suppress(OSError):  # derived data must not make a committed change fail
                     self.learned.save()
@@ -110,25 +122,67 @@ class OpenedFolder:
                 return
         self.database.write(partial(set_uploads, folder=folder))
 
-    def remove_uploads(self) -> None:
-        """Remove the files of uploads whose items are gone; a note says which are still there."""
-        with self.database.reading() as connection:
-            if connection.execute("SELECT 1 FROM removals").fetchone() is None:
-                return
-        for error in self.database.write(remove_uploads):
-            where = f"{error.filename} is still there"
-            note = f"the upload {where}, though its item is gone ({error.strerror})"
-            self.notes.extend({note}.difference(self.notes))
+    def forget(self, ids: Sequence[int]) -> Change | None:
+        """Remove items from the tables and from all files."""
+        self.database.refuse_part()
+        erase = self.database.rewrite if self._is_erasing() else self.database.erase
 
-    def finish_erasing(self) -> None:
+        def work(log: ChangeLog) -> None:
+            refuse_unknown(log, ids, self.path)
+            if ids:
+                forget_items(log, ids)
+
+        self._has_removals = True
+        change = self.change("forget", None, work)
+        if change is not None:
+            try:
+                self._finish_erasing(erase)
+            except OSError as error:
+                why = (
+                    "the items are forgotten, but not all of their bytes are erased yet "
+                    f"({error.strerror}); fix this, then open the collection again"
+                )
+                raise OSError(error.errno, why, str(self.path)) from error
+        return change
+
+    def compact(self) -> None:
+        """Rebuild the model, and rewrite the database without unused space."""
+
+        def job(connection: sqlite3.Connection) -> bool:
+            connection.execute("DELETE FROM vectors WHERE item = 0")
+            connection.execute("UPDATE state SET is_erasing = 1")  # copies of the others remain
+            return True
+
+        self.database.refuse_part()
+        self.database.alone(partial(remove_thumbnails, self.path))
+        self.learned.compact()
+        self.database.write(job)
+        self._settle_erasing(self.database.rewrite)
+
+    def _finish_erasing(self, erase: Callable[[], bool]) -> None:
         """Erase from files what was removed from the tables, once nobody reads it any more.
 
         While another process reads an older state, the write-ahead log is left for the next time.
         """
-        self.database.alone(partial(remove_thumbnails, self.path))
         self.learned.forget()
-        if self.database.rewrite():
+        self._settle_erasing(erase)
+
+    def _settle_erasing(self, erase: Callable[[], bool]) -> None:
+        if erase():
             self.database.write(lambda writer: writer.execute("UPDATE state SET is_erasing = 0"))
+
+    def _remove_files(self) -> None:
+        """Remove files whose items are gone; a note says which are still there."""
+        if not self._has_removals:
+            return
+        self._has_removals = False
+        with self.database.reading() as connection:
+            if connection.execute("SELECT 1 FROM removals").fetchone() is None:
+                return
+        for error in self.database.write(partial(remove_listed, folder=self.path)):
+            where = f"{error.filename} is still there"
+            note = f"{where}, though its item is gone ({error.strerror})"
+            self.notes.extend({note}.difference(self.notes))
 
     def close(self, *, save: bool) -> None:
         """Close the folder; others can then write."""
@@ -138,7 +192,7 @@ class OpenedFolder:
             if save and not self.readonly:
                 with suppress(OSError):  # left for the next opening
                     if self._is_erasing():
-                        self.finish_erasing()
+                        self._finish_erasing(self.database.rewrite)
                     if self.learned.is_worth_saving(closing=True):
                         self.learned.save(tidy=False)
         finally:
@@ -162,10 +216,10 @@ class OpenedFolder:
         if self.database.was_killed:  # after a change, and before it removed what follows from it
             self.database.alone(partial(remove_thumbnails, self.path))
         self.learned.remove_others()
-        self.remove_uploads()
+        self._remove_files()
         if self._is_erasing():
-            self.finish_erasing()
-            self.notes.append("items that were being forgotten have now been erased")
+            self._finish_erasing(self.database.rewrite)
+            self.notes.append("the traces of forgotten items have now been erased")
 
     def _said_lost(self, n: int) -> str:
         """What can be done about items that have lost their vectors."""

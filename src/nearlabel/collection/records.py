@@ -186,6 +186,8 @@ class Change(NamedTuple):
     items : int
         How many items were affected.
     is_undone : bool
+    summary : str
+        What it did, in words.
     """
 
     number: int
@@ -194,24 +196,29 @@ class Change(NamedTuple):
     group: int | None
     items: int
     is_undone: bool
-
-    @property
-    def said(self) -> str:
-        """What was done, for display."""
-        return said_changes([self])
+    summary: str
 
 
-def said_changes(run: Sequence[Change]) -> str:
-    """What the changes of a run, latest first, have done, for display."""
+def plain_summary(kind: str, items: int) -> str:
+    """A description of a change of this kind."""
+    many = counted_items(items)
+    return _CHANGES[kind].format(many) if kind in _CHANGES else f"{kind} {many}"
+
+
+def summary_of(run: Sequence[Change]) -> str:
+    """What the changes of a run, latest first, have done."""
     items: dict[str, int] = {}
     for change in reversed(run):
         items[change.kind] = items.get(change.kind, 0) + change.items
-    sentences = []
-    for kind, n in items.items():
-        count = "1 item" if n == 1 else f"{n} items"
-        is_known = kind in _CHANGES
-        sentences.append(_CHANGES[kind].format(count) if is_known else f"{kind} {count}")
-    return ", ".join(sentences)
+    if len(items) == len(run):
+        return ", ".join(change.summary for change in reversed(run))
+    # Many parts of one action, such as an import.
+    return ", ".join(plain_summary(kind, n) for kind, n in items.items())
+
+
+def counted_items(n: int) -> str:
+    """For example: 1 item, or 1,000 items."""
+    return "1 item" if n == 1 else f"{n:,} items"
 
 
 class Voter(NamedTuple):

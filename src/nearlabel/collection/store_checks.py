@@ -6,8 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nearlabel.collection.folder_checks import CollectionError
-from nearlabel.collection.stored_vectors import read_vectors
+from nearlabel.collection.stored_vectors import vector_differences
 from nearlabel.collection.tag_names import tag_name
 
 _MOST_TOLD = 5
@@ -71,15 +70,3 @@ def _contents(connection: sqlite3.Connection) -> Iterator[str]:
             is_right = False
         if not is_right:
             yield f"tag number {number} has a name that is not valid"
-
-
-def vector_differences(connection: sqlite3.Connection) -> Iterator[str]:
-    """What is wrong in the vectors, in words; nothing after the first problem."""
-    ids = [item for (item,) in connection.execute("SELECT id FROM items ORDER BY id")]
-    step = 10_000
-    for start in range(0, len(ids), step):
-        try:
-            read_vectors(connection, ids[start : start + step])
-        except CollectionError as error:
-            yield str(error)
-            return

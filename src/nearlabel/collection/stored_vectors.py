@@ -2,8 +2,9 @@
 
 The data are float32 numbers, preceded by int32 columns for sparse rows. Each row has a checksum of
 its item and data, checked whenever it is read: neither SQLite nor the disk notices a flipped bit. A
-row is named by its item or, once it is replaced, by the log of changes; a replaced vector that the
-log does not keep is deleted by the change that replaces it. Numbers of rows are never used again.
+row is named by its item or, once it is replaced, by the log of changes. A row that nothing names
+any more is overwritten with zeros and has no item; `compact` removes it. Numbers of rows are never
+used again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from zlib import crc32
 import numpy as np
 from scipy import sparse
 
-from nearlabel.collection.change_log import LISTED, What, next_id, unpacked
+from nearlabel.collection.change_log import LISTED, ItemRow, What, next_id, unpacked
 from nearlabel.collection.folder_checks import (
     CollectionError,
     DamagedVectorsError,
@@ -25,7 +26,6 @@ from nearlabel.collection.folder_checks import (
 )
 from nearlabel.common.arrays import Array, Matrix, MatrixLike, canonical_csr, csr_of_known
 
-_VECTOR = 3  # position of the vector in a logged item
 _ROWS_AT_ONCE = 1024
 
 
@@ -41,6 +41,10 @@ class Form(NamedTuple):
     def is_length(self, size: int) -> bool:
         """Whether the data of a vector can have this many bytes."""
         return size % 8 == 0 if self.is_sparse else size == 4 * self.width
+
+    def is_whole(self, item: int, content: bytes, total: int) -> bool:
+        """Whether the data of a vector are as they were written for this item."""
+        return self.is_length(len(content)) and checksum(item, content) == total
 
 
 def read_form(connection: sqlite3.Connection) -> Form | None:
@@ -94,11 +98,8 @@ def read_vectors(
     rows = np.zeros((0 if form.is_sparse else len(wanted), form.width), np.float32)
     contents = [b""] * len(wanted) if form.is_sparse else []
     for items, parts in _checked_rows(connection, wanted.tolist(), form):
-        for item, content in zip(items, parts, strict=True):
-            if content is None:
-                why = "is damaged: a vector is missing or altered, that of item"
-                again = "index its file again, or restore a backup"
-                raise DamagedVectorsError(f"{why} {item}; {again}")
+        if None in parts:
+            raise _damaged(items[parts.index(None)])
         known += items
         at = np.searchsorted(wanted, items)
         if form.is_sparse:
@@ -130,10 +131,38 @@ def named_vectors(connection: sqlite3.Connection) -> dict[int, int]:
         "SELECT before, key FROM differences WHERE what = ? AND before IS NOT NULL",
         (int(What.ITEM),),
     )
-    before = {unpacked(What.ITEM, row)[_VECTOR]: item for row, item in logged}
+    before = {ItemRow(*unpacked(What.ITEM, row)).vector: item for row, item in logged}
     if not all(type(vector) is int for vector in before):
         raise CollectionError("is damaged: its log of changes is not valid")
     return before | dict(connection.execute("SELECT vector, id FROM items").fetchall())
+
+
+def vector_differences(connection: sqlite3.Connection) -> Iterator[str]:
+    """What is wrong in the vectors, those in the log included; nothing after the first problem."""
+    form = read_form(connection) or Form(0, False)
+    owners: dict[int, int] = {}
+    cursor = connection.execute("SELECT id, item, data, checksum FROM vectors WHERE item != 0")
+    try:
+        while block := cursor.fetchmany(_ROWS_AT_ONCE):
+            for number, item, content, total in block:
+                if not form.is_whole(item, content, total):
+                    raise _damaged(item)
+                owners[number] = item
+            contents = [content for _, _, content, _ in block]
+            if form.is_sparse:
+                _sparse_rows(contents, form.width)
+            else:
+                _finite(np.frombuffer(b"".join(contents), "<f4"))
+        for item, number in connection.execute("SELECT id, vector FROM items"):
+            if owners.get(number) != item:
+                raise _damaged(item)
+    except DamagedVectorsError as error:
+        yield str(error)
+
+
+def _damaged(item: int) -> DamagedVectorsError:
+    why = "is damaged: a vector is missing or altered, that of item"
+    return DamagedVectorsError(f"{why} {item}; index its file again, or restore a backup")
 
 
 def checksum(item: int, content: bytes) -> int:
@@ -152,9 +181,7 @@ def _checked_rows(
     )
     while block := cursor.fetchmany(_ROWS_AT_ONCE):
         contents = [
-            content
-            if owner == item and form.is_length(len(content)) and checksum(item, content) == total
-            else None
+            content if owner == item and form.is_whole(item, content, total) else None
             for item, owner, content, total in block
         ]
         yield [row[0] for row in block], contents

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
-from nearlabel.collection.change_log import LISTED, ChangeLog, Row, What, next_id
+from nearlabel.collection.change_log import LISTED, ChangeLog, Row, What, next_id, stored_rows
 from nearlabel.collection.folder_checks import NotInCollectionError, TagTakenError
 from nearlabel.collection.item_tables import known_tag, tag_numbers
 from nearlabel.collection.tag_names import LEVELS, tag_name
@@ -18,23 +18,19 @@ Answer = bool | None  # yes, no, or undecided
 def decide(log: ChangeLog, decisions: Sequence[tuple[int, str, Answer, str]], folder: Path) -> None:
     """Store answers, each with its author; of two answers to one question the last wins."""
     refuse_unknown(log, {item for item, *_ in decisions}, folder)
-    numbers = _numbers(log, (name for _, name, answer, _ in decisions if answer is not None))
-    numbers |= tag_numbers(log.connection, {name for _, name, *_ in decisions} - numbers.keys())
-    answers = {
-        (item, numbers[name]): (answer, by)
-        for item, name, answer, by in decisions
-        if name in numbers
-    }
-    items = json.dumps(sorted({item for item, _ in answers}))
-    select = f"SELECT item, tag, is_yes FROM decisions WHERE item IN {LISTED}"
-    now = {
-        (item, tag): bool(is_yes) for item, tag, is_yes in log.connection.execute(select, (items,))
-    }
+    last = {(item, name): (answer, by) for item, name, answer, by in decisions}
+    numbers = tag_numbers(log.connection, {name for _, name in last})
+    numbers |= _new_tags(
+        log, [name for (_, name), (answer, _) in last.items() if answer is not None], numbers
+    )
+    answers = {(item, numbers[name]): new for (item, name), new in last.items() if name in numbers}
+    current = stored_rows(log.connection, What.DECISION, answers)
     rows: dict[Row, Row | None] = {}
     for key, (answer, by) in answers.items():
-        if now.get(key) is not answer:
+        before = None if key not in current else bool(current[key][0])
+        if answer is not before:
             rows[key] = None if answer is None else (int(answer), by, log.at)
-    log.write(What.DECISION, rows)
+    log.write(What.DECISION, rows, current)
 
 
 def set_tags(log: ChangeLog, item: int, names: Sequence[str], by: str, folder: Path) -> None:
@@ -69,7 +65,8 @@ def merge_tags(log: ChangeLog, sources: Sequence[str], target: str, folder: Path
     merged = [known_tag(log.connection, name, folder) for name in sources if name != target]
     if not merged:
         return
-    (into,) = _numbers(log, [target]).values()
+    numbers = tag_numbers(log.connection, [target])
+    into = (numbers | _new_tags(log, [target], numbers))[target]
     select = f"SELECT item, tag, is_yes, by, at FROM decisions WHERE tag IN {LISTED}"
     decisions = log.connection.execute(select, (json.dumps([*merged, into]),)).fetchall()
     best: dict[int, Row] = {}
@@ -98,11 +95,11 @@ def refuse_unknown(log: ChangeLog, items: Iterable[int], folder: Path) -> None:
         raise NotInCollectionError(f"has no item {min(missing)}", folder)
 
 
-def _numbers(log: ChangeLog, names: Iterable[str]) -> dict[str, int]:
-    """The numbers of tags; missing tags are created."""
-    listed = list(dict.fromkeys(names))
-    numbers = tag_numbers(log.connection, listed)
-    new = [name for name in listed if name not in numbers]
+def _new_tags(log: ChangeLog, names: Sequence[str], known: Container[str]) -> dict[str, int]:
+    """Create those of some tags that are not known, and number them."""
+    new = dict.fromkeys(name for name in names if name not in known)
+    if not new:
+        return {}
     created = {name: number for number, name in enumerate(new, next_id(log.connection, "tags"))}
-    log.write(What.TAG, {(number,): (name,) for name, number in created.items()}, are_new=True)
-    return numbers | created
+    log.write(What.TAG, {(number,): (name,) for name, number in created.items()}, current={})
+    return created

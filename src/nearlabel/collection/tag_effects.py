@@ -1,23 +1,14 @@
-"""What changes did to tags, in words, read from the log with the previous state of every row.
-
-The state of a row after a change is its state before the next change, or its current one. Undone
-changes are not in this history: their rows are removed from the log.
-"""
+"""What a change does to tags, counted while it is made, and its description."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
-from nearlabel.collection.change_log import Row, What, stored_rows, unpacked
-from nearlabel.collection.records import Change, said_changes
+from nearlabel.collection.records import counted_items
 
-_MOST_ROWS = 20_000  # of the log that are read at most
-_MOST_ITEMS = 1_000  # of a change described tag by tag: every page view shows the last one
 _MOST_TAGS = 3  # that are named individually
-_OF_TAGS = ("rename_tag", "merge_tags", "delete_tag")
 _WORDS = {  # by the decisions before and after
     (None, True): "added to",
     (False, True): "added to",
@@ -26,121 +17,79 @@ _WORDS = {  # by the decisions before and after
     (None, False): "rejected for",
     (False, None): "no longer rejected for",
 }
+_RANKS = {word: rank for rank, word in enumerate(_WORDS.values())}
+_Changed = Iterable[tuple[tuple[Any, ...], tuple[Any, ...] | None, tuple[Any, ...] | None]]
 
 
-class _Difference(NamedTuple):
-    """A row of a table before and after a change, and the name of its tag at that time."""
+class Summary(NamedTuple):
+    """A description, if there is more to say than how many items there are, and the tags in it."""
 
-    what: What
-    before: Row | None
-    after: Row | None
-    name: str
+    text: str | None = None
+    tags: Sequence[int] = ()
 
 
-def said_effects(connection: sqlite3.Connection, changes: Sequence[Change]) -> dict[int, str]:
-    """What each of some changes did, by its number: tag by tag as far as the log has it."""
-    effects = {change.number: change.said for change in changes}
-    detailed = [
-        change
-        for change in changes
-        if change.kind in ("tag", "reject", "clear", "set_tags", "decide", *_OF_TAGS)
-        and not change.is_undone
-        and change.items <= _MOST_ITEMS
-    ]
-    if detailed:
-        history = _history(connection, min(change.number for change in detailed))
-        for change in detailed:
-            differences = history.get(change.number, [])
-            if change.kind in _OF_TAGS:
-                effects[change.number] = _said_of_tags(change, differences)
-            else:
-                effects[change.number] = _said_of_items(differences) or change.said
-    return effects
+class TagEffects:
+    """Counts the decisions and names of tags that a change replaces."""
 
+    def __init__(self) -> None:
+        self.undecided: set[int] = set()  # tags that have lost decisions
+        self._names: dict[int, tuple[str | None, str | None]] = {}  # before and after
+        self._decisions: Counter[tuple[int, str]] = Counter()
 
-def said_run(connection: sqlite3.Connection, run: Sequence[Change]) -> str:
-    """What the changes of a run, latest first, have done."""
-    if len({change.kind for change in run}) < len(run):
-        return said_changes(run)  # many parts of one action, such as an import
-    effects = said_effects(connection, run)
-    return ", ".join(effects[change.number] for change in reversed(run))
+    def note_decisions(self, changed: _Changed) -> None:
+        """Count decisions by what became of them."""
+        for (_, tag), *rows in changed:
+            before, after = (None if row is None else bool(row[0]) for row in rows)
+            if after is None:
+                self.undecided.add(tag)
+            if before is not after:
+                self._decisions[tag, _WORDS[before, after]] += 1
 
+    def note_tags(self, changed: _Changed) -> None:
+        """Note the names of tags."""
+        for (tag,), *rows in changed:
+            before, after = (None if row is None else str(row[0]) for row in rows)
+            self._names[tag] = self._names.get(tag, (before,))[0], after
 
-def _history(connection: sqlite3.Connection, first: int) -> dict[int, list[_Difference]]:
-    """What changes from a given one on did to tags and decisions, up to a limit."""
-    select = (
-        "SELECT change, what, key, tag, before FROM differences JOIN changes ON id = change "
-        f"WHERE change >= ? AND what IN ({int(What.TAG)}, {int(What.DECISION)}) AND kind != 'undo' "
-        "ORDER BY change DESC, place DESC LIMIT ?"
-    )
-    rows = connection.execute(select, (first, _MOST_ROWS + 1)).fetchall()
-    if len(rows) > _MOST_ROWS:  # the oldest change may be incomplete
-        rows = [row for row in rows if row[0] != rows[-1][0]]
-    keyed = [
-        (change, What(what), (key, tag) if what == What.DECISION else (key,), before)
-        for change, what, key, tag, before in rows
-    ]
-    later: dict[tuple[What, Row], Row | None] = {}
-    keys: dict[What, set[Row]] = {
-        What.TAG: {key[-1:] for _, _, key, _ in keyed},
-        What.DECISION: {key for _, what, key, _ in keyed if what == What.DECISION},
-    }
-    for what, wanted in keys.items():
-        now = stored_rows(connection, what, wanted)
-        later |= {(what, key): row for key, row in now.items()}
-    history: dict[int, list[_Difference]] = {}
-    for change, what, key, packed in keyed:
-        before = None if packed is None else unpacked(what, packed)
-        # A tag is created before, and deleted after, its decisions: so it has a name here.
-        named = later.get((What.TAG, key[-1:]))
-        difference = _Difference(
-            what, before, later.get((what, key)), str(named[0]) if named else ""
-        )
-        history.setdefault(change, []).append(difference)  # last first
-        later[what, key] = before
-    return history
+    def summary(
+        self, kind: str, items: int, names_of: Callable[[Sequence[int]], dict[int, str]]
+    ) -> Summary:
+        """Describe a change of a kind to a number of items."""
+        if kind in ("rename_tag", "merge_tags", "delete_tag"):
+            return self._of_tags(kind, items)
+        if kind in ("tag", "reject", "clear", "set_tags", "decide") and self._decisions:
+            return self._of_decisions(names_of)
+        return Summary()
 
+    def _of_tags(self, kind: str, items: int) -> Summary:
+        """For example: renamed beach to Places|Beach (12 items)."""
+        many = f" ({counted_items(items)})"
+        moved = {tag: names for tag, names in self._names.items() if all(names)}
+        gone = {tag: before for tag, (before, after) in self._names.items() if before and not after}
+        if kind == "rename_tag" and moved:  # the levels below it follow
+            tag, (old, new) = min(moved.items(), key=lambda entry: len(entry[1][0] or ""))
+            return Summary(f"renamed {old} to {new}{many}", [tag])
+        if gone:
+            word = "deleted" if kind == "delete_tag" else "merged"
+            return Summary(f"{word} {_listed([*gone.values()])}{many}", [*gone][:_MOST_TAGS])
+        return Summary()
 
-def _said_of_tags(change: Change, differences: Sequence[_Difference]) -> str:
-    """For example: renamed beach to Places|Beach (12 items)."""
-    tags = [
-        difference
-        for difference in reversed(differences)
-        if difference.what == What.TAG and difference.before
-    ]
-    gone = [str(tag.before[0]) for tag in tags if tag.before and tag.after is None]
-    moved = [(tag.before[0], tag.after[0]) for tag in tags if tag.before and tag.after]
-    many = f" ({_counted(change.items)})"
-    if change.kind == "rename_tag" and moved:
-        old, new = min(moved, key=lambda names: len(names[0]))  # the levels below it follow
-        return f"renamed {old} to {new}{many}"
-    if gone:
-        return f"{'deleted' if change.kind == 'delete_tag' else 'merged'} {_listed(gone)}{many}"
-    return change.said
-
-
-def _said_of_items(differences: Sequence[_Difference]) -> str:
-    """For example: sunset added to 3 items, boat rejected for 1 item."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for difference in reversed(differences):
-        word = _WORDS.get((_answer(difference.before), _answer(difference.after)))
-        if difference.what == What.DECISION and word is not None and difference.name:
-            counts[difference.name, word] += 1
-    listed = sorted(
-        counts.items(), key=lambda entry: (-entry[1], [*_WORDS.values()].index(entry[0][1]))
-    )
-    by_answer: dict[tuple[str, int], list[str]] = {}
-    for (name, word), many in listed[:_MOST_TAGS]:
-        by_answer.setdefault((word, many), []).append(name)
-    parts = [f"{_listed(tags)} {word} {_counted(many)}" for (word, many), tags in by_answer.items()]
-    left = len(listed) - _MOST_TAGS
-    if left > 0:
-        parts.append(f"{left:,} more tag{'' if left == 1 else 's'} changed")
-    return ", ".join(parts)
-
-
-def _answer(row: Row | None) -> bool | None:
-    return None if row is None else bool(row[0])
+    def _of_decisions(self, names_of: Callable[[Sequence[int]], dict[int, str]]) -> Summary:
+        """For example: sunset added to 3 items, boat rejected for 1 item."""
+        ranked = sorted(self._decisions.items(), key=lambda entry: (-entry[1], _RANKS[entry[0][1]]))
+        tags = [tag for (tag, _), _ in ranked[:_MOST_TAGS]]
+        names = names_of(tags) | {tag: before for tag, (before, _) in self._names.items() if before}
+        by_answer: dict[tuple[str, int], list[str]] = {}
+        for (tag, word), many in ranked[:_MOST_TAGS]:
+            by_answer.setdefault((word, many), []).append(names[tag])
+        parts = [
+            f"{_listed(listed)} {word} {counted_items(many)}"
+            for (word, many), listed in by_answer.items()
+        ]
+        left = len(ranked) - _MOST_TAGS
+        if left > 0:
+            parts.append(f"{left:,} more tag{'' if left == 1 else 's'} changed")
+        return Summary(", ".join(parts), tags)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -148,7 +97,3 @@ def _listed(names: Sequence[str]) -> str:
     if len(short) > _MOST_TAGS:
         short = [*short[:_MOST_TAGS], f"{len(short) - _MOST_TAGS:,} more"]
     return " and ".join([", ".join(short[:-1]), short[-1]] if len(short) > 1 else short)
-
-
-def _counted(items: int) -> str:
-    return f"{items:,} item{'' if items == 1 else 's'}"

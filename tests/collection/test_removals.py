@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from drawn_pictures import file_of
 
 from nearlabel.collection import Collection, FileState, NewItem
+from nearlabel.collection.records import content_of
 
 
 def put(collection: Collection, folder: Path, content: bytes) -> tuple[int, Path]:
@@ -49,6 +52,22 @@ def test_files_go_with_their_items(photos, uploads, step):
     assert photos.notes == []
 
 
+def test_thumbnails_go_with_what_is_taken_back(tmp_path):
+    pytest.importorskip("PIL.Image")
+    path = tmp_path / "a.png"
+    path.write_bytes(file_of(np.zeros((9, 9, 3), np.uint8), "PNG"))
+    state = FileState(str(tmp_path), "a.png", 1, 1)
+    with Collection.create(tmp_path / "c", features="moments") as photos:
+        content = content_of(path.read_bytes())
+        for step in (photos.undo, lambda: photos.forget(photos.ids())):
+            (item,) = photos.add([NewItem(content, [1, 2], (state,))])
+            photos.thumbnail(item)
+            assert [*tmp_path.glob("c/thumbnails/*/*")]
+            step()
+            assert not [*tmp_path.glob("c/thumbnails/*/*")]
+    assert path.exists()
+
+
 def test_files_stay_as_long_as_an_item_has_their_content(photos, uploads, tmp_path):
     item, path = put(photos, uploads, b"first")
     same = FileState(str(tmp_path / "elsewhere"), "a.png", 5, 1)
@@ -82,7 +101,7 @@ def test_what_cannot_be_removed_is_tried_again(tmp_path, uploads, monkeypatch):
     with Collection.create(tmp_path / "c", features="moments") as photos:
         photos.keep_uploads_in(uploads)
         item, path = put(photos, uploads, b"first")
-        monkeypatch.setattr("nearlabel.collection.upload_removal._remove", refused)
+        monkeypatch.setattr("nearlabel.collection.removals._is_as_named", refused)
         photos.forget(item)
         assert path.exists()
         (note,) = photos.notes
@@ -101,7 +120,7 @@ def test_a_kill_between_the_change_and_the_removal(tmp_path, uploads):
     code = f"""
 import os
 from nearlabel.collection import Collection, opened_folder
-opened_folder.remove_uploads = lambda *_: os._exit(9)
+opened_folder.remove_listed = lambda *_, **__: os._exit(9)
 Collection({str(tmp_path / "c")!r}).undo()
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
@@ -115,7 +134,7 @@ def test_an_upload_that_comes_again_stays(tmp_path, uploads, monkeypatch):
     with Collection.create(tmp_path / "c", features="moments") as photos:
         photos.keep_uploads_in(uploads)
         put(photos, uploads, b"first")
-        monkeypatch.setattr("nearlabel.collection.opened_folder.remove_uploads", lambda _: [])
+        monkeypatch.setattr("nearlabel.collection.opened_folder.remove_listed", lambda *_, **__: [])
         photos.undo()
         monkeypatch.undo()
         _, path = put(photos, uploads, b"first")
