@@ -9,10 +9,8 @@ import made_networks
 import numpy as np
 import pytest
 from sklearn.base import clone
-from tree_paths import read_tree
 
 import nearlabel as nl
-from nearlabel.common.files import FileError, write_tree
 from nearlabel.features import (
     GridMoments,
     PictureEmbedding,
@@ -106,37 +104,6 @@ def test_a_stored_pipeline_has_no_weights_and_refuses_another_network(here, tmp_
     with pytest.raises(NetworkError, match=f"is not the network .* {'1' * 64}, not {here.sha256}"):
         nl.load(tmp_path / "stored.model").predict(pictures())
     assert nl.load(tmp_path / "stored.model")[1].n_neighbors == 2
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"network": 5}, "strings"),
-        ({"batch_size": 0}, "batch_size"),
-        ({"n_jobs": 0.5}, "n_jobs"),
-        ({"used": None}, ""),
-        ({"width": -1}, "width"),
-        ({"sha256": None}, "strings"),
-        ({"input": {"size": 10}}, "mean"),
-        ({"input": {"size": 10, "mean": 0, "std": 0}}, "std"),
-    ],
-)
-def test_invalid_files_are_refused(here, tmp_path, change, message):
-    nl.save(PictureEmbedding().fit(None), tmp_path / "stored.model")
-    tree, _ = read_tree(tmp_path / "stored.model")
-    target = tree if set(change) <= set(tree) else tree["used"]
-    target.update(change)
-    write_tree(tmp_path / "stored.model", tree)
-    with pytest.raises(FileError, match=f"stored.model is damaged: .*{message}"):
-        nl.load(tmp_path / "stored.model")
-
-
-def test_a_network_of_texts_in_a_file():
-    how = {"size": 8, "mean": 0, "std": 1}
-    used = {"name": "minilm", "sha256": "0", "width": 384, "input": how}
-    tree = {"network": "auto", "batch_size": 1, "n_jobs": None, "used": used}
-    with pytest.raises(ValueError, match="minilm is not a network for pictures"):
-        PictureEmbedding._from_tree(tree, 3)
 
 
 def mean_color(images):

@@ -155,25 +155,6 @@ def test_inputs_that_are_not_texts(network):
             embedding.transform(X)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"max_tokens": 0},
-        {"n_jobs": "two"},
-        {"network": 5},
-        {"used": {"name": "minilm"}},
-        {"used": 3},
-        {"used": {"name": "pplcnetv2", "width": 1, "sha256": "0", "tokenizer_sha256": "1"}},
-    ],
-)
-def test_invalid_files(change):
-    used = {"name": "minilm", "width": 384, "sha256": "0", "tokenizer_sha256": "1"}
-    tree = {"network": "minilm", "max_tokens": 128, "n_jobs": None, "used": used}
-    assert TextEmbedding._from_tree(tree, 3).network_.width == 384
-    with pytest.raises((TypeError, ValueError, KeyError)):
-        TextEmbedding._from_tree({**tree, **change}, 3)
-
-
 @pytest.mark.skipif(not NETWORKS["minilm"].is_stored, reason="nearlabel models get minilm")
 def test_minilm():
     texts = ["A ship sails on the ocean.", "boats at sea", "the stock market fell", "Börse"]

@@ -91,28 +91,6 @@ def test_in_model_files_beside_tf_idf(tmp_path, stop_words):
     assert first.document_frequency_.tolist() == model[0]["counts"].document_frequency_.tolist()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"share": 0},
-        {"share": "all"},
-        {"stop_words": "german"},
-        {"words": []},
-        {"words": ["b", "a"]},
-        {"words": ["a", "a"]},
-        {"words": "ab"},
-        {"document_frequency": np.array([1])},
-        {"document_frequency": np.array([1.0, 2.0])},
-    ],
-)
-def test_invalid_files(change):
-    tree = {"share": 0.5, "stop_words": None, "words": ["a", "b"]}
-    tree["document_frequency"] = np.array([1, 2])
-    assert FrequentWords._from_tree(tree, 3).words_.tolist() == ["a", "b"]
-    with pytest.raises((TypeError, ValueError)):
-        FrequentWords._from_tree({**tree, **change}, 3)
-
-
 def test_stop_words_that_can_be_read_only_once_are_refused():
     with pytest.raises(TypeError, match="stop_words .*generator"):
         FrequentWords(stop_words=(word for word in ["the"])).fit(["the sea"])
