@@ -28,7 +28,7 @@ from nearlabel.app.request_logs import JsonLines, log_request
 from nearlabel.app.responses import CODES
 from nearlabel.app.service_settings import SHORTEST_TOKEN, TOKEN_VARIABLE, ServiceSettings
 from nearlabel.cli import run
-from nearlabel.cli.app import app as command_line
+from nearlabel.cli.app import command_line
 from nearlabel.collection import Collection, NewItem
 from nearlabel.collection.choices import METHODS
 from nearlabel.collection.indexing import plan_index, run_index
@@ -443,7 +443,7 @@ def parsed(command, *, defaults=False):
     verb, *given = command
     assert verb == "serve"
     assert {word for word in given if word.startswith("--")} <= options()
-    _, bound, _ = command_line.parse_args(command, exit_on_error=False, print_error=False)
+    _, bound, _ = command_line().parse_args(command, exit_on_error=False, print_error=False)
     if defaults:
         bound.apply_defaults()
     return bound.arguments

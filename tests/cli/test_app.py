@@ -14,7 +14,7 @@ import pytest
 import nearlabel as nl
 from nearlabel.baselines.algorithm_registry import BASELINES
 from nearlabel.cli import options
-from nearlabel.cli.app import app
+from nearlabel.cli.app import command_line
 from nearlabel.datasets.data_files import NOMINALS
 from nearlabel.datasets.formats import FORMATS
 from nearlabel.datasets.preparing import IMPUTES
@@ -34,7 +34,7 @@ def verbs(group, before=""):
     return found
 
 
-VERBS = verbs(app)
+VERBS = verbs(command_line())
 
 
 def test_the_commands():
@@ -118,7 +118,7 @@ def test_the_examples_of_the_help_are_accepted(ask, songs, monkeypatch, tmp_path
 
 def test_completion_in_a_shell(tmp_path):
     script = tmp_path / "complete.bash"
-    script.write_text(app.generate_completion(shell="bash"))
+    script.write_text(command_line().generate_completion(shell="bash"))
     code = (
         f"source {script}; COMP_WORDS=(nearlabel ev); COMP_CWORD=1; "
         "$(complete -p nearlabel | sed 's/.*-F \\([^ ]*\\).*/\\1/'); echo ${COMPREPLY[@]}"

@@ -39,11 +39,12 @@ def nearlabel(*arguments, **options):
 
 # Prints a million characters with few imports.
 PRINTING = """
-from nearlabel.cli import main
-from nearlabel.cli.app import app
+from nearlabel.cli import app, main
 from nearlabel.cli.output import say
 
-app.command(lambda: say("x\\n" * 500_000), name="print")
+commands = app.command_line()
+commands.command(lambda: say("x\\n" * 500_000), name="print")
+app.command_line = lambda _: commands
 main(["print"])
 """
 

@@ -3,38 +3,124 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cyclopts import App, Parameter
 
 from nearlabel import __version__
-from nearlabel.cli import collection_verbs, datasets, networks
 from nearlabel.cli.errors import EXAMPLES
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-# A command is the function of its name, in the module of its name unless _MODULES has another.
-_VERBS = (
+_COMMANDS = (
     *("demo", "index", "tag", "review", "retrieve", "serve"),
     *("fit", "predict", "rank", "add", "forget", "relabel", "verify"),
     *("evaluate", "tune", "compare", "reproduce"),
+    *(f"datasets {verb}" for verb in ("list", "describe", "fetch", "convert", "paint")),
+    *(f"collection {verb}" for verb in ("items", "changes", "undo", "rename", "compact")),
+    *("collection method", "collection merge", "models list", "models get"),
+    *("import", "export", "backup"),
 )
-_MODULES = {"index": "index_folders"}
+# The module of a command has the name of its first word, and the function that of its last, but
+_MODULES = {
+    "index": "index_folders",
+    "collection": "collection_verbs",
+    "models": "networks",
+    "import": "import_tags",
+    "export": "export_tags",
+}
+_FUNCTIONS = {
+    "datasets list": "datasets_list",
+    "models list": "models_list",
+    "models get": "models_get",
+    "import": "import_tags",
+    "export": "export_tags",
+}
+_GROUPS: dict[str, dict[str, Any]] = {
+    "datasets": {
+        "help": "List, describe, fetch, convert and paint data sets.",
+        "help_epilogue": f"{EXAMPLES}"
+        "  nearlabel datasets list\n"
+        "  nearlabel datasets describe yeast\n"
+        "  nearlabel datasets convert songs.csv songs.arff",
+    },
+    "collection": {
+        "help": "Show what is in a collection, or change it as a whole.",
+        "help_epilogue": f"{EXAMPLES}"
+        "  nearlabel collection photos.nearlabel\n"
+        "  nearlabel collection items photos.nearlabel --state untagged\n"
+        "  nearlabel collection undo photos.nearlabel",
+        "usage": "nearlabel collection [COMMAND] COLLECTION",
+    },
+    "models": {
+        "help": "List and get the networks that turn pictures and texts into vectors.",
+        "help_epilogue": f"{EXAMPLES}  nearlabel models list\n  nearlabel models get pplcnetv2",
+    },
+}
 _USAGES = {  # cyclopts would print ARGS
-    "predict": "nearlabel predict [OPTIONS] MODEL DATA...",
-    "rank": "nearlabel rank [OPTIONS] MODEL DATA...",
-    "tag": "nearlabel tag [OPTIONS] COLLECTION [PICTURE...]",
-    "retrieve": "nearlabel retrieve [OPTIONS] MODEL DATA...",
-    "forget": "nearlabel forget [OPTIONS] MODEL ID...",
-    "relabel": "nearlabel relabel [OPTIONS] MODEL [DATA]",
-    "import": "nearlabel import [OPTIONS] COLLECTION [SOURCE]",
+    "predict": "MODEL DATA...",
+    "rank": "MODEL DATA...",
+    "tag": "COLLECTION [PICTURE...]",
+    "retrieve": "MODEL DATA...",
+    "forget": "MODEL ID...",
+    "relabel": "MODEL [DATA]",
+    "import": "COLLECTION [SOURCE]",
+    "datasets describe": "DATA...",
+    "datasets fetch": "NAME...",
+    "collection method": "COLLECTION [NAME]",
+    "collection merge": "COLLECTION TAG...",
 }
 
 
-def _add(group: App, verb: Callable[..., Any], name: str, usage: str | None = None) -> None:
+def command_line(words: Sequence[str] = ()) -> App:
+    """The commands that words may mean: the one that they begin with, or all.
+
+    The modules of the others are not imported.
+    """
+    app = App(
+        name="nearlabel",
+        help="Learn the labels of items from the labeled items nearest to them.",
+        version=__version__,
+        help_format="plaintext",
+        help_formatter=_Help(),
+        help_epilogue=f"{EXAMPLES}"
+        "  nearlabel demo songs\n"
+        "  nearlabel index photos -c photos.nearlabel --tags tags.csv\n"
+        "  nearlabel tag photos.nearlabel new.jpg\n"
+        "  nearlabel serve photos.nearlabel --open\n"
+        "  nearlabel fit songs.csv -o songs.model\n"
+        "  nearlabel rank songs.model new.csv --top 3\n\n"
+        "'nearlabel COMMAND --help' shows all options, with examples.",
+        default_parameter=Parameter(negative=()),
+        # Errors, interrupts and the exit code are handled by `nearlabel.cli.process`.
+        exit_on_error=False,
+        print_error=False,
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+    )
+    groups = {"": app}
+    is_one = any([*words[:1]] == name.split()[:1] for name in _COMMANDS)
+    for name in _COMMANDS:
+        group, _, verb = name.rpartition(" ")
+        first = group or verb
+        if is_one and first != words[0]:
+            continue
+        module = import_module(f"nearlabel.cli.{_MODULES.get(first, first)}")
+        if group not in groups:
+            groups[group] = App(name=group, **_GROUPS[group])
+            app.command(groups[group])
+            if group == "collection":
+                groups[group].default(module.collection)
+        usage = f"nearlabel {name} [OPTIONS] {_USAGES[name]}" if name in _USAGES else None
+        _add(groups[group], getattr(module, _FUNCTIONS.get(name, verb)), verb, usage)
+    app.register_install_completion_command(help="Install completion of commands for this shell.")
+    return app
+
+
+def _add(group: App, verb: Callable[..., Any], name: str, usage: str | None) -> None:
     """Add a command; the examples of its docstring go below its help."""
     text, _, examples = inspect.cleandoc(verb.__doc__ or "").partition("Examples\n--------\n")
     about = text.partition("Parameters\n----------\n")[0].strip()
@@ -61,83 +147,3 @@ class _Help:
         from cyclopts.help import DefaultFormatter
 
         DefaultFormatter().render_usage(console, options, usage)
-
-
-app = App(
-    name="nearlabel",
-    help="Learn the labels of items from the labeled items nearest to them.",
-    version=__version__,
-    help_format="plaintext",
-    help_formatter=_Help(),
-    help_epilogue=f"{EXAMPLES}"
-    "  nearlabel demo songs\n"
-    "  nearlabel index photos -c photos.nearlabel --tags tags.csv\n"
-    "  nearlabel tag photos.nearlabel new.jpg\n"
-    "  nearlabel serve photos.nearlabel --open\n"
-    "  nearlabel fit songs.csv -o songs.model\n"
-    "  nearlabel rank songs.model new.csv --top 3\n\n"
-    "'nearlabel COMMAND --help' shows all options, with examples.",
-    default_parameter=Parameter(negative=()),
-    # Errors, interrupts and the exit code are handled by `nearlabel.cli.process`.
-    exit_on_error=False,
-    print_error=False,
-    result_action="return_value",
-    suppress_keyboard_interrupt=False,
-)
-for _verb in _VERBS:
-    _module = import_module(f"nearlabel.cli.{_MODULES.get(_verb, _verb)}")
-    _add(app, getattr(_module, _verb), _verb, _USAGES.get(_verb))
-
-_datasets = App(
-    name="datasets",
-    help="List, describe, fetch, convert and paint data sets.",
-    help_epilogue=f"{EXAMPLES}"
-    "  nearlabel datasets list\n"
-    "  nearlabel datasets describe yeast\n"
-    "  nearlabel datasets convert songs.csv songs.arff",
-)
-_add(_datasets, datasets.datasets_list, "list")
-_several = "nearlabel datasets {} [OPTIONS] {}..."  # cyclopts would print ARGS
-_add(_datasets, datasets.describe, "describe", _several.format("describe", "DATA"))
-_add(_datasets, datasets.fetch, "fetch", _several.format("fetch", "NAME"))
-_add(_datasets, datasets.convert, "convert")
-_add(_datasets, datasets.paint, "paint")
-app.command(_datasets)
-
-_collection = App(
-    name="collection",
-    help="Show what is in a collection, or change it as a whole.",
-    help_epilogue=f"{EXAMPLES}"
-    "  nearlabel collection photos.nearlabel\n"
-    "  nearlabel collection items photos.nearlabel --state untagged\n"
-    "  nearlabel collection undo photos.nearlabel",
-    usage="nearlabel collection [COMMAND] COLLECTION",
-)
-_collection.default(collection_verbs.collection)
-for _verb in ("items", "changes", "undo", "rename", "compact"):
-    _add(_collection, getattr(collection_verbs, _verb), _verb)
-_add(
-    _collection,
-    collection_verbs.method,
-    "method",
-    "nearlabel collection method [OPTIONS] COLLECTION [NAME]",
-)
-_add(
-    _collection,
-    collection_verbs.merge,
-    "merge",
-    "nearlabel collection merge [OPTIONS] COLLECTION TAG...",
-)
-app.command(_collection)
-
-_models = App(
-    name="models",
-    help="List and get the networks that turn pictures and texts into vectors.",
-    help_epilogue=f"{EXAMPLES}  nearlabel models list\n  nearlabel models get pplcnetv2",
-)
-_add(_models, networks.models_list, "list")
-_add(_models, networks.models_get, "get")
-app.command(_models)
-for _verb, _name in (("import", "import_tags"), ("export", "export_tags"), ("backup", "backup")):
-    _add(app, getattr(import_module(f"nearlabel.cli.{_name}"), _name), _verb, _USAGES.get(_verb))
-app.register_install_completion_command(help="Install completion of commands for this shell.")

@@ -57,13 +57,14 @@ def run(arguments: Sequence[str]) -> int:
         import rich  # noqa: F401
         from cyclopts import CycloptsError
 
-        from nearlabel.cli.app import app
+        from nearlabel.cli.app import command_line
         from nearlabel.cli.errors import command_of, in_options, options_of, usage_message
     except ImportError as error:
         if error.name not in ("cyclopts", "rich"):  # the packages of the extra "cli"
             raise
         return _say_error(f"the command line needs {error.name}: {install_command('cli')}")
     typed.set(tuple(arguments))
+    app = command_line(arguments)
     notes: set[str] = set()
 
     def in_words(error: object) -> str:
