@@ -50,53 +50,6 @@ def test_labels_that_fill_blocks_and_do_not(q):
     np.testing.assert_array_equal(places, twin_places)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"weights": np.zeros((2, 3))}, "weights.*two columns"),
-        ({"reached": [1]}, "^reached"),
-        ({"rows": [2, 0]}, "^rows.*row numbers"),
-        ({"rows": [-1, 0]}, "^rows.*row numbers"),
-        ({"rows": [0]}, "^start"),
-        ({"start": [0, 3]}, "^start"),
-        ({"start": [1, 2]}, "^start"),
-        ({"start": []}, "^start"),
-        ({"start": [0, 0, 2]}, "same number of columns"),
-        ({"known": [3]}, "^known"),
-        ({"known": [-1]}, "^known"),
-        ({"known": [2, 2]}, "same number of columns"),
-        ({"first": [0, 2]}, "^first"),
-        ({"first": [0, -1]}, "^first"),
-        ({"ends": [3]}, "^ends"),
-        ({"ends": [-1]}, "^ends"),
-        ({"ends": [1, 0], "first": [0, 2]}, "^ends"),
-        ({"rest": [2]}, "^rest"),
-        ({"rest": [-1]}, "^rest"),
-        ({"losses": []}, "same number of columns"),
-        ({"cuts": [0, 0]}, "same number of columns"),
-    ],
-)
-def test_invalid_input_is_refused(wrong, message):
-    kinds = {
-        "weights": np.float64,
-        "reached": np.uint8,
-        "rows": np.int32,
-        "start": np.int64,
-        "known": np.int64,
-        "first": np.int64,
-        "ends": np.int32,
-        "rest": np.int32,
-        "losses": np.float64,
-        "cuts": np.int64,
-    }
-    parts = {"weights": np.ones((2, 2)), "reached": [1, 1], "rows": [0, 1], "start": [0, 2]}
-    parts |= {"known": [2], "first": [0, 1], "ends": [1], "rest": [0], "losses": [0], "cuts": [0]}
-    CORE.best_cuts(*(np.array(parts[name], kind) for name, kind in kinds.items()))
-    parts |= wrong
-    with pytest.raises(ValueError, match=message):
-        CORE.best_cuts(*(np.array(parts[name], kind) for name, kind in kinds.items()))
-
-
 def test_no_rows_and_no_labels():
     nothing = np.zeros(1, np.int32)
     losses, cuts = np.ones(1), np.ones(1, np.int64)

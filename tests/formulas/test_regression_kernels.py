@@ -41,27 +41,3 @@ def test_weighted_products(n, m, share, seed, kind, products_a_call):
 def _curvature(design, h, core):
     with mock.patch.object(engine, "core", return_value=core):
         return design.curvature(h)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"indptr": [0, 3, 2]}, "indptr.*indices"),
-        ({"indptr": [-1, 1, 2]}, "indptr.*indices"),
-        ({"indptr": [0, 1, 3]}, "indptr.*indices"),
-        ({"indptr": []}, "indptr.*indices"),
-        ({"indices": [0, 2]}, "indices.*column"),
-        ({"indices": [0, -1]}, "indices.*column"),
-        ({"data": [1.0]}, "data and indices.*size"),
-        ({"h": [1.0]}, "^h .*row"),
-        ({"sums": np.zeros((2, 3))}, "sums.*square"),
-    ],
-)
-@pytest.mark.parametrize("kind", [np.int32, np.int64])
-def test_invalid_input_is_refused(kind, wrong, message):
-    parts = {"indptr": [0, 1, 2], "indices": [0, 1], "data": [1.0, 2.0], "h": [1.0, 1.0]}
-    parts |= {"sums": np.zeros((2, 2))} | wrong
-    arrays = [np.array(parts[name], kind) for name in ("indptr", "indices")]
-    arrays += [np.array(parts[name], np.float64) for name in ("data", "h", "sums")]
-    with pytest.raises(ValueError, match=message):
-        CORE.add_weighted_products(*arrays)
