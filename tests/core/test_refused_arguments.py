@@ -241,13 +241,14 @@ KERNELS = [
         "copy_tables",
         {
             "begin": i64(0),
-            "size": i64(3),
+            "size": i64(1),
             "to": i64(1),
             "numbers": i64(5, 6, 7, 8),
             "target": i64(0, 0, 0, 0),
         },
-        {"begin": 2, "to": 2, "size": 3},
+        {"begin": 2, "to": 2, "size": 2},
         also=({"size": i64(1, 1)},),
+        harmless=("numbers shorter",),
     ),
     Kernel(
         "tally_admissible",
