@@ -17,7 +17,7 @@ from nearlabel.collection import FileState, NewItem
 from nearlabel.collection.indexing import TEXT_KEPT
 from nearlabel.collection.records import vector_content
 from nearlabel.common.arrays import Array
-from nearlabel.common.files import replacing
+from nearlabel.common.files import replacing, sync_folder
 from nearlabel.common.messages import one_line
 from nearlabel.features.picture_formats import HEAD, format_of, opened
 from nearlabel.features.pictures import PictureTooLarge, UnreadablePicture
@@ -90,6 +90,7 @@ def kept_file(served: Served, content: bytes, name: str) -> Callable[[int], Stor
         if known is not None and not collection.item(known).is_missing:
             return StoredItem(known, is_new=False)
         folder.mkdir(parents=True, exist_ok=True)
+        sync_folder(folder)  # or a power failure could take it with all uploads
         path = folder / f"{digest.hex()}{suffix}"
         if path.is_symlink():  # the folder may come from anybody; the target is not replaced
             path.unlink()

@@ -27,7 +27,7 @@ from nearlabel.collection.folder_checks import (
 )
 from nearlabel.collection.stored_vectors import vector_differences
 from nearlabel.common.file_locks import try_lock
-from nearlabel.common.files import sync, sync_folder
+from nearlabel.common.files import naming, sync, sync_folder
 
 
 def back_up(database: Database, target: Path) -> None:
@@ -51,18 +51,17 @@ def new_folder(target: Path) -> Iterator[Path]:
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     part.mkdir()
     try:
-        with FileIO(part / LOCK, "x") as lock:
-            try_lock(lock)
-            yield part
-        sync_folder(part / DATABASE)
-        if os.name == "nt" and target.exists():
-            target.rmdir()
-        part.rename(target)
+        with naming(target):
+            with FileIO(part / LOCK, "x") as lock:
+                try_lock(lock)
+                yield part
+            sync_folder(part / DATABASE)
+            if os.name == "nt" and target.exists():
+                target.rmdir()
+            part.rename(target)
         sync_folder(target)
-    except BaseException as error:
+    except BaseException:
         shutil.rmtree(part, ignore_errors=True)
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(target)
         raise
 
 

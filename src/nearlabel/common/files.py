@@ -9,7 +9,6 @@ is no pickle.
 
 from __future__ import annotations
 
-import errno
 import glob
 import hashlib
 import json
@@ -75,12 +74,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():  # a device or a pipe has nothing to replace
-        try:
-            with target.open("wb") as file:
-                yield file
-        except OSError as error:
-            error.filename = error.filename or str(path)
-            raise
+        with naming(path), target.open("wb") as file:
+            yield file
         return
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     remove_parts(target, 86_400)  # seconds: no file takes a day to write
@@ -89,18 +84,28 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except OSError as error:
         raise type(error)(error.errno, error.strerror, str(path)) from None
     try:
-        with temporary.open("wb") as file:
-            if target.exists():
-                shutil.copymode(target, temporary)
-            yield file
-            file.flush()
-            sync(file.fileno())
-        temporary.replace(target)
+        with naming(path):
+            with temporary.open("wb") as file:
+                if target.exists():
+                    shutil.copymode(target, temporary)
+                yield file
+                file.flush()
+                sync(file.fileno())
+            temporary.replace(target)
         sync_folder(target)
-    except BaseException as error:
+    except BaseException:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EIO):
-            error.filename = error.filename or str(path)
+        raise
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name this file in errors of the system that name none, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
         raise
 
 

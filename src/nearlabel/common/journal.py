@@ -21,6 +21,7 @@ from nearlabel.common.arrays import Tree
 from nearlabel.common.file_locks import is_file_of, try_lock
 from nearlabel.common.files import (
     FileError,
+    naming,
     remove_parts,
     stored_digest,
     sync,
@@ -72,6 +73,9 @@ class Journal(RenewedByFork):
         """
         journal = cls(journal_path(model_path))
         try:
+            with naming(journal.path):
+                sync(journal._file.fileno())  # what a killed process left counts from now on
+            sync_folder(journal.path)
             if stored_digest(model_path) != digest:
                 raise FileError("was rewritten while it was being read", model_path)
             if _is_of(journal.digest, journal.path, digest, replaces):
@@ -127,11 +131,9 @@ class Journal(RenewedByFork):
             self._write(record)
             self._end = start + len(record)
             yield
-        except BaseException as error:
+        except BaseException:
             if self._end < 0 or not is_made():
                 self._cut(start)
-            if isinstance(error, OSError) and error.filename is None:
-                error.filename = str(self.path)
             raise
 
     @contextmanager
@@ -205,14 +207,16 @@ class Journal(RenewedByFork):
 
     def _write(self, content: bytes) -> None:
         left = memoryview(content)
-        while left:
-            left = left[self._file.write(left) :]
-        sync(self._file.fileno())
+        with naming(self.path):
+            while left:
+                left = left[self._file.write(left) :]
+            sync(self._file.fileno())
 
     def _cut(self, end: int) -> None:
         self._end = -1
-        self._file.truncate(end)
-        sync(self._file.fileno())
+        with naming(self.path):
+            self._file.truncate(end)
+            sync(self._file.fileno())
         self._end = end
 
 
@@ -257,7 +261,8 @@ def save_tree(
             if is_own:
                 held.restart(digest)
             else:
-                held.remove()
+                with suppress(OSError):  # it is known to be contained in the file
+                    held.remove()
     finally:
         if not is_own:
             held.close()
