@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from nearlabel.collection.folder_checks import (
     remove,
     thumbnail_path,
 )
-from nearlabel.collection.learning_methods import DEFAULT_METHOD, estimator
+from nearlabel.collection.learning_methods import settings_of
 from nearlabel.collection.opened_folder import OpenedFolder
 from nearlabel.collection.records import (
     Change,
@@ -38,7 +39,7 @@ from nearlabel.collection.store_checks import CollectionCheck, store_differences
 from nearlabel.collection.stored_vectors import read_vectors, without_vectors
 from nearlabel.collection.tag_names import tag_name, tag_names
 from nearlabel.collection.thumbnails import THUMBNAIL_SIZE, source_of, thumbnail
-from nearlabel.common.arrays import Matrix, MatrixLike, Tree
+from nearlabel.common.arrays import Matrix, MatrixLike
 from nearlabel.common.validation import (
     ArgumentError,
     ArgumentTypeError,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from nearlabel.collection.tag_answers import Answers
 
 _Result = TypeVar("_Result")
+_Arguments = ParamSpec("_Arguments")
 
 
 class Collection:
@@ -132,7 +134,7 @@ class Collection:
 
         check_choice(kind, "kind", KINDS)
         used = chosen_features(kind, features)
-        settings = {"kind": kind, "features": used, "method": _method(method)}
+        settings = {"kind": kind, "features": used, "method": settings_of(method)}
         rows = [(name, _json(value, name)) for name, value in settings.items()]
         with new_folder(Path(path)) as part:
             create_database(part, rows)
@@ -166,16 +168,13 @@ class Collection:
         The keys are items, tagged, untagged, learned, tags, yes, no, files, missing, changes, and
         garbage_bytes, which `compact` would free.
         """
-        with self._database.reading() as connection:
-            return item_tables.read_counts(connection, self._folder.kind)
+        return self._read(item_tables.read_counts, self.kind)
 
     def item(self, id: int) -> Item:
         """One item, by its id."""
-        number = _id(id)
-        with self._database.reading() as connection:
-            items = item_tables.read_items(connection, [number], self._folder.kind)
+        items = self._read(item_tables.read_items, [_id(id)], self.kind)
         if not items:
-            raise NotInCollectionError(f"has no item {number}", self.path)
+            raise NotInCollectionError(f"has no item {id}", self.path)
         return items[0]
 
     def items(
@@ -205,18 +204,16 @@ class Collection:
         """
         with self._database.reading() as connection:
             ids = self.ids(tag, state, after, limit, name=name)
-            return item_tables.read_items(connection, ids, self._folder.kind)
+            return item_tables.read_items(connection, ids, self.kind)
 
     def items_of(self, ids: Sequence[int]) -> dict[int, Item]:
         """Items by their ids; ids that do not exist are skipped."""
-        with self._database.reading() as connection:
-            items = item_tables.read_items(connection, _ids(ids), self._folder.kind)
+        items = self._read(item_tables.read_items, _ids(ids), self.kind)
         return {item.id: item for item in items}
 
     def ids_beside(self, id: int) -> tuple[int | None, int | None]:
         """The ids of the items before and after one; None if there is none."""
-        with self._database.reading() as connection:
-            return item_tables.ids_beside(connection, _id(id))
+        return self._read(item_tables.ids_beside, _id(id))
 
     def ids(
         self,
@@ -238,7 +235,7 @@ class Collection:
             number = None
             if tag is not None:
                 number = item_tables.known_tag(connection, tag_name(tag, "tag"), self.path)
-            if state == "missing" and self._folder.kind == "vectors":
+            if state == "missing" and self.kind == "vectors":
                 return []  # they have no files
             return item_tables.item_ids(connection, number, state, after, limit, name)
 
@@ -251,8 +248,7 @@ class Collection:
             ``"id:17"`` is the item with this id, ``"name:17"`` the item with this name, and
             ``"17"`` either; it is an error if these are two items.
         """
-        with self._database.reading() as connection:
-            return item_tables.find(connection, str(text), self.path)
+        return self._read(item_tables.find, str(text), self.path)
 
     def known_contents(self, contents: Iterable[bytes]) -> dict[bytes, int]:
         """The ids of the items with these contents, by sha256; unknown contents are skipped."""
@@ -262,23 +258,19 @@ class Collection:
 
     def known_names(self, names: Iterable[str]) -> dict[str, int]:
         """The ids of the items with these names; names of several items are skipped."""
-        with self._database.reading() as connection:
-            return item_tables.ids_of_names(connection, names)
+        return self._read(item_tables.ids_of_names, names)
 
     def tags(self) -> list[TagCount]:
         """All tags with the number of items that have them or reject them, oldest tag first."""
-        with self._database.reading() as connection:
-            return item_tables.read_tags(connection)
+        return self._read(item_tables.read_tags)
 
     def roots(self) -> list[str]:
         """The folders whose files are in the collection."""
-        with self._database.reading() as connection:
-            return item_tables.read_roots(connection)
+        return self._read(item_tables.read_roots)
 
     def files(self, root: str | os.PathLike[str]) -> list[FileState]:
         """All files of a root, as last seen, ordered by path."""
-        with self._database.reading() as connection:
-            return item_tables.read_files(connection, _root(root))
+        return self._read(item_tables.read_files, _root(root))
 
     def thumbnail(self, id: int, size: int = THUMBNAIL_SIZE) -> bytes:
         """A thumbnail of an item as a JPEG file, created on first use and cached.
@@ -298,29 +290,23 @@ class Collection:
 
     def vectors(self, ids: Sequence[int]) -> Matrix:
         """The vectors of n items, in float32: an array or a csr_array of shape (n, d)."""
-        wanted = _ids(ids, are_unique=False)
-        with self._database.reading() as connection:
-            return read_vectors(connection, wanted)
+        return self._read(read_vectors, _ids(ids, are_unique=False))
 
     def without_vectors(self, ids: Sequence[int]) -> set[int]:
         """Those of some items whose vectors are missing, damaged, or nothing but zeros."""
-        with self._database.reading() as connection:
-            return without_vectors(connection, _ids(ids))
+        return self._read(without_vectors, _ids(ids))
 
     def changes(self, limit: int = 20) -> list[Change]:
         """The last changes, latest first."""
-        with self._database.reading() as connection:
-            return change_log.read_changes(connection, check_integer(limit, "limit", low=0))
+        return self._read(change_log.read_changes, check_integer(limit, "limit", low=0))
 
     def next_undo(self) -> list[Change]:
         """The changes that `undo` would take back, latest first: one, or those of a run."""
-        with self._database.reading() as connection:
-            return change_log.next_undo(connection)
+        return self._read(change_log.next_undo)
 
     def last_change(self) -> int:
         """The number of the last change; 0 if there is none."""
-        with self._database.reading() as connection:
-            return change_log.last_change(connection)
+        return self._read(change_log.last_change)
 
     @contextmanager
     def snapshot(self, *, learned: bool = True) -> Iterator[None]:
@@ -427,12 +413,8 @@ class Collection:
             files; any other item is missing from then on and keeps its tags.
         group : int, optional
         """
-        base = _root(root)
-        return self._folder.change(
-            "files",
-            group,
-            lambda log: file_changes.set_files(log, base, files, missing, self.path),
-        )
+        place = _root(root), files, missing
+        return self._change("files", group, file_changes.set_files, *place, self.path)
 
     def join_roots(
         self, root: str | os.PathLike[str], within: Sequence[str], *, group: int | None = None
@@ -448,10 +430,7 @@ class Collection:
             Roots as returned by `roots`.
         group : int, optional
         """
-        base = _root(root)
-        return self._folder.change(
-            "files", group, lambda log: file_changes.join_roots(log, base, within)
-        )
+        return self._change("files", group, file_changes.join_roots, _root(root), within)
 
     def tag(
         self,
@@ -494,11 +473,8 @@ class Collection:
         self, id: int, tags: str | Iterable[str], *, by: str = "person", group: int | None = None
     ) -> Change | None:
         """Set the tags of an item; tags that are removed count as rejected."""
-        names, number = tag_names(tags), _id(id)
-        check_choice(by, "by", AUTHORS)
-        return self._folder.change(
-            "set_tags", group, lambda log: tag_changes.set_tags(log, number, names, by, self.path)
-        )
+        tagged = _id(id), tag_names(tags), check_choice(by, "by", AUTHORS)
+        return self._change("set_tags", group, tag_changes.set_tags, *tagged, self.path)
 
     def decide(
         self,
@@ -525,16 +501,12 @@ class Collection:
             author = check_choice(own[0], "by", AUTHORS) if own else by
             known = None if answer is None else bool(answer)
             checked.append((_id(item), tag_name(name), known, author))
-        return self._folder.change(
-            "decide", group, lambda log: tag_changes.decide(log, checked, self.path)
-        )
+        return self._change("decide", group, tag_changes.decide, checked, self.path)
 
     def rename_tag(self, old: str, new: str, *, group: int | None = None) -> Change | None:
         """Rename a tag, and all tags below it in a hierarchy."""
         names = tag_name(old, "old"), tag_name(new, "new")
-        return self._folder.change(
-            "rename_tag", group, lambda log: tag_changes.rename_tag(log, *names, self.path)
-        )
+        return self._change("rename_tag", group, tag_changes.rename_tag, *names, self.path)
 
     def merge_tags(
         self, sources: str | Iterable[str], target: str, *, group: int | None = None
@@ -548,24 +520,20 @@ class Collection:
             One of them, another tag, or a new one.
         group : int, optional
         """
-        names, into = tag_names(sources, "sources"), tag_name(target, "target")
-        return self._folder.change(
-            "merge_tags", group, lambda log: tag_changes.merge_tags(log, names, into, self.path)
-        )
+        names = tag_names(sources, "sources"), tag_name(target, "target")
+        return self._change("merge_tags", group, tag_changes.merge_tags, *names, self.path)
 
     def delete_tag(self, name: str, *, group: int | None = None) -> Change | None:
         """Delete a tag with all its decisions, including rejections; tags below it stay."""
         known = tag_name(name, "name")
-        return self._folder.change(
-            "delete_tag", group, lambda log: tag_changes.delete_tag(log, known, self.path)
-        )
+        return self._change("delete_tag", group, tag_changes.delete_tag, known, self.path)
 
     def set_method(self, method: object) -> None:
         """Change the method that learns, or its parameters, given as in `create`.
 
         The next query learns from scratch. `undo` skips this change.
         """
-        self._folder.learned.set_method(_json(_method(method), "method"))
+        self._folder.learned.set_method(_json(settings_of(method), "method"))
 
     def undo(self) -> Change | None:
         """Undo the last change of any kind except `forget`; called again, the one before it.
@@ -745,9 +713,28 @@ class Collection:
         names, items = tag_names(tags), _ids(ids, are_unique=False)
         check_choice(by, "by", AUTHORS)
         pairs = [(item, name, answer, by) for item in items for name in names]
-        return self._folder.change(
-            kind, group, lambda log: tag_changes.decide(log, pairs, self.path)
-        )
+        return self._change(kind, group, tag_changes.decide, pairs, self.path)
+
+    def _read(
+        self,
+        query: Callable[Concatenate[sqlite3.Connection, _Arguments], _Result],
+        *arguments: _Arguments.args,
+        **named: _Arguments.kwargs,
+    ) -> _Result:
+        """The result of a query to the database."""
+        with self._database.reading() as connection:
+            return query(connection, *arguments, **named)
+
+    def _change(
+        self,
+        kind: str,
+        group: int | None,
+        work: Callable[Concatenate[ChangeLog, _Arguments], None],
+        *arguments: _Arguments.args,
+        **named: _Arguments.kwargs,
+    ) -> Change | None:
+        """A change of the database, of a kind, with what it does."""
+        return self._folder.change(kind, group, lambda log: work(log, *arguments, **named))
 
     @cached_property
     def _similar(self) -> SimilarItems:
@@ -791,19 +778,6 @@ def _paths(item: Item) -> list[Path]:
 
 def _root(root: str | os.PathLike[str]) -> str:
     return str(Path(root).absolute())
-
-
-def _method(method: object) -> Tree:
-    """A method as its name and parameters."""
-    if method is None:
-        return dict(DEFAULT_METHOD)
-    if not isinstance(method, Mapping):
-        if not hasattr(method, "get_params"):
-            message = f"method must be an estimator, or its name and parameters; got {method!r}"
-            raise ArgumentTypeError(message, "method")
-        method = {"name": type(method).__name__, **method.get_params(deep=False)}
-    estimator(method)
-    return dict(method)
 
 
 def _json(value: object, name: str) -> str:

@@ -7,7 +7,8 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from nearlabel.collection.choices import METHODS
-from nearlabel.common.validation import check_choice
+from nearlabel.common.arrays import Tree
+from nearlabel.common.validation import ArgumentTypeError, check_choice
 from nearlabel.methods.registry import method
 
 if TYPE_CHECKING:
@@ -28,6 +29,19 @@ def estimator(settings: Mapping[str, object]) -> NeighborClassifier:
     check_choice(model.metric, "metric", SPACES)
     check_choice(model.search, "search", SEARCHES)
     return model
+
+
+def settings_of(method: object) -> Tree:
+    """The name and parameters of an unfitted method, or of the default one, checked."""
+    if method is None:
+        return dict(DEFAULT_METHOD)
+    if not isinstance(method, Mapping):
+        if not hasattr(method, "get_params"):
+            message = f"method must be an estimator, or its name and parameters; got {method!r}"
+            raise ArgumentTypeError(message, "method")
+        method = {"name": type(method).__name__, **method.get_params(deep=False)}
+    estimator(method)
+    return dict(method)
 
 
 def with_other(
