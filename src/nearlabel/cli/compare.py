@@ -15,6 +15,7 @@ from nearlabel.cli.measuring import Measuring, wrote
 from nearlabel.cli.options import Algorithms, DataOrPictures, Distance, Neighbors, Several, Switch
 from nearlabel.cli.options.learning import check_neighbor_options, estimator
 from nearlabel.cli.options.others import Others, learner_title
+from nearlabel.cli.options.preparation import usual_distance
 from nearlabel.cli.output import Block, check_target, counted, steps
 from nearlabel.cli.tune import check_figure
 from nearlabel.methods.registry import METHODS
@@ -100,7 +101,6 @@ def compare(
     items = measuring.load(data, [*names, *beside.names])
     if beside.others and measuring.preparation.scale is None:
         measuring = replace(measuring, preparation=replace(measuring.preparation, scale="auto"))
-    from nearlabel.cli.picture_items import usual_distance
     from nearlabel.metrics import scorer
     from nearlabel.metrics.conventions import has_metric
 

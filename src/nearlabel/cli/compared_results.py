@@ -10,8 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nearlabel.cli.measuring import metric_cell, preparation_text, sizes, split_text, summary
+from nearlabel.cli.measuring import metric_cell, split_text, summary
 from nearlabel.cli.options.others import learner_title
+from nearlabel.cli.options.preparation import preparation_text
+from nearlabel.cli.options.reading import sizes
 from nearlabel.cli.output import Block, Paragraph, Table, printable
 from nearlabel.cli.process import typed
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from nearlabel.cli.feature_list import features_text, source_columns, warn_of_binary_features
-from nearlabel.cli.measuring import preparation_text, sizes, sizes_of
 from nearlabel.cli.options import Count, DataOrPictures, Json, Minutes, Part, Seed, Switch
 from nearlabel.cli.options.clustering import Clustering
 from nearlabel.cli.options.learning import Learning
-from nearlabel.cli.options.preparation import Preparation
-from nearlabel.cli.options.reading import LabeledReading, is_table
+from nearlabel.cli.options.preparation import Preparation, picture_setting, preparation_text
+from nearlabel.cli.options.reading import LabeledReading, is_table, sizes, sizes_of
 from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import (
     Block,
@@ -94,7 +93,9 @@ def fit(
         raise ValueError("--best learns a distance by itself: leave out --learn-distance")
     if minutes is not None and not best:
         raise ValueError("--minutes: only with --best, which leaves out what takes longer")
-    items = clustering.blocks(data, part, preparation, reading)
+    items = None
+    if clustering.cluster is not None:
+        items = clustering.blocks(data, part, preparation, reading)
     if items is None:
         learners = ["BlendedNeighbors" if best else learning.algorithm]
         items = preparation.load(reading, data, learners, part, searching.jobs)
@@ -103,9 +104,8 @@ def fit(
     learning = learning.of(items)
     import numpy as np
 
-    import nearlabel as nl
-    from nearlabel.cli.picture_items import picture_setting
     from nearlabel.common.journal import journal_path
+    from nearlabel.persistence.models import save
 
     shared = {"random_state": seed, **searching.parameters()}
     model = learning.best_model(shared) if best else learning.model(k, shared)
@@ -117,7 +117,7 @@ def fit(
         items = replace(items, feature_names=np.arange(items.X.shape[1]).astype(str))
     fitted, plan = _fitted(model, preparing, items, minutes, clustering)
     had_changes = journal_path(output).exists()
-    nl.save(fitted, output)
+    save(fitted, output)
     if had_changes:
         warnings.warn(
             f"{output} was a model with changes in {output}.journal: both have been replaced by "
@@ -184,7 +184,13 @@ def _fitted(
         model, plan = planned(model, X, items.Y, 60 * minutes)
     with steps("learning") as progress:
         known = {"ids": _ids(items)} if model.keeps_items else {}
-        clustering.fit(model, X, items.Y, label_names=items.label_names, progress=progress, **known)
+        how = {"label_names": items.label_names, "progress": progress, **known}
+        if clustering.cluster is None:
+            model.fit(X, items.Y, **how)
+        else:
+            nl.distributed.fit(
+                model, X, items.Y, clustering.cluster, folder=clustering.cluster_folder, **how
+            )
     before = [
         step for step in (getattr(items, "transformer", None), transformer) if step is not None
     ]

@@ -22,8 +22,8 @@ from nearlabel.cli.options import (
     Texts,
     as_typed,
 )
-from nearlabel.cli.options.preparation import Preparation
-from nearlabel.cli.options.reading import LabeledReading
+from nearlabel.cli.options.preparation import Preparation, picture_setting, preparation_text
+from nearlabel.cli.options.reading import LabeledReading, sizes, sizes_of
 from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import (
     Block,
@@ -133,8 +133,6 @@ class Measuring:
         The `scales` are those that were chosen if the scale is "auto". A note recommends a scale
         that would have been better for the distance.
         """
-        from nearlabel.cli.picture_items import picture_setting
-
         train = parts[0].train
         if self.preparation.scale is None:
             few = items if len(train) == len(items) else items.rows(train)
@@ -213,15 +211,6 @@ class Measuring:
         render({**setting, **results}, blocks(), self.json)
 
 
-def preparation_text(setting: Tree, chosen: Sequence[str]) -> str:
-    """The preprocessing, for people, with the `chosen` scales if the scale is "auto"."""
-    features = f", features {setting['picture_features']}" if "picture_features" in setting else ""
-    filled = "" if setting["impute"] == "none" else f", impute {setting['impute']}"
-    scales = f" ({', '.join(chosen)})" if setting["scale"] == "auto" and chosen else ""
-    learned = ", learned distance" if setting["learn_distance"] else ""
-    return f"{features}{filled}, scale {setting['scale']}{scales}{learned}"
-
-
 def split_text(setting: Tree) -> str:
     """The split and the sizes of its parts, for people."""
     parts = f"{counted(setting['train'], 'training item')}, {counted(setting['test'], 'test item')}"
@@ -230,16 +219,6 @@ def split_text(setting: Tree) -> str:
     elif setting["parts"] > 1:
         parts = f"{setting['parts']} times {parts}"
     return f"{setting['split']}{', stratified' if setting['stratified'] else ''}: {parts}"
-
-
-def sizes_of(items: Dataset) -> Tree:
-    """The sizes of a data set."""
-    return {"items": len(items), "features": items.X.shape[1], "labels": items.Y.shape[1]}
-
-
-def sizes(setting: Tree) -> str:
-    """The sizes of a data set, for people."""
-    return ", ".join(counted(setting[f"{what}s"], what) for what in ("item", "feature", "label"))
 
 
 def summary(parts: Sequence[SplitResult], wanted: Sequence[str]) -> Tree:

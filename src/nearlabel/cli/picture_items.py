@@ -19,8 +19,6 @@ from nearlabel.datasets.picture_sets import is_picture_set
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-    from nearlabel.common.arrays import Tree
-
 
 @dataclass(frozen=True, eq=False)
 class PictureItems(Dataset):
@@ -41,26 +39,6 @@ class PictureItems(Dataset):
         """What made the vectors, as --features calls it."""
         used = getattr(self.transformer, "network_", None)
         return "moments" if used is None else str(used.name)
-
-
-def usual_scale(items: Dataset) -> str:
-    """The default scale: minmax for moments of pictures, whose ranges differ."""
-    if isinstance(items, PictureItems):
-        return "minmax" if items.made_by == "moments" else "none"
-    return "auto" if items.text else "none"
-
-
-def usual_distance(items: Dataset) -> str:
-    """The default distance: cosine for network features."""
-    is_embedded = isinstance(items, PictureItems) and items.made_by != "moments"
-    return "cosine" if is_embedded else "euclidean"
-
-
-def picture_setting(items: Dataset) -> Tree:
-    """What a result reports about pictures; nothing for other items."""
-    if not isinstance(items, PictureItems):
-        return {}
-    return {"picture_features": items.made_by, "skipped": len(items.skipped)}
 
 
 def picture_features(name: str, n_jobs: int | None) -> BaseEstimator:

@@ -21,6 +21,7 @@ from nearlabel.cli.options import (
     Texts,
 )
 from nearlabel.cli.options.learning import estimator, grid_of
+from nearlabel.cli.options.preparation import usual_distance
 from nearlabel.cli.options.reading import part_of
 from nearlabel.cli.output import Block, Paragraph, Table, check_target, counted, steps
 
@@ -74,7 +75,6 @@ def tune(
         own = items.train is not None and measuring.split != "official"
         part = "train" if own else "all"
     items = part_of(items, part)
-    from nearlabel.cli.picture_items import usual_distance
     from nearlabel.experiments.candidates import LEAST_ROWS_A_NEIGHBOR
     from nearlabel.metrics import METRICS
 

@@ -102,8 +102,10 @@ def blocks_of_rows(
 class Column:
     """A column of a file while it is read: its cells as numbers, or as codes of nominal values.
 
-    Free text cannot be a feature; its cells count as zeros.
+    Free text cannot be a feature; its cells count as zeros. Those of a label are 0 and 1.
     """
+
+    is_label = False
 
     def __init__(
         self, file: Source, name: str, codes: dict[str, int] | None = None, is_text: bool = False
@@ -145,6 +147,8 @@ class Column:
         """A function that parses plain cells."""
         if self.is_text:
             return lambda _: 0.0
+        if self.is_label:
+            return {"0": 0.0, "1": 1.0}.__getitem__
         return float if self.codes is None else self.codes.__getitem__
 
     def read(self, cell: Any) -> float:

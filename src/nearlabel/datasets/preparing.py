@@ -78,6 +78,8 @@ class Preparing:
 
     def transformer(self, X: Any) -> TransformerMixin | None:
         """An unfitted scikit-learn transformer for training rows; None if none is needed."""
+        if not self.is_needed(X):
+            return None
         step = "learn_distance=True" if self.learn_distance else None
         step = "scale='tfidf'" if self.scale == "tfidf" else step
         if step is not None and self.impute == "none" and has_gaps(X):

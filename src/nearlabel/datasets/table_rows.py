@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nearlabel.common.arrays import Array, Floats, Matrix, text_array
+from nearlabel.common.arrays import Array, Matrix, text_array
 from nearlabel.common.messages import as_word, shown
 from nearlabel.datasets.column_values import (
     Cells,
@@ -165,26 +165,19 @@ class TableColumn(Column):
     def add(self, cells: Cells, lines: Sequence[int]) -> None:
         """Add cells, which are on these lines of the file."""
         start = 0
-        if not isinstance(cells, np.ndarray):
-            while start < len(cells) and not self._is_decided:
-                self._file.line = lines[start]
-                self.values.append(self.read(cells[start]))
-                start += 1
+        if isinstance(cells, np.ndarray):  # of numbers
+            self._is_decided = True
+            are_plain = np.isin(cells, (0, 1)) if self.is_label else np.isfinite(cells)
+            if self.accepts_gaps:
+                are_plain |= np.isnan(cells)
+            if are_plain.all():
+                self.values.frombytes(cells.tobytes())
+                return
+        while start < len(cells) and not self._is_decided:
+            self._file.line = lines[start]
+            self.values.append(self.read(cells[start]))
+            start += 1
         super().add(cells[start:], lines[start:])
-
-    def plain_values(self, cells: Cells) -> Floats | None:
-        """Cells that are all plain numbers or known values; None if one may be something else."""
-        if not isinstance(cells, np.ndarray):
-            return super().plain_values(cells)
-        self._is_decided = True
-        are_plain = np.isin(cells, (0, 1)) if self.is_label else np.isfinite(cells)
-        if self.accepts_gaps:
-            are_plain |= np.isnan(cells)
-        return cells if are_plain.all() else None
-
-    def parser(self) -> Callable[..., float]:
-        """A function that parses plain cells."""
-        return {"0": 0.0, "1": 1.0}.__getitem__ if self.is_label else super().parser()
 
     def read(self, cell: object) -> float:
         """A number, or the code of a word; NaN for a missing cell."""
@@ -192,12 +185,14 @@ class TableColumn(Column):
             return math.nan
         if not self._is_decided:
             try:
-                self._number(cell)
+                value = self._number(cell)
             except DataError:
                 if not isinstance(cell, str) or _is_missing(cell) or _is_infinite(cell):
                     raise
                 self.codes = {}
             self._is_decided = True
+            if self.codes is None:
+                return value
         if self.codes is None:
             return self._number(cell)
         if self._is_category and isinstance(cell, int | float):

@@ -11,8 +11,6 @@ from cyclopts import Group, Parameter
 from nearlabel.cli.options import as_typed
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
     from nearlabel.datasets import Dataset
 
 
@@ -44,7 +42,7 @@ class Clustering:
         Neither parts nor options for columns apply to blocks.
         """
         folder = Path(data)
-        if self.cluster is None or not (folder / "X").is_dir():
+        if not (folder / "X").is_dir():
             return None
         words = [word for options in unused for word in as_typed(options)]
         for word in [*words, *(["--part"] if part != "all" else [])][:1]:
@@ -58,12 +56,3 @@ class Clustering:
         if len(blocks) != Y.shape[0]:
             raise ValueError(f"{data}: X has {len(blocks)} rows, but Y has {Y.shape[0]}")
         return Dataset(blocks, Y)
-
-    def fit(self, model: BaseEstimator, X: Any, Y: Any, **how: Any) -> None:
-        """Fit a model in this process or on the cluster."""
-        if self.cluster is None:
-            model.fit(X, Y, **how)
-            return
-        import nearlabel as nl
-
-        nl.distributed.fit(model, X, Y, self.cluster, folder=self.cluster_folder, **how)

@@ -11,6 +11,7 @@ from cyclopts import Group, Parameter
 
 from nearlabel.baselines import algorithm_registry as registry
 from nearlabel.cli.options import Algorithm, Distance, Switch, Texts
+from nearlabel.cli.options.preparation import usual_distance
 from nearlabel.cli.options.searching import Searching
 
 if TYPE_CHECKING:
@@ -59,8 +60,6 @@ class Learning:
         """The same, with the default distance for items if none was given."""
         if self.is_baseline or self.distance is not None:
             return self
-        from nearlabel.cli.picture_items import usual_distance
-
         return replace(self, distance=usual_distance(items))
 
     def model(self, k: int, shared: Tree) -> BaseEstimator:

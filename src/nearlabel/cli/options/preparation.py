@@ -15,6 +15,7 @@ from nearlabel.cli.options import Impute, Part, Scale, Switch
 from nearlabel.cli.options.reading import LabeledReading, check_labeled, check_unused, part_of
 
 if TYPE_CHECKING:
+    from nearlabel.common.arrays import Tree
     from nearlabel.datasets import Dataset
     from nearlabel.datasets.preparing import Preparing
 
@@ -77,18 +78,16 @@ class Preparation:
 
     def of(self, items: Dataset) -> Preparing:
         """How the features of items are prepared."""
-        from nearlabel.cli.picture_items import usual_scale
         from nearlabel.datasets.preparing import Preparing
 
-        scale = self.scale or usual_scale(items)
+        usual = {None: "auto" if items.text else "none", "moments": "minmax"}
+        scale = self.scale or usual.get(made_by(items), "none")
         return Preparing(scale, self.impute, items.text, self.learn_distance)
 
     def recommend_scale(self, items: Dataset, distance: Any) -> None:
         """Recommend a scale if none was chosen and one would be clearly better on these rows."""
-        from nearlabel.cli.picture_items import picture_setting
-
         # With few rows it would be chance; for words and pictures, the usual scale is known.
-        if self.scale is not None or items.text or len(items) < 100 or picture_setting(items):
+        if self.scale is not None or items.text or len(items) < 100 or made_by(items):
             return
         scores: dict[str, float] = {}
         with suppress(MemoryError):  # a hint may need more memory than the method
@@ -100,3 +99,28 @@ class Preparation:
                 f"{scores[best]:.2f} on a sample of the training rows: try --scale {best}",
                 stacklevel=2,
             )
+
+
+def made_by(items: Dataset) -> str | None:
+    """What made the vectors of pictures, as --features calls it; None for other items."""
+    return getattr(items, "made_by", None)
+
+
+def usual_distance(items: Dataset) -> str:
+    """The default distance: cosine for network features."""
+    return "euclidean" if made_by(items) in (None, "moments") else "cosine"
+
+
+def picture_setting(items: Any) -> Tree:
+    """What a result reports about pictures; nothing for other items."""
+    made = made_by(items)
+    return {} if made is None else {"picture_features": made, "skipped": len(items.skipped)}
+
+
+def preparation_text(setting: Tree, chosen: Sequence[str]) -> str:
+    """The preprocessing, for people, with the `chosen` scales if the scale is "auto"."""
+    features = f", features {setting['picture_features']}" if "picture_features" in setting else ""
+    filled = "" if setting["impute"] == "none" else f", impute {setting['impute']}"
+    scales = f" ({', '.join(chosen)})" if setting["scale"] == "auto" and chosen else ""
+    learned = ", learned distance" if setting["learn_distance"] else ""
+    return f"{features}{filled}, scale {setting['scale']}{scales}{learned}"

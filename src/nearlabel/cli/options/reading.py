@@ -11,6 +11,7 @@ from nearlabel.cli.options import Column, Columns, Format, Nominal, Part, as_typ
 from nearlabel.cli.output import counted, steps
 
 if TYPE_CHECKING:
+    from nearlabel.common.arrays import Tree
     from nearlabel.datasets import Dataset
 
 _GROUP = Group("Reading DATA", sort_key=2)
@@ -154,3 +155,13 @@ def part_of(items: Dataset, part: Part) -> Dataset:
     if rows is None:
         raise ValueError(f"--part {part}: this data set has no split of its own")
     return items.rows(rows)
+
+
+def sizes_of(items: Dataset) -> Tree:
+    """The sizes of a data set."""
+    return {"items": len(items), "features": items.X.shape[1], "labels": items.Y.shape[1]}
+
+
+def sizes(setting: Tree) -> str:
+    """The sizes of a data set, for people."""
+    return ", ".join(counted(setting[f"{what}s"], what) for what in ("item", "feature", "label"))
