@@ -24,7 +24,7 @@ from nearlabel.cli.output import (
     say,
     width,
 )
-from nearlabel.cli.reproduce import _say_numbers
+from nearlabel.cli.reproduce import narrow_table
 
 WIDTHS = (40, 60, 80, 120)
 NAMES = ("hamming_loss ↓", "macro_average_precision ↑")
@@ -48,10 +48,9 @@ def test_no_digit_is_lost_at_any_width(capsys, columns):
         assert name.split()[0] in printed
 
 
-def test_published_numbers_and_ours_are_wrapped_too(capsys, columns):
+def test_published_numbers_and_ours_are_wrapped_too(columns):
     lines = [["yeast", *(["0.1234±0.0123 "] * 6)], ["  ML-kNN k=10", *(["0.1234±0.0123="] * 6)]]
-    _say_numbers(["", *(f"metric {place}" for place in range(6))], lines)
-    printed = capsys.readouterr().out
+    printed = "\n".join(narrow_table(["", *(f"metric {place}" for place in range(6))], lines))
     assert max(map(len, printed.splitlines())) <= columns
     assert len(re.findall(r"0\.1234±0\.0123", printed)) == 12
     assert all(f"metric {place}" in printed for place in range(6))

@@ -22,12 +22,11 @@ from nearlabel.cli.options import Json, Output, Part
 from nearlabel.cli.options.reading import FileReading
 from nearlabel.cli.options.searching import Searching
 from nearlabel.cli.output import (
+    Block,
     check_results,
     counted,
     is_table,
-    say,
-    say_json,
-    say_table,
+    render,
     steps,
     write_results,
 )
@@ -90,10 +89,6 @@ class Answering:
     searching: Searching = Searching()
     reading: FileReading = FileReading()
 
-    def __post_init__(self) -> None:
-        if self.json and self.output == "-":  # JSON goes there anyway
-            object.__setattr__(self, "output", None)
-
     def load(self, path: str, data: Sequence[str], verb: str) -> tuple[Any, Blocks]:
         """Read a model, and items with its features, which come in blocks of rows."""
         if not data:
@@ -121,28 +116,34 @@ class Answering:
         items = items_for(pipeline, self.reading, data[0], self.part, data[1:], labels=())
         return model, Blocks(pipeline, items, getattr(items, "skipped", None))
 
-    def tell(
+    @property
+    def is_table(self) -> bool:
+        """Whether results go to a file of rows and cells."""
+        return is_table(self._file)
+
+    @property
+    def _file(self) -> str | None:
+        return None if self.json and self.output == "-" else self.output  # JSON goes there anyway
+
+    def deliver(
         self,
         records: Iterable[Record],
-        cells: Callable[[Record], list[Record]],
-        head: tuple[str, str],
-        shown: Callable[[Record], tuple[Any, str]],
-        skipped: Sequence[tuple[str, str]] | None,
+        rows: Callable[[Record], list[Record]],
+        text: Block | Iterable[Block],
+        skipped: Sequence[tuple[str, str]] | None = None,
     ) -> None:
-        """Write or print records: as `cells` in a file of rows, as `shown` in a printed table."""
-        if self.output is None and self.json:
+        """Write the records to a file, there as one or several rows each, or print them.
+
+        The `text` may consume the same records, since only one of the two is printed.
+        """
+        if self._file is None:
             broken = ({"id": name, "labels": None, "skipped": why} for name, why in skipped or ())
-            say_json([*records, *broken])
-        elif self.output is None:
-            say_table(head, map(shown, records), numbers=False)
-        else:
-            if is_table(self.output):
-                records = (row for record in records for row in cells(record))
-            count = write_results(self.output, records)
-            if self.output == "-":
-                return
-            if self.json:
-                counts = {} if skipped is None else {"skipped": len(skipped)}
-                say_json({"output": self.output, "rows": count, **counts})
-            else:
-                say(f"wrote {self.output} ({counted(count, 'row')})")
+            render([*records, *broken] if self.json else None, text, self.json)
+            return
+        if self.is_table:
+            records = (row for record in records for row in rows(record))
+        count = write_results(self._file, records)
+        if self._file != "-":
+            counts = {} if skipped is None else {"skipped": len(skipped)}
+            record = {"output": self.output, "rows": count, **counts}
+            render(record, f"wrote {self.output} ({counted(count, 'row')})", self.json)

@@ -99,11 +99,13 @@ def fit(
     if items is None:
         learners = ["BlendedNeighbors" if best else learning.algorithm]
         items = preparation.load(reading, data, learners, part, searching.jobs)
+        if items.feature_names is None and is_table(data, reading.format):  # only numbers
+            import numpy as np
+
+            items = replace(items, feature_names=np.arange(items.X.shape[1]).astype(str))
     else:
         preparation = replace(preparation, scale="none")
     learning = learning.of(items)
-    import numpy as np
-
     from nearlabel.common.journal import journal_path
     from nearlabel.persistence.models import save
 
@@ -113,8 +115,6 @@ def fit(
         preparation = replace(preparation, scale="auto")
     asked = preparation.of(items)
     preparing = asked.chosen(items.X, items.Y, learning.distance or "euclidean")
-    if items.feature_names is None and is_table(data, reading.format):  # only numbers
-        items = replace(items, feature_names=np.arange(items.X.shape[1]).astype(str))
     fitted, plan = _fitted(model, preparing, items, minutes, clustering)
     had_changes = journal_path(output).exists()
     save(fitted, output)

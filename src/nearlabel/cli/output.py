@@ -181,26 +181,6 @@ def plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def say_folded(text: str, indent: str = "  ") -> None:
-    """Print a paragraph."""
-    say(Paragraph(text, indent))
-
-
-def say_table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    numbers: bool = True,
-    shorten: bool = False,
-) -> None:
-    """Print a table."""
-    say(Table(columns, rows, numbers, shorten))
-
-
-def say_json(value: object) -> None:
-    """Print a value for programs."""
-    render(value, (), json=True)
-
-
 def width() -> int:
     """The width of the terminal, or COLUMNS if it is set; 80 without either."""
     from rich.console import Console

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.model_items import label_name
 from nearlabel.cli.options import DataOrPictures
-from nearlabel.cli.output import is_table
+from nearlabel.cli.output import Table
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -34,14 +34,15 @@ def predict(model: str, /, *data: DataOrPictures, answering: Answering = Answeri
     fitted, blocks = answering.load(model, data, "predict")
     names = fitted.label_names_
     # The mark between labels in one cell, by which the reader of tables divides them again.
-    if is_table(answering.output) and names is not None and any(";" in name for name in names):
+    if answering.is_table and names is not None and any(";" in name for name in names):
         raise ValueError("a label has ';' in its name: write a .jsonl file, or use --json")
-    answering.tell(
-        _predicted(fitted, blocks),
-        cells=lambda record: [{**record, "labels": ";".join(record["labels"])}],
-        head=("item", "labels"),
-        shown=lambda record: (record["id"], ", ".join(record["labels"]) or "-"),
-        skipped=blocks.skipped,
+    records = _predicted(fitted, blocks)
+    shown = ((record["id"], ", ".join(record["labels"]) or "-") for record in records)
+    answering.deliver(
+        records,
+        lambda record: [{**record, "labels": ";".join(record["labels"])}],
+        Table(("item", "labels"), shown, numbers=False),
+        blocks.skipped,
     )
 
 

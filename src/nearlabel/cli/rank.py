@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.model_items import check_keeps_items
 from nearlabel.cli.options import Count, DataOrPictures, Switch
-from nearlabel.cli.output import is_table, printable, say, say_folded
+from nearlabel.cli.output import Block, Paragraph, Table, printable
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -46,24 +44,28 @@ def rank(
     nearlabel rank yeast.model yeast --part test -o ranked.csv
     nearlabel rank scenes.model photo.jpg --why
     """
-    if why and is_table(answering.output):
+    if why and answering.is_table:
         raise ValueError("--why does not fit into a table: write a .jsonl file, or use --json")
     fitted, blocks = answering.load(model, data, "rank")
+    records: Iterator[Record]
+    text: Block | Iterator[Block]
     if why:
         check_keeps_items(fitted, model, "--why")
-    if why and answering.output is None and not answering.json:
-        for name, explanation in _explanations(fitted, blocks, top):
-            _say_why(name, explanation)
-        return
-    answering.tell(
-        (_explained if why else _ranked)(fitted, blocks, top),
-        cells=lambda record: [
+        explanations = _explanations(fitted, blocks, top)
+        records = (_explained(name, explanation) for name, explanation in explanations)
+        text = (block for name, explanation in explanations for block in _why(name, explanation))
+    else:
+        records = _ranked(fitted, blocks, top)
+        shown = ((record["id"], ", ".join(map(_shown, record["labels"]))) for record in records)
+        text = Table(("item", "labels with their scores"), shown, numbers=False)
+    answering.deliver(
+        records,
+        lambda record: [
             {"id": record["id"], "rank": place, **scored}
             for place, scored in enumerate(record["labels"], 1)
         ],
-        head=("item", "labels with their scores"),
-        shown=lambda record: (record["id"], ", ".join(map(_shown, record["labels"]))),
-        skipped=blocks.skipped,
+        text,
+        blocks.skipped,
     )
 
 
@@ -78,31 +80,21 @@ def _ranked(model: BaseEstimator, blocks: Blocks, top: int) -> Iterator[Record]:
             yield {"id": name, "labels": scored}
 
 
-def _explained(model: BaseEstimator, blocks: Blocks, top: int) -> Iterator[Record]:
-    for name, explanation in _explanations(model, blocks, top):
-        labels = [
-            {
-                "label": str(label.name),
-                "score": label.score,
-                "predicted": label.predicted,
-                "terms": {term: _number(value) for term, value in label.terms.items()},
-                "neighbors": [
-                    {
-                        "id": by.id,
-                        "distance": by.distance,
-                        "score_without": _number(by.score_without),
-                    }
-                    for by in label.neighbors
-                ],
-            }
-            for label in explanation
-        ]
-        yield {"id": name, "n_neighbors": explanation.n_neighbors, "labels": labels}
-
-
-def _number(value: float) -> float | None:
-    """A number for JSON, which has none for infinity."""
-    return float(value) if math.isfinite(value) else None
+def _explained(name: object, explanation: Explanation) -> Record:
+    labels = [
+        {
+            "label": str(label.name),
+            "score": label.score,
+            "predicted": label.predicted,
+            "terms": label.terms,
+            "neighbors": [
+                {"id": by.id, "distance": by.distance, "score_without": by.score_without}
+                for by in label.neighbors
+            ],
+        }
+        for label in explanation
+    ]
+    return {"id": name, "n_neighbors": explanation.n_neighbors, "labels": labels}
 
 
 def _explanations(
@@ -117,16 +109,8 @@ def _explanations(
             progress(start + len(batch), len(names))
 
 
-def _say_why(name: object, explanation: Explanation) -> None:
-    """Print what the library prints of an explanation, in 80 columns."""
-    labels = [
-        replace(
-            label,
-            name=printable(label.name),
-            neighbors=tuple(replace(by, id=printable(by.id)) for by in label.neighbors),
-        )
-        for label in explanation
-    ]
-    say(printable(name))
-    for line in str(replace(explanation, labels=tuple(labels))).splitlines():
-        say_folded(f"  {line}", indent=" " * 8)
+def _why(name: object, explanation: Explanation) -> Iterator[Block]:
+    """What the library prints of an explanation, in 80 columns."""
+    yield printable(name)
+    for line in str(explanation).splitlines():
+        yield Paragraph(f"  {line}", indent=" " * 8)

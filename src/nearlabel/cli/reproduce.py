@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,17 +10,17 @@ from cyclopts import Parameter
 
 from nearlabel.cli.options import Jobs, Json, Switch, Texts
 from nearlabel.cli.output import (
+    Block,
+    Paragraph,
+    Table,
     column_blocks,
-    say,
-    say_folded,
-    say_json,
-    say_table,
+    render,
     steps,
     width,
 )
 
 if TYPE_CHECKING:
-    from nearlabel.experiments.papers.table_reproduction import ComparedCell
+    from nearlabel.experiments.papers.table_reproduction import ComparedCell, Reproduction
     from nearlabel.experiments.reporting.tables import TableRow
 
 _RIVAL = "ML-kNN"  # that every later paper compares its method with
@@ -75,22 +76,24 @@ def reproduce(
         from nearlabel.experiments.reporting.report import write_report
 
         write_report(report, compared.cells)
-    if json:
-        say_json([cell.record() for cell in compared.cells])
-        return
-    _say_side_by_side(compared.cells)
-    say_claims(compared.cells)
-    _say_summary(compared.cells)
+    render([cell.record() for cell in compared.cells], _text(compared, report), json)
+
+
+def _text(compared: Reproduction, report: str | None) -> Iterator[Block]:
+    cells = compared.cells
+    yield from _side_by_side(cells)
+    yield from claims(cells)
+    yield from _verdicts(cells)
     if compared.absent:
-        say_folded(
+        yield Paragraph(
             f"{len(compared.absent)} data sets are not in the data folder: 'nearlabel datasets "
             "list --public' shows which ones 'nearlabel datasets fetch' can download; set "
             "NEARLABEL_DATA to the folder that has the others, NAME.npz each; pictures are a "
             "folder NAME with labels.csv and pictures/"
         )
-    say(f"{compared.measured} results measured now, {compared.read} read from {compared.path}")
+    yield f"{compared.measured} results measured now, {compared.read} read from {compared.path}"
     if report is not None:
-        say(f"wrote {report}")
+        yield f"wrote {report}"
 
 
 def _check_report(folder: str) -> None:
@@ -105,28 +108,26 @@ def _check_report(folder: str) -> None:
         raise ValueError(f"--report {folder}: this cannot be a folder ({error.strerror})") from None
 
 
-def _say_side_by_side(cells: list[ComparedCell]) -> None:
-    """Print published tables, our numbers below each row, and why some are off or missing."""
+def _side_by_side(cells: list[ComparedCell]) -> Iterator[Block]:
+    """Published tables, our numbers below each row, and why some are off or missing."""
     from nearlabel.experiments.papers.printed_tables import papers
     from nearlabel.experiments.reporting.tables import table_blocks
 
     for block in table_blocks(cells):
-        say(f"{papers()[block.paper].title}, {block.heading}")
+        yield f"{papers()[block.paper].title}, {block.heading}"
         if block.description:
-            say_folded(block.description)
+            yield Paragraph(block.description)
         lines = [line for row in block.rows if row.was_run for line in _lines(row)]
         if lines:
-            say()
-            _say_numbers(["", *block.short_columns], lines)
+            yield from ("", *narrow_table(["", *block.short_columns], lines))
         if block.agreement:
-            say(block.agreement)
-        for note in block.notes:
-            say_folded(note)
-        say()
+            yield block.agreement
+        yield from map(Paragraph, block.notes)
+        yield ""
 
 
-def say_claims(cells: list[ComparedCell]) -> None:
-    """Print whether the method of a paper is better than ML-kNN, by its numbers and by ours."""
+def claims(cells: list[ComparedCell]) -> Iterator[Block]:
+    """Whether the method of a paper is better than ML-kNN, by its numbers and by ours."""
     from nearlabel.experiments.reporting.method_differences import (
         comparison_views,
         method_comparisons,
@@ -136,35 +137,33 @@ def say_claims(cells: list[ComparedCell]) -> None:
         if view.own == _RIVAL or _RIVAL not in view.algorithms:
             continue
         what = f"{view.own} against {_RIVAL} by Wilcoxon's signed-rank test"
-        say_folded(f"{view.heading}, {what}; data sets: {view.datasets}")
+        yield Paragraph(f"{view.heading}, {what}; data sets: {view.datasets}")
         rows = [
             (
                 f"{metric} {source}",
                 test.datasets,
-                *map(_narrow, (test.outcome, test.gain, test.p_value)),
+                *(number.replace(" ", "") for number in (test.outcome, test.gain, test.p_value)),
                 test.side,
             )
             for metric, tests in view.pairs.get(_RIVAL, {}).items()
             for source, test in zip(view.sources, tests, strict=True)
         ]
         if rows:
-            say_table(("", "sets", "won/tied/lost", "gain", "p", "at 5 %"), rows)
-        for text in filter(None, (view.too_few, view.caution)):
-            say_folded(text)
-        say()
+            yield Table(("", "sets", "won/tied/lost", "gain", "p", "at 5 %"), rows)
+        yield from map(Paragraph, filter(None, (view.too_few, view.caution)))
+        yield ""
 
 
-def _say_summary(cells: list[ComparedCell]) -> None:
-    """Print how many cells of each paper have which verdict, and what the marks mean."""
+def _verdicts(cells: list[ComparedCell]) -> Iterator[Block]:
+    """How many cells of each paper have which verdict, and what the marks mean."""
     from nearlabel.experiments.papers.printed_tables import papers
     from nearlabel.experiments.papers.verdicts import Verdict
     from nearlabel.experiments.reporting.tables import LEGEND, verdict_counts
 
     ids = {paper.title: key for key, paper in papers().items()}  # shorter: there are 80 columns
     rows = [(ids.get(paper, paper), *counts) for paper, counts in verdict_counts(cells).items()]
-    say_table(("cells", *(verdict.value for verdict in Verdict)), rows)
-    for line in LEGEND:
-        say_folded(line)
+    yield Table(("cells", *(verdict.value for verdict in Verdict)), rows)
+    yield from map(Paragraph, LEGEND)
 
 
 def _lines(row: TableRow) -> tuple[list[str], list[str]]:
@@ -174,29 +173,22 @@ def _lines(row: TableRow) -> tuple[list[str], list[str]]:
     parameters = row.parameters.replace(" = ", "=").replace(",", "")
     published, ours = [row.dataset], [f"  {row.algorithm} {parameters}".rstrip()]
     for cell in row.cells:
-        if cell is None:
-            published.append("")
-            ours.append("")
-        else:
-            printed = "" if cell.cell.is_new else _narrow(published_text(cell))
-            published.append(printed + (DOUBT if cell.cell.doubt else " "))
-            ours.append(_narrow(ours_text(cell)) + cell.verdict.mark)
+        printed = "" if cell is None or cell.cell.is_new else published_text(cell)
+        mark = "" if cell is None else DOUBT if cell.cell.doubt else " "
+        published.append(printed.replace(" ", "") + mark)
+        number = "" if cell is None else ours_text(cell).replace(" ", "") + cell.verdict.mark
+        ours.append(number)
     return published, ours
 
 
-def _narrow(number: str) -> str:
-    """A number with less room in it: there are 80 columns."""
-    return number.replace(" ", "")
-
-
-def _say_numbers(head: list[str], lines: list[list[str]]) -> None:
-    """Print lines of numbers: a table with less room between its columns than others."""
+def narrow_table(head: list[str], lines: list[list[str]]) -> Iterator[str]:
+    """A table of numbers with less room between its columns than others."""
     most = width()
     widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
     gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= most else 1
     for block in column_blocks(widths, most, gap):
         if block[1] > 1:
-            say()
+            yield ""
         for line in (head, *lines):
             numbers = [line[place].rjust(widths[place]) for place in block[1:]]
-            say((" " * gap).join([line[0].ljust(widths[0]), *numbers]).rstrip())
+            yield (" " * gap).join([line[0].ljust(widths[0]), *numbers]).rstrip()

@@ -14,13 +14,14 @@ from nearlabel.cli.model_items import check_keeps_items
 from nearlabel.cli.open_collections import asked, is_collection, open_collection, tags_text
 from nearlabel.cli.options import Count, DataOrPictures, as_typed
 from nearlabel.cli.output import (
+    Block,
     Table,
     check_results,
     check_target,
     counted,
     file_size,
+    printable,
     render,
-    say,
 )
 
 if TYPE_CHECKING:
@@ -125,12 +126,9 @@ def _tell(
 ) -> None:
     """Write or print groups; `words` are the names of their tags and probabilities."""
     tag, score = words
-    if answering.output is None and not answering.json:
-        _say(records, tag, score)
-        return
-    answering.tell(
+    answering.deliver(
         records,
-        cells=lambda record: [
+        lambda record: [
             {
                 "id": record["id"],
                 "name": record["name"],
@@ -144,18 +142,15 @@ def _tell(
             for rank, group in enumerate(record["groups"], 1)
             for item in group["items"]
         ],
-        head=("item", "groups"),
-        shown=lambda record: (record["name"], ""),
-        skipped=skipped,
+        _text(records, tag, score),
+        skipped,
     )
 
 
-def _say(records: Iterable[Record], tag: str, score: str) -> None:
-    """Print a table for each item."""
+def _text(records: Iterable[Record], tag: str, score: str) -> Iterator[Block]:
+    """A table for each item."""
     for number, record in enumerate(records):
-        if number:
-            say()
-        say(record["name"])
+        yield "\n" * (number > 0) + printable(record["name"])
         rows = [
             (
                 group[tag],
@@ -164,8 +159,10 @@ def _say(records: Iterable[Record], tag: str, score: str) -> None:
             )
             for group in record["groups"]
         ]
-        table = Table((tag, score, "nearest items that carry it"), rows, numbers=False)
-        say(table if rows else "  no suggestions: too little has been tagged yet")
+        if rows:
+            yield Table((tag, score, "nearest items that carry it"), rows, numbers=False)
+        else:
+            yield "  no suggestions: too little has been tagged yet"
 
 
 def _of_model(model: BaseEstimator, blocks: Blocks, top: int, per_tag: int) -> Iterator[Record]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from nearlabel.cli.output import counted, say, say_json, say_table
+from nearlabel.cli.output import Table, counted, render
 from nearlabel.common.messages import encodable
 
 if TYPE_CHECKING:
@@ -53,18 +53,16 @@ def compare_with(table: str, store: Collection, queries: Sequence[Query], json: 
         for suggestion in store.suggest(query.question, len(names)):
             scores[row, place[suggestion.tag]] = suggestion.probability
     values = evaluate(Y, scores, (scores >= 0.5).astype(np.int8))
-    metrics = {name: None if np.isnan(values[name]) else float(values[name]) for name in _METRICS}
-    if json:
-        counts = {"items": len(compared), "left_out": left_out, "tags": len(names)}
-        say_json({**counts, "metrics": metrics})
-        return
-    if left_out:
+    if left_out and not json:
         message = f"{counted(left_out, 'item')} without a row of their own in {table}; left out"
         warnings.warn(message, stacklevel=2)
-    say(f"{counted(len(compared), 'item')} and {counted(len(names), 'tag')} compared with {table}")
-    say_table(
-        ("metric", "value"),
-        [(f"{name} {mark}", f"{values[name]:.4f}") for name, mark in _METRICS.items()],
+    sizes = f"{counted(len(compared), 'item')} and {counted(len(names), 'tag')}"
+    cells = [(f"{name} {mark}", f"{values[name]:.4f}") for name, mark in _METRICS.items()]
+    record = {"items": len(compared), "left_out": left_out, "tags": len(names)}
+    render(
+        {**record, "metrics": {name: values[name] for name in _METRICS}},
+        [f"{sizes} compared with {table}", Table(("metric", "value"), cells)],
+        json,
     )
 
 
