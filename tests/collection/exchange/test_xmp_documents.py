@@ -169,6 +169,21 @@ def test_invalid_documents_are_refused(content, reason):
         XmpDocument(content)
 
 
+def test_many_blanks_in_a_start_tag():
+    """The time to find an attribute does not grow with their square."""
+    many = " " * 2**20
+    content = document("", f"{many}my:a='' {many} dc:subject='b'")
+    assert tags_of(XmpDocument(content).with_tags(["c"])) == ["b", "c"]
+
+
+def test_the_name_of_a_field_within_another_attribute():
+    content = document("", """my:a=' dc:subject="x"' dc:subject="b" """)
+    assert tags_of(content) == ["b"]
+    made = XmpDocument(content).with_tags(["c"])
+    assert tags_of(made) == ["b", "c"]
+    assert rest_of_xmp(made) == rest_of_xmp(content)
+
+
 def test_too_many_elements(monkeypatch):
     monkeypatch.setattr("nearlabel.collection.exchange.xmp_parser._MOST_ELEMENTS", 100)
     assert tags_of(document("<a/>" * 98)) == []

@@ -153,34 +153,22 @@ class ItemNames:
     def __init__(self, items: Iterable[Item], beside: str | os.PathLike[str] | None = None) -> None:
         self._beside = None if beside is None else Path(beside).absolute()
         self._contents: dict[bytes, int] = {}
-        # Full paths, names and former paths, last parts of paths, and their stems.
-        self._now: dict[str, int] = {}
-        self._before: dict[str, int] = {}
-        self._last: dict[str, int] = {}
-        self._stems: dict[str, int] = {}
+        # By precedence: paths, names and former paths, last parts of paths, and these without
+        # suffixes.
+        self._names: tuple[dict[str, int], ...] = ({}, {}, {}, {})
         for item in items:
             self._contents[item.content] = item.id
-            self._note(self._before, item.name, item.id)
-            names = [file.path for file in item.files] or [item.name]
-            for name in {name.rpartition("/")[2] for name in names}:
-                self._note(self._last, name, item.id)
-                self._note(self._stems, Path(name).stem, item.id)
-            for file in item.files:
-                self._note(self._stems, file.path.removesuffix(Path(file.path).suffix), item.id)
-                known = self._before if file.is_missing else self._now
-                self._note(known, file.path, item.id)
-                self._note(known, os.path.join(file.root, file.path), item.id)  # noqa: PTH118
-
-    def _note(self, known: dict[str, int], name: str, item: int) -> None:
-        if known.setdefault(_composed(name), item) != item:
-            known[_composed(name)] = _AMBIGUOUS
+            for known, names in zip(self._names, _names_of(item), strict=True):
+                for name in map(_composed, names):
+                    if known.setdefault(name, item.id) != item.id:
+                        known[name] = _AMBIGUOUS
 
     def find(self, tagged: TaggedFile) -> int | str:
         """The item of a file, or the reason why there is none."""
         if tagged.content is not None and tagged.content in self._contents:
             return self._contents[tagged.content]
         names = [*dict.fromkeys(self._candidates(tagged.file))]
-        for known in (self._now, self._before, self._last, self._stems):
+        for known in self._names:
             for name in names:
                 if (match := known.get(name)) is not None:
                     return "several items found" if match == _AMBIGUOUS else match
@@ -194,6 +182,18 @@ class ItemNames:
                 yield _composed(os.path.normpath(form))
                 if self._beside is not None:
                     yield _composed(os.path.normpath(self._beside / form))
+
+
+def _names_of(item: Item) -> tuple[list[str], ...]:
+    """The names of an item, in four groups of falling precedence."""
+    now: list[str] = []
+    before = [item.name]
+    for file in item.files:
+        whole = os.path.join(file.root, file.path)  # noqa: PTH118
+        (before if file.is_missing else now).extend((file.path, whole))
+    paths = [file.path for file in item.files] or [item.name]
+    last = [path.rpartition("/")[2] for path in paths]
+    return now, before, last, [os.path.splitext(name)[0] for name in (*paths, *last)]  # noqa: PTH122
 
 
 def _composed(name: str) -> str:

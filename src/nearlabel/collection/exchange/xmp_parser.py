@@ -18,6 +18,7 @@ _MOST_ELEMENTS, _MOST_ATTRIBUTES, _LONGEST_VALUE = 300_000, 10_000, 10_000
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _ROOT, _ITEM, _VALUE = f"{RDF}\nRDF", f"{RDF}\nli", f"{RDF}\nvalue"
 _START_TAG = re.compile(rb"""<([^\s/>]++)(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>""")
+_ATTRIBUTE = re.compile(rb"""\s++([^\s=]++)\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
 
 
 class KeywordField(NamedTuple):
@@ -45,7 +46,6 @@ class Element:
     inside: int  # where that ends
     is_empty: bool  # without an end tag
     end: int = 0  # where the end tag begins
-    after: int = 0  # where that ends
 
 
 @dataclass(eq=False)
@@ -140,17 +140,17 @@ class XmpParser:
             self._property = self._added(Property(_FIELDS[name], start))
 
     def _read_attributes(self, node: Element, attributes: dict[str, str]) -> None:
-        for name, value in attributes.items():
-            if _plain(name) in _FIELDS:
-                _, local, prefix = name.split("\n")
-                written = re.escape(f"{prefix}:{local}".encode())
-                pattern = re.compile(rb"\s+" + written + rb"""\s*=\s*(?:"[^"]*"|'[^']*')""")
-                match = pattern.search(self._content, node.start, node.inside)
-                assert match is not None
-                part = self._added(
-                    Property(_FIELDS[_plain(name)], *match.span(), is_attribute=True)
-                )
-                self._add_value(part, value)
+        fields = [name for name in attributes if _plain(name) in _FIELDS]
+        if not fields:
+            return
+        behind_name = node.start + len(f"<{node.name}".encode())
+        there = _ATTRIBUTE.finditer(self._content, behind_name, node.inside)
+        spans = {match[1].decode(): match.span() for match in there}
+        for name in fields:
+            _, local, prefix = name.split("\n")
+            span = spans[f"{prefix}:{local}"]
+            part = self._added(Property(_FIELDS[_plain(name)], *span, is_attribute=True))
+            self._add_value(part, attributes[name])
 
     def _added(self, part: Property) -> Property:
         if len(self.properties) >= _MOST_FIELDS:
@@ -166,10 +166,10 @@ class XmpParser:
 
     def _end(self, _: str) -> None:
         name, element = self._open.pop()
-        element.end = element.after = element.inside
+        after = element.end = element.inside
         if not element.is_empty:
             element.end = self._parser.CurrentByteIndex
-            element.after = self._content.index(b">", element.end) + 1
+            after = self._content.index(b">", element.end) + 1
         if len(self._open) == self._level_of_root:
             self._level_of_root = None
         if self._property is not None:
@@ -178,7 +178,7 @@ class XmpParser:
                 self._add_value(self._property, "".join(self._texts))
                 self._texts = []
             if is_whole:
-                self._property.end, self._property = element.after, None
+                self._property.end, self._property = after, None
 
     def _add_value(self, part: Property, value: str) -> None:
         if value.strip():
