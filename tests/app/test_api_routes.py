@@ -602,35 +602,6 @@ def test_an_upload_that_is_forgotten_loses_its_file(pictures):
     assert pictures.collection.verify()
 
 
-def test_an_indexed_item_that_is_forgotten_keeps_its_file(pictures, tmp_path):
-    assert pictures.delete("/api/items/1").status_code == 200
-    assert (tmp_path / "pictures" / "0.png").read_bytes() == picture(0)
-    assert 1 not in pictures.collection.ids()
-
-
-def test_of_two_files_of_an_item_only_the_upload_is_removed(pictures, tmp_path):
-    new = uploaded(pictures, picture(50)).json()["id"]
-    (tmp_path / "pictures" / "same.png").write_bytes(picture(50))
-    collection = pictures.collection
-    features = item_features("pictures", collection.settings.features)
-    run_index(collection, plan_index(collection, tmp_path / "pictures", features.files), features)
-    assert len(collection.item(new).files) == 2
-    pictures.delete(f"/api/items/{new}")
-    assert (tmp_path / "pictures" / "same.png").read_bytes() == picture(50)
-    assert files_in(pictures.uploads) == []
-
-
-def test_indexed_files_that_are_named_like_uploads_stay(pictures, tmp_path):
-    content = picture(50)
-    path = tmp_path / "pictures" / f"{hashlib.sha256(content).hexdigest()}.png"
-    path.write_bytes(content)
-    collection = pictures.collection
-    features = item_features("pictures", collection.settings.features)
-    run_index(collection, plan_index(collection, tmp_path / "pictures", features.files), features)
-    pictures.delete("/api/items/11")
-    assert path.read_bytes() == content
-
-
 # Uploads that are taken back.
 
 
@@ -645,28 +616,6 @@ def test_an_undone_upload_loses_its_file(pictures):
         pictures.post("/api/undo")
     assert files_in(pictures.uploads) == []
     assert len(pictures.collection.ids()) == 10
-
-
-def test_a_file_with_the_content_of_an_item_is_never_removed(pictures, tmp_path):
-    (tmp_path / "pictures" / "0.png").rename(tmp_path / "0.png")
-    collection = pictures.collection
-    features = item_features("pictures", collection.settings.features)
-    run_index(collection, plan_index(collection, tmp_path / "pictures", features.files), features)
-    sent = uploaded(pictures, picture(0)).json()  # replaces the missing file
-    assert (sent["id"], sent["is_new"]) == (1, False)
-    pictures.post("/api/undo")
-    assert collection.item(1).is_missing
-    assert files_in(pictures.uploads) == [f"{collection.item(1).content.hex()}.png"]
-
-
-def test_other_files_in_the_folder_of_uploads_stay(pictures):
-    uploaded(pictures, picture(50))
-    (pictures.uploads / "notes.png").write_bytes(b"not ours")
-    pictures.post("/api/items/1/tags", json={"tags": ["x"]})
-    pictures.post("/api/undo")
-    assert len(files_in(pictures.uploads)) == 2  # of a different change
-    pictures.post("/api/undo")
-    assert files_in(pictures.uploads) == ["notes.png"]
 
 
 # Tags of items.

@@ -105,10 +105,6 @@ def test_a_cookie_expires(monkeypatch):
         assert is_logged_in(headers, TOKEN) == is_let_in
 
 
-def test_a_cookie_does_not_contain_the_token():
-    assert TOKEN not in cookie_of(TOKEN, FAR)
-
-
 def test_a_login_gives_a_cookie_for_a_month(client):
     answer = login(client, next="/review?tag=sea")
     assert answer.status_code == 303
