@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from nearlabel.collection.exchange.keywords import keyword_tag
 from nearlabel.collection.exchange.tag_tables import (
+    TABLES,
     TaggedFile,
     read_csv_tags,
     read_json_tags,
-    read_tsv_tags,
     write_csv_tags,
     write_json_tags,
-    write_tsv_tags,
 )
 from nearlabel.datasets import DataError
 
@@ -118,9 +117,9 @@ def test_tables_round_trip(tmp_path_factory, given_files):
         for one in given_files
     ]
     plain = [one._replace(yes=tuple(dict.fromkeys(one.yes))) for one in plain]
-    for write, read in ((write_csv_tags, read_csv_tags), (write_tsv_tags, read_tsv_tags)):
-        write(path, plain)
-        assert read(path) == plain
+    for suffix in (".csv", ".tsv"):
+        TABLES[suffix].write(path, plain)
+        assert TABLES[suffix].read(path) == plain
 
 
 def test_a_separator_in_the_name_of_a_tag(tmp_path):

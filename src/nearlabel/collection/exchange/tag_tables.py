@@ -67,8 +67,8 @@ def read_csv_tags(
         columns = [name.strip().lower() for name in next(rows)]
         for name in (_FILE, _TAGS):
             if columns.count(name) != 1:
-                hint = did_you_mean(name, columns)
-                raise file.error(f"one column {name!r} expected; got {_listed(columns)}{hint}", 1)
+                given, hint = ", ".join(map(shown, columns))[:200], did_you_mean(name, columns)
+                raise file.error(f"one column {name!r} expected; got {given}{hint}", 1)
         files = []
         for row in rows:
             if len(row) != len(columns):
@@ -79,10 +79,6 @@ def read_csv_tags(
             yes, no = (_divided(cells.get(name, "")) for name in (_TAGS, _NOT))
             files.append(TaggedFile(cells[_FILE], yes, no))
     return files
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(shown, names))[:200]
 
 
 def _divided(text: str) -> tuple[str, ...]:
@@ -148,30 +144,23 @@ def table_rows(files: Iterable[TaggedFile]) -> list[tuple[str, str]]:
     """The rows of a table of tags, column names first."""
     rows = [(_FILE, _TAGS)]
     for tagged in files:
-        tags = _joined(tagged.yes)
+        for tag in tagged.yes:
+            if SEPARATOR in tag:
+                raise ValueError(
+                    f"the tag {shown(tag)} cannot be in a table, where {SEPARATOR!r} separates "
+                    "tags: rename it, or write a .jsonl file"
+                )
+        tags = SEPARATOR.join(tagged.yes)
         rows += [(name, tags) for name in (tagged.file, *tagged.others)]
     return rows
 
 
-def _joined(tags: Iterable[str]) -> str:
-    """Tags in one cell; ValueError if a name contains the separator."""
-    listed = [*tags]
-    for tag in listed:
-        if SEPARATOR in tag:
-            raise ValueError(
-                f"the tag {shown(tag)} cannot be in a table, where {SEPARATOR!r} separates tags: "
-                "rename it, or write a .jsonl file"
-            )
-    return SEPARATOR.join(listed)
-
-
 def write_json_tags(path: str | os.PathLike[str], files: Iterable[TaggedFile]) -> None:
     """Write one object per line for each item, with all its decisions."""
-    write_json_records(Path(path), map(tag_record, files))
+    write_json_records(Path(path), map(_record, files))
 
 
-def tag_record(tagged: TaggedFile) -> Tree:
-    """The JSON object of a file."""
+def _record(tagged: TaggedFile) -> Tree:
     record: Tree = {} if tagged.id is None else {"id": tagged.id}
     if tagged.file:
         record[_FILE] = tagged.file
@@ -182,10 +171,6 @@ def tag_record(tagged: TaggedFile) -> Tree:
     return record | {_TAGS: [*tagged.yes], _NOT: [*tagged.no]}
 
 
-read_tsv_tags = partial(read_csv_tags, delimiter="\t")
-write_tsv_tags = partial(write_csv_tags, delimiter="\t")
-
-
 class TagTable(NamedTuple):
     """A table format: how it is read and written."""
 
@@ -193,15 +178,17 @@ class TagTable(NamedTuple):
     write: Callable[..., None]
 
 
+_JSON = TagTable(read_json_tags, write_json_tags)
 TABLES = {
     ".csv": TagTable(read_csv_tags, write_csv_tags),
-    ".tsv": TagTable(read_tsv_tags, write_tsv_tags),
-    ".jsonl": TagTable(read_json_tags, write_json_tags),
-    ".ndjson": TagTable(read_json_tags, write_json_tags),
+    ".tsv": TagTable(
+        partial(read_csv_tags, delimiter="\t"), partial(write_csv_tags, delimiter="\t")
+    ),
+    ".jsonl": _JSON,
+    ".ndjson": _JSON,
 }
 
 
 def table_of(path: str | os.PathLike[str]) -> TagTable | None:
     """The table format by the suffix of a name, before ``.gz``; None if it is unknown."""
-    name = os.fspath(path).lower().removesuffix(".gz")
-    return TABLES.get(Path(name).suffix)
+    return TABLES.get(Path(os.fspath(path).lower().removesuffix(".gz")).suffix)
