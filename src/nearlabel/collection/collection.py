@@ -234,7 +234,7 @@ class Collection:
         with self._database.reading() as connection:
             number = None
             if tag is not None:
-                number = item_tables.known_tag(connection, tag_name(tag, "tag"), self.path)
+                number = item_tables.known_tag(connection, tag_name(tag, "tag"))
             if state == "missing" and self.kind == "vectors":
                 return []  # they have no files
             return item_tables.item_ids(connection, number, state, after, limit, name)
@@ -248,7 +248,7 @@ class Collection:
             ``"id:17"`` is the item with this id, ``"name:17"`` the item with this name, and
             ``"17"`` either; it is an error if these are two items.
         """
-        return self._read(item_tables.find, str(text), self.path)
+        return self._read(item_tables.find, str(text))
 
     def known_contents(self, contents: Iterable[bytes]) -> dict[bytes, int]:
         """The ids of the items with these contents, by sha256; unknown contents are skipped."""
@@ -371,7 +371,7 @@ class Collection:
         ids: list[int] = []
 
         def work(log: ChangeLog) -> None:
-            ids.extend(file_changes.add_items(log, list(new_items), self.path))
+            ids.extend(file_changes.add_items(log, list(new_items)))
 
         self._folder.change("add", group, work)
         return ids
@@ -388,7 +388,7 @@ class Collection:
         """
 
         def work(log: ChangeLog) -> None:
-            tag_changes.refuse_unknown(log, {*vectors}, self.path)
+            tag_changes.refuse_unknown(log, {*vectors})
             file_changes.set_vectors(log, vectors)
 
         return self._folder.change("vectors", group, work)
@@ -413,8 +413,7 @@ class Collection:
             files; any other item is missing from then on and keeps its tags.
         group : int, optional
         """
-        place = _root(root), files, missing
-        return self._change("files", group, file_changes.set_files, *place, self.path)
+        return self._change("files", group, file_changes.set_files, _root(root), files, missing)
 
     def join_roots(
         self, root: str | os.PathLike[str], within: Sequence[str], *, group: int | None = None
@@ -474,7 +473,7 @@ class Collection:
     ) -> Change | None:
         """Set the tags of an item; tags that are removed count as rejected."""
         tagged = _id(id), tag_names(tags), check_choice(by, "by", AUTHORS)
-        return self._change("set_tags", group, tag_changes.set_tags, *tagged, self.path)
+        return self._change("set_tags", group, tag_changes.set_tags, *tagged)
 
     def decide(
         self,
@@ -501,12 +500,12 @@ class Collection:
             author = check_choice(own[0], "by", AUTHORS) if own else by
             known = None if answer is None else bool(answer)
             checked.append((_id(item), tag_name(name), known, author))
-        return self._change("decide", group, tag_changes.decide, checked, self.path)
+        return self._change("decide", group, tag_changes.decide, checked)
 
     def rename_tag(self, old: str, new: str, *, group: int | None = None) -> Change | None:
         """Rename a tag, and all tags below it in a hierarchy."""
         names = tag_name(old, "old"), tag_name(new, "new")
-        return self._change("rename_tag", group, tag_changes.rename_tag, *names, self.path)
+        return self._change("rename_tag", group, tag_changes.rename_tag, *names)
 
     def merge_tags(
         self, sources: str | Iterable[str], target: str, *, group: int | None = None
@@ -521,12 +520,11 @@ class Collection:
         group : int, optional
         """
         names = tag_names(sources, "sources"), tag_name(target, "target")
-        return self._change("merge_tags", group, tag_changes.merge_tags, *names, self.path)
+        return self._change("merge_tags", group, tag_changes.merge_tags, *names)
 
     def delete_tag(self, name: str, *, group: int | None = None) -> Change | None:
         """Delete a tag with all its decisions, including rejections; tags below it stay."""
-        known = tag_name(name, "name")
-        return self._change("delete_tag", group, tag_changes.delete_tag, known, self.path)
+        return self._change("delete_tag", group, tag_changes.delete_tag, tag_name(name, "name"))
 
     def set_method(self, method: object) -> None:
         """Change the method that learns, or its parameters, given as in `create`.
@@ -713,7 +711,7 @@ class Collection:
         names, items = tag_names(tags), _ids(ids, are_unique=False)
         check_choice(by, "by", AUTHORS)
         pairs = [(item, name, answer, by) for item in items for name in names]
-        return self._change(kind, group, tag_changes.decide, pairs, self.path)
+        return self._change(kind, group, tag_changes.decide, pairs)
 
     def _read(
         self,

@@ -24,11 +24,11 @@ from nearlabel.common.validation import ArgumentError, check_integer
 _PATH, _ITEM, _IS_MISSING = 1, 4, 5  # positions in the row of a file
 
 
-def add_items(log: ChangeLog, new_items: Sequence[NewItem], folder: Path) -> list[int]:
+def add_items(log: ChangeLog, new_items: Sequence[NewItem]) -> list[int]:
     """Add items, or find existing ones; returns the id of each."""
     for new in new_items:
         _check(new)
-    refuse_unknown(log, {new.item for new in new_items if new.item is not None}, folder)
+    refuse_unknown(log, {new.item for new in new_items if new.item is not None})
     select = "SELECT content, id FROM items WHERE content"
     contents = {new.content for new in new_items}
     ids: dict[bytes, int] = dict(select_in(log.connection, select, contents))
@@ -77,9 +77,7 @@ def set_vectors(log: ChangeLog, vectors: Mapping[int, MatrixLike]) -> None:
     )
 
 
-def set_files(
-    log: ChangeLog, root: str, found: Sequence[FileState], gone: Iterable[str], folder: Path
-) -> None:
+def set_files(log: ChangeLog, root: str, found: Sequence[FileState], gone: Iterable[str]) -> None:
     """Record where items were found below a root, and which of its paths no longer exist."""
     placed = []
     for file in found:
@@ -87,7 +85,7 @@ def set_files(
         if file.item is None:
             raise ArgumentError(f"files: {file.path!r} has no item", "files")
         placed.append((file.item, file._replace(root=root)))
-    refuse_unknown(log, {item for item, _ in placed}, folder)
+    refuse_unknown(log, {item for item, _ in placed})
     _place(log, placed)
     _lose(log, root, [*dict.fromkeys(map(os.fsencode, gone))])
 

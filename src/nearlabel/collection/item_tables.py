@@ -148,7 +148,7 @@ def tag_numbers(connection: sqlite3.Connection, names: Iterable[str]) -> dict[st
     return dict(select_in(connection, "SELECT name, id FROM tags WHERE name", names))
 
 
-def known_tag(connection: sqlite3.Connection, name: str, folder: Path) -> int:
+def known_tag(connection: sqlite3.Connection, name: str) -> int:
     """The number of a tag, which must exist."""
     numbers = tag_numbers(connection, [name])
     if name not in numbers:
@@ -156,7 +156,7 @@ def known_tag(connection: sqlite3.Connection, name: str, folder: Path) -> int:
             known
             for (known,) in connection.execute("SELECT name FROM tags LIMIT ?", (_MOST_NAMES,))
         ]
-        raise NotInCollectionError(f"has no tag {shown(name)}{did_you_mean(name, names)}", folder)
+        raise NotInCollectionError(f"has no tag {shown(name)}{did_you_mean(name, names)}")
     return numbers[name]
 
 
@@ -190,31 +190,29 @@ def read_counts(connection: sqlite3.Connection, kind: str) -> dict[str, int]:
     }
 
 
-def find(connection: sqlite3.Connection, text: str, folder: Path) -> int:
+def find(connection: sqlite3.Connection, text: str) -> int:
     """The item with a given id, name, or path or name of a file.
 
     The prefixes ``id:`` and ``name:`` force this reading, if such an item exists.
     """
     for start, look in ((_ID, _by_id), (_NAME, _by_name)):
         if text.startswith(start) and (ids := look(connection, text.removeprefix(start))):
-            return _the_one(ids, text, folder)
+            return _the_one(ids, text)
     ids = _by_id(connection, text) | _by_name(connection, text)
     ids = ids or _by_file_name(connection, os.fsencode(text))
     if not ids:
         names = [n for (n,) in connection.execute("SELECT name FROM items LIMIT ?", (_MOST_NAMES,))]
         raise NotInCollectionError(
             f"has no item with the id, file or name {shown(text)}{did_you_mean(text, names)}",
-            folder,
         )
-    return _the_one(ids, text, folder)
+    return _the_one(ids, text)
 
 
-def _the_one(ids: set[int], text: str, folder: Path) -> int:
+def _the_one(ids: set[int], text: str) -> int:
     if len(ids) > 1:
         raise CollectionError(
             f"has several items that match {shown(text)}, {some(sorted(ids))}: choose one as "
             f"{_ID}{min(ids)}",
-            folder,
         )
     return min(ids)
 

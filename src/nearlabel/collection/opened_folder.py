@@ -128,7 +128,7 @@ class OpenedFolder:
         erase = self.database.rewrite if self._is_erasing() else self.database.erase
 
         def work(log: ChangeLog) -> None:
-            refuse_unknown(log, ids, self.path)
+            refuse_unknown(log, ids)
             if ids:
                 forget_items(log, ids)
 

@@ -58,7 +58,7 @@ def questions(
         # The same questions in the same state, different ones after each change.
         rng = np.random.default_rng(last_change(connection))
         if tag is not None:
-            number = known_tag(connection, tag_name(tag, "tag"), folder.path)
+            number = known_tag(connection, tag_name(tag, "tag"))
             select = "SELECT item FROM decisions WHERE tag = ?"
             left_out.update(item for (item,) in connection.execute(select, [number]))
             return _about_tag(collection, answers, tag, number, n, left_out, rng)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Sequence
-from pathlib import Path
 
 from nearlabel.collection.change_log import LISTED, ChangeLog, Row, What, next_id, stored_rows
 from nearlabel.collection.folder_checks import NotInCollectionError, TagTakenError
@@ -15,9 +14,9 @@ from nearlabel.common.messages import shown
 Answer = bool | None  # yes, no, or undecided
 
 
-def decide(log: ChangeLog, decisions: Sequence[tuple[int, str, Answer, str]], folder: Path) -> None:
+def decide(log: ChangeLog, decisions: Sequence[tuple[int, str, Answer, str]]) -> None:
     """Store answers, each with its author; of two answers to one question the last wins."""
-    refuse_unknown(log, {item for item, *_ in decisions}, folder)
+    refuse_unknown(log, {item for item, *_ in decisions})
     last = {(item, name): (answer, by) for item, name, answer, by in decisions}
     numbers = tag_numbers(log.connection, {name for _, name in last})
     numbers |= _new_tags(
@@ -33,36 +32,36 @@ def decide(log: ChangeLog, decisions: Sequence[tuple[int, str, Answer, str]], fo
     log.write(What.DECISION, rows, current)
 
 
-def set_tags(log: ChangeLog, item: int, names: Sequence[str], by: str, folder: Path) -> None:
+def set_tags(log: ChangeLog, item: int, names: Sequence[str], by: str) -> None:
     """Set the tags of an item; tags that are removed become a no."""
     select = "SELECT name FROM decisions JOIN tags ON tags.id = tag WHERE item = ? AND is_yes"
     taken = {name for (name,) in log.connection.execute(select, (item,))} - set(names)
     answers = [(item, name, name not in taken, by) for name in (*names, *sorted(taken))]
-    refuse_unknown(log, {item}, folder)
-    decide(log, answers, folder)
+    refuse_unknown(log, {item})
+    decide(log, answers)
 
 
-def rename_tag(log: ChangeLog, old: str, new: str, folder: Path) -> None:
+def rename_tag(log: ChangeLog, old: str, new: str) -> None:
     """Rename a tag and the levels below it."""
     select = "SELECT id, name FROM tags WHERE name = ? OR substr(name, 1, ?) = ?"
     below = old + LEVELS
     renamed = log.connection.execute(select, (old, len(below), below)).fetchall()
     if not renamed:
-        known_tag(log.connection, old, folder)
+        known_tag(log.connection, old)
     names = {number: tag_name(new + name[len(old) :], "new") for number, name in renamed}
     there = tag_numbers(log.connection, names.values())
     for name, number in there.items():
         if number not in names:
-            raise TagTakenError(f"already has the tag {shown(name)}: merge the two instead", folder)
+            raise TagTakenError(f"already has the tag {shown(name)}: merge the two instead")
     log.write(What.TAG, {(number,): (name,) for number, name in names.items()})
 
 
-def merge_tags(log: ChangeLog, sources: Sequence[str], target: str, folder: Path) -> None:
+def merge_tags(log: ChangeLog, sources: Sequence[str], target: str) -> None:
     """Move all decisions on some tags to one of them, or to another tag.
 
     Where they disagree, yes wins over no.
     """
-    merged = [known_tag(log.connection, name, folder) for name in sources if name != target]
+    merged = [known_tag(log.connection, name) for name in sources if name != target]
     if not merged:
         return
     numbers = tag_numbers(log.connection, [target])
@@ -78,21 +77,21 @@ def merge_tags(log: ChangeLog, sources: Sequence[str], target: str, folder: Path
     log.write(What.TAG, dict.fromkeys((number,) for number in merged))
 
 
-def delete_tag(log: ChangeLog, name: str, folder: Path) -> None:
+def delete_tag(log: ChangeLog, name: str) -> None:
     """Remove all decisions on a tag; the levels below it stay."""
-    number = known_tag(log.connection, name, folder)
+    number = known_tag(log.connection, name)
     cursor = log.connection.execute("SELECT item FROM decisions WHERE tag = ?", (number,))
     log.write(What.DECISION, dict.fromkeys((item, number) for (item,) in cursor.fetchall()))
 
 
-def refuse_unknown(log: ChangeLog, items: Iterable[int], folder: Path) -> None:
+def refuse_unknown(log: ChangeLog, items: Iterable[int]) -> None:
     """Refuse ids that do not exist."""
     wanted = set(items)
     select = f"SELECT id FROM items WHERE id IN {LISTED}"
     cursor = log.connection.execute(select, (json.dumps(sorted(wanted)),))
     missing = wanted - {item for (item,) in cursor}
     if missing:
-        raise NotInCollectionError(f"has no item {min(missing)}", folder)
+        raise NotInCollectionError(f"has no item {min(missing)}")
 
 
 def _new_tags(log: ChangeLog, names: Sequence[str], known: Container[str]) -> dict[str, int]:
