@@ -54,11 +54,10 @@ class SimilarItems:
         own = query if isinstance(query, int) else None
         with folder.learned.asking() as answers, folder.database.reading() as connection:
             settings = folder.settings
-            x = (
-                one_vector(query, settings.width)
-                if own is None
-                else read_vectors(connection, [own])
-            )
+            if own is None:
+                x = one_vector(query, settings.width)
+            else:
+                x = read_vectors(connection, [own])
             if settings.width is None:
                 return []
             distances = dict(answers.answer(x, partial(_learned, n=n + 1)))
