@@ -17,7 +17,12 @@ from nearlabel.common.files import FileError
 DATABASE = "collection.sqlite"
 LOCK = "lock"
 THUMBNAILS = "thumbnails"
+_FILES = {LOCK, *(f"{DATABASE}{end}" for end in ("", "-wal", "-shm", "-journal"))}
 _INDEX = re.compile(r"index-(\d{1,18})\.model")
+_VECTORS = re.compile(r"vectors-\d{6,18}\.bin")  # of version 1
+_PART = re.compile(
+    r"\.(?:collection\.sqlite|index-\d+\.model|thumbnail)\.[0-9a-f]+\.part(-journal)?"
+)
 
 
 class CollectionError(FileError):
@@ -73,14 +78,16 @@ def thumbnail_path(folder: Path, content: bytes) -> Path:
     return folder / THUMBNAILS / content.hex()[:2] / f"{content.hex()}.jpg"
 
 
-def vector_files(folder: Path) -> Iterator[tuple[int, Path]]:
-    """All vector files of version 1, with their numbers."""
-    return _numbered(folder, re.compile(r"vectors-(\d{6,18})\.bin"))
+def vector_files(folder: Path) -> list[Path]:
+    """All vector files of version 1."""
+    return [path for path in folder.iterdir() if _VECTORS.fullmatch(path.name)]
 
 
 def index_files(folder: Path) -> Iterator[tuple[int, Path]]:
     """All index files, with the changes after which they were written."""
-    return _numbered(folder, _INDEX)
+    for path in sorted(folder.iterdir()):
+        if match := _INDEX.fullmatch(path.name):
+            yield int(match[1]), path
 
 
 def is_index(path: Path) -> bool:
@@ -88,12 +95,9 @@ def is_index(path: Path) -> bool:
     return _INDEX.fullmatch(path.name) is not None
 
 
-def part_files(folder: Path) -> Iterator[Path]:
+def part_files(folder: Path) -> list[Path]:
     """Files that a process did not finish writing."""
-    part = re.compile(
-        r"\.(?:collection\.sqlite|index-\d+\.model|thumbnail)\.[0-9a-f]+\.part(-journal)?"
-    )
-    return (path for path in folder.iterdir() if part.fullmatch(path.name))
+    return [path for path in folder.iterdir() if _PART.fullmatch(path.name)]
 
 
 def check_folder(folder: Path, *, readonly: bool) -> None:
@@ -104,46 +108,25 @@ def check_folder(folder: Path, *, readonly: bool) -> None:
         raise FileNotFoundError(2, "no such collection", str(folder))
     if not os.path.lexists(folder / DATABASE):
         raise CollectionError(f"is not a collection: it has no file {DATABASE}", folder)
-    named = [DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal", LOCK]
-    numbered = [path for files in (vector_files, index_files) for _, path in files(folder)]
-    for path in [*(folder / name for name in named), *numbered]:
-        check_file(path, folder, readonly=readonly)
-    thumbnails = _status(folder / THUMBNAILS)
-    if thumbnails is not None and not stat.S_ISDIR(thumbnails.st_mode):
-        raise _not_ours(folder, THUMBNAILS, "a regular folder")
-
-
-def check_file(path: Path, folder: Path, *, readonly: bool) -> None:
-    """Refuse what exists and is not a regular file, or has hard links."""
-    status = _status(path)
-    if status is None:
-        return
-    if not stat.S_ISREG(status.st_mode):
-        raise _not_ours(folder, path.name, "a regular file")
-    if status.st_nlink > 1 and not readonly:
-        raise CollectionError(
-            f"is not written to: its {path.name} has another name elsewhere (a hard link), and "
-            "would change there, too; copy the folder",
-            folder,
-        )
-
-
-def _not_ours(folder: Path, name: str, wanted: str) -> CollectionError:
-    return CollectionError(f"is refused: its {name} is not {wanted}", folder)
-
-
-def _status(path: Path) -> os.stat_result | None:
-    try:
-        return path.lstat()
-    except FileNotFoundError:
-        return None
-
-
-def _numbered(folder: Path, pattern: re.Pattern[str]) -> Iterator[tuple[int, Path]]:
     for path in sorted(folder.iterdir()):
-        match = pattern.fullmatch(path.name)
-        if match:
-            yield int(match[1]), path
+        is_folder = path.name == THUMBNAILS
+        if not (
+            is_folder or path.name in _FILES or is_index(path) or _VECTORS.fullmatch(path.name)
+        ):
+            continue
+        try:
+            status = path.lstat()
+        except FileNotFoundError:  # removed by the process that writes
+            continue
+        if not (stat.S_ISDIR if is_folder else stat.S_ISREG)(status.st_mode):
+            what = "folder" if is_folder else "file"
+            raise CollectionError(f"is refused: its {path.name} is not a regular {what}", folder)
+        if status.st_nlink > 1 and not (is_folder or readonly):
+            raise CollectionError(
+                f"is not written to: its {path.name} has another name elsewhere (a hard link), and "
+                "would change there, too; copy the folder",
+                folder,
+            )
 
 
 def remove(path: Path) -> None:

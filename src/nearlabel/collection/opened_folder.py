@@ -209,7 +209,7 @@ class OpenedFolder:
         """Clean up after a process that died."""
         for part in part_files(self.path):
             remove(part)
-        for _, path in vector_files(self.path):  # their vectors are in the database
+        for path in vector_files(self.path):  # their vectors are in the database
             remove(path)
         if self.database.n_lost_vectors:
             self.notes.append(self._said_lost(self.database.n_lost_vectors))
