@@ -135,10 +135,6 @@ def _only(items: Dataset, rows: Array, names: list[str] | None) -> tuple[Dataset
 
 def _ids(opened: OpenModel, items: Dataset, source: str, column: str | None) -> Any:
     """The ids of new items, or None if they get the next numbers."""
-    import numpy as np
-
-    from nearlabel.common.messages import first_twice, shown, some
-
     if items.row_names is None:
         if not opened.has_numbers:
             raise ValueError(
@@ -146,15 +142,6 @@ def _ids(opened: OpenModel, items: Dataset, source: str, column: str | None) -> 
                 "their column with --id"
             )
         return None
-    names = items.row_names.tolist()
     way_out = "with --ignore id" if column is None else f"without --id {column}"
-    ids = opened.ids(names, f" in {source}; {way_out}, items get the next numbers")
-    if (twice := first_twice(names)) is not None:
-        raise ValueError(f"{source} has two items with the id {shown(twice)}")
-    known = ids[np.isin(ids, opened.model.ids_)].tolist()
-    if known:
-        raise ValueError(
-            f"{opened.path} already has items with the ids of {source}: {some(known)}; relabel "
-            "changes their labels, forget removes them, --skip-known skips them"
-        )
-    return ids
+    hint = f" in {source}; {way_out}, items get the next numbers"
+    return opened.ids(items.row_names.tolist(), hint)

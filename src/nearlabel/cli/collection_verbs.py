@@ -79,7 +79,7 @@ def _description(record: Tree, run: Sequence[Change], every: bool) -> Iterator[B
     for root in record["folders"]:
         yield f"indexed: {root}"
     if last is not None:
-        yield f"last change: {_run_text([last])}"
+        yield Paragraph(f"last change: {_run_text([last])}")
     if run and run[0].number != last.number:
         yield Paragraph(f"undo would take back: {_run_text(run)}")
     if tags:

@@ -19,7 +19,7 @@ MOODS = (
     *("calm", "sad", "happy", "tense", "dreamy", "angry"),
     *("playful", "solemn", "tender", "epic", "lonely", "warm"),
 )
-SONGS = (
+SONGS: tuple[str, ...] = (
     "datasets describe songs.csv",
     "evaluate songs.csv --k 5 10 20 --scale standard --metric hamming_loss one_error "
     "ranking_loss average_precision",
@@ -39,8 +39,7 @@ def demo(what: Literal["pictures", "songs"] = "pictures", /, *, folder: str | No
     what
         pictures: a collection of pictures, and tags for new ones; songs: a model of a table.
     folder
-        Folder for all files, which must be new or empty. By default, pictures and their contact
-        sheet go to a new temporary folder, and the files of songs are deleted at the end.
+        Folder for all files, which must be new or empty; by default a new temporary folder.
 
     Examples
     --------
@@ -48,44 +47,29 @@ def demo(what: Literal["pictures", "songs"] = "pictures", /, *, folder: str | No
     nearlabel demo --folder scenes
     nearlabel demo songs
     """
-    if folder is not None:
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        if next(place.iterdir(), None) is not None:
-            raise ValueError(f"--folder {folder}: this folder is not empty; give a new one")
-        code = _pictures(place) if what == "pictures" else _songs(place)
-        if not code and what == "songs":
-            say(f"\nsongs.csv, new.csv and songs.model are in {folder}")
-        return code
-    if what == "pictures":
-        return _pictures(Path(tempfile.mkdtemp(prefix="nearlabel-demo-")))
-    with tempfile.TemporaryDirectory() as temporary:
-        return _songs(Path(temporary))
-
-
-def _songs(place: Path) -> int:
-    with chdir(place):
-        write_songs()
-        say("600 made-up songs with six measurements and their moods are in songs.csv;")
-        say("three new ones, without moods, in new.csv.\n")
-        for line in Path("songs.csv").read_text(encoding="utf-8").splitlines()[:3]:
-            say(f"  {line}")
-        return _run(SONGS)
-
-
-def _pictures(place: Path) -> int:
-    if find_spec("PIL") is None:
+    if what == "pictures" and find_spec("PIL") is None:
         command = install_command("pictures")
         raise ImportError(f"pictures need Pillow: {command}; 'nearlabel demo songs' does not")
+    place = Path(folder or tempfile.mkdtemp(prefix="nearlabel-demo-"))
+    place.mkdir(parents=True, exist_ok=True)
+    if next(place.iterdir(), None) is not None:
+        raise ValueError(f"--folder {folder}: this folder is not empty; give a new one")
     with chdir(place):
-        write_scenes()
-        say(f"{TAGGED} painted pictures are in scenes, their tags in scenes.csv;")
-        say(f"{NEW} new ones in new, and what they really show in new.csv.\n")
-        for line in Path("scenes.csv").read_text(encoding="utf-8").splitlines()[:4]:
+        if what == "songs":
+            write_songs()
+            say("600 made-up songs with six measurements and their moods are in songs.csv;")
+            say("three new ones, without moods, in new.csv.\n")
+            table, commands, result = "songs.csv", SONGS, "songs.model"
+        else:
+            write_scenes()
+            say(f"{TAGGED} painted pictures are in scenes, their tags in scenes.csv;")
+            say(f"{NEW} new ones in new, and what they really show in new.csv.\n")
+            table, commands, result = "scenes.csv", picture_commands(), "sheet.html"
+        for line in Path(table).read_text(encoding="utf-8").splitlines()[:4]:
             say(f"  {line}")
-        code = _run(picture_commands())
+        code = _run(commands)
     if not code:
-        say(f"\nto look at: {place.absolute() / 'sheet.html'}")
+        say(f"\nto look at: {place.absolute() / result}")
     return code
 
 
