@@ -14,7 +14,7 @@ from nearlabel.common.arrays import Matrix, Tree
 from nearlabel.common.messages import encodable
 from nearlabel.common.progress import Progress
 from nearlabel.features.picture_files import Skipping, found_files, in_parallel
-from nearlabel.features.pictures import UnreadablePicture, name_of
+from nearlabel.features.pictures import FileKind, UnreadablePicture, name_of
 
 if TYPE_CHECKING:
     from nearlabel.collection.collection import Collection
@@ -84,13 +84,14 @@ def queries(
     progress : callable, optional
         Called with (things done, all things).
     """
-    wanted = [part for each in asked for part in _parts(collection, each)]
+    kind = None if collection.kind == "vectors" else files_of(collection.kind)
+    wanted = [part for each in asked for part in _parts(collection, kind, each)]
     answered: list[Query] = []
     unread: list[UnreadablePicture] = []
     for start in range(0, len(wanted), _FILES_AT_ONCE):
         batch = wanted[start : start + _FILES_AT_ONCE]
         files = [each for each in batch if isinstance(each, str | bytes)]
-        of_files, errors = _of_files(collection, files, vectors, n_jobs)
+        of_files, errors = _of_files(collection, kind, files, vectors, n_jobs)
         unread += errors
         for each in batch:
             if isinstance(each, str | bytes):
@@ -104,17 +105,18 @@ def queries(
     return answered, unread
 
 
-def _parts(collection: Collection, asked: Asked) -> Sequence[Asked]:
+def _parts(collection: Collection, kind: FileKind | None, asked: Asked) -> Sequence[Asked]:
     """The files of a folder, or the id of an item that is asked for by name; else just this."""
     if not isinstance(asked, str):
         return [asked]
-    if collection.kind != "vectors" and Path(asked).exists():
-        return found_files(asked, files_of(collection.kind))
+    if kind is not None and Path(asked).exists():
+        return found_files(asked, kind)
     return [collection.find(asked)]
 
 
 def _of_files(
     collection: Collection,
+    kind: FileKind | None,
     files: Sequence[str | bytes],
     vectors: Vectors | None,
     n_jobs: int | None,
@@ -126,7 +128,8 @@ def _of_files(
     def read(file: str | bytes) -> tuple[str | bytes, bytes, bytes]:
         if isinstance(file, bytes):
             return file, content_of(file), file
-        content, digest, _ = read_unchanged(file, files_of(collection.kind).most_bytes)
+        assert kind is not None
+        content, digest, _ = read_unchanged(file, kind.most_bytes)
         return file, digest, content
 
     reading = Skipping(files, n_jobs)

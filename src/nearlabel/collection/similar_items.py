@@ -17,7 +17,7 @@ import numpy as np
 from nearlabel.collection.change_log import last_change, touched_after
 from nearlabel.collection.item_tables import item_ids, known_ids
 from nearlabel.collection.stored_vectors import read_vectors
-from nearlabel.collection.tag_answers import Asked, State, one_vector
+from nearlabel.collection.tag_answers import AskedVector, State, one_vector
 from nearlabel.common.arrays import Array, Matrix
 from nearlabel.common.threads import ForkSafeLock
 from nearlabel.search import Index, build_index
@@ -97,7 +97,7 @@ class SimilarItems:
             return self._indexed.parts, set()
 
 
-def _learned(state: State, asked: Asked, n: int) -> list[tuple[int, float]]:
+def _learned(state: State, asked: AskedVector, n: int) -> list[tuple[int, float]]:
     """The nearest of the items the model has learned from, including all ties with the last one.
 
     The model orders ties by when it learned them.

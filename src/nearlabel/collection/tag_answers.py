@@ -93,7 +93,7 @@ class Answers:
     def answer(
         self,
         query: object,
-        answer: Callable[[State, Asked], list[_Answer]],
+        answer: Callable[[State, AskedVector], list[_Answer]],
         without: Container[int] = (),
     ) -> list[_Answer]:
         """What `answer` makes of the state and a query.
@@ -112,7 +112,7 @@ class Answers:
             self.state = self._learn_again(state, error)
         return self.answer(query, answer, without)
 
-    def _asked(self, state: State, query: object, without: Container[int]) -> Asked:
+    def _asked(self, state: State, query: object, without: Container[int]) -> AskedVector:
         place = None
         if not isinstance(query, int | np.integer):
             x = one_vector(query, state.model.n_features_in_)
@@ -120,10 +120,10 @@ class Answers:
             x = self._source.vectors([int(query)])
         else:
             x, _ = state.rows.rows_of(np.array([place]))
-        return Asked(x, place, without, self._source.tag_names)
+        return AskedVector(x, place, without, self._source.tag_names)
 
 
-class Asked(NamedTuple):
+class AskedVector(NamedTuple):
     """A vector that a state is asked about.
 
     Attributes
@@ -158,7 +158,7 @@ def one_vector(query: object, width: int | None) -> Matrix:
     return x
 
 
-def suggestions(state: State, asked: Asked, top: int) -> list[Suggestion]:
+def suggestions(state: State, asked: AskedVector, top: int) -> list[Suggestion]:
     """The most probable tags of a vector, and its neighbors that have them."""
     model, x, rows = state.model, asked.x, asked.rows
     further = neighbors_of(model, x, model.n_neighbors_ + 1, rows)
@@ -179,7 +179,7 @@ def suggestions(state: State, asked: Asked, top: int) -> list[Suggestion]:
     return answers
 
 
-def groups(state: State, asked: Asked, top: int, per_tag: int) -> list[TaggedItems]:
+def groups(state: State, asked: AskedVector, top: int, per_tag: int) -> list[TaggedItems]:
     """For each of the most probable tags of a vector, the nearest items that have it."""
     model, x, rows = state.model, asked.x, asked.rows
     near = neighbors_of(model, x, model.n_neighbors_, rows)
@@ -194,7 +194,7 @@ def groups(state: State, asked: Asked, top: int, per_tag: int) -> list[TaggedIte
     return answers
 
 
-def _best(state: State, asked: Asked, scores: LabelScores, top: int) -> tuple[Array, Floats]:
+def _best(state: State, asked: AskedVector, scores: LabelScores, top: int) -> tuple[Array, Floats]:
     """The columns with the highest scores that another item has, and these; ties by column."""
     labels, totals = state.rows.labels, state.rows.totals
     is_answered = totals > 0
