@@ -10,7 +10,7 @@ from scipy import sparse
 from nearlabel.collection.learner import Learner
 from nearlabel.collection.learning_methods import DEFAULT_METHOD
 from nearlabel.collection.records import Rows
-from nearlabel.collection.tag_answers import Answers
+from nearlabel.collection.tag_answers import StateAnswers
 
 WIDTH = 4
 
@@ -68,9 +68,9 @@ class Store:
         return {tag: tag for tag in tags}
 
 
-def answers(learner: Learner) -> Answers:
+def answers(learner: Learner) -> StateAnswers:
     """What the current state of a learner answers."""
-    return Answers(learner.state, learner.metric, learner._source, lambda *_: None)
+    return StateAnswers(learner.state, learner.metric, learner._source, lambda *_: None)
 
 
 def chosen(**method: Any) -> dict[str, Any]:

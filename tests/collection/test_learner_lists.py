@@ -10,7 +10,7 @@ import pytest
 from memory_store import Store, answers, chosen
 
 from nearlabel.collection.learner import Learner
-from nearlabel.collection.tag_answers import Answers, State
+from nearlabel.collection.tag_answers import State, StateAnswers
 from nearlabel.common.files import FileError
 
 pytestmark = pytest.mark.slow
@@ -85,7 +85,7 @@ def test_rows_get_lists_when_they_become_many(tmp_path: Path) -> None:
         damaged.learn_all()
         return damaged.state
 
-    assert Answers(damaged.state, damaged.metric, store, learn_again).suggest(7)
+    assert StateAnswers(damaged.state, damaged.metric, store, learn_again).suggest(7)
     (error,) = errors
     assert "index-2.model is altered" in str(error)
     assert damaged.verify()

@@ -50,7 +50,7 @@ from nearlabel.common.validation import (
 if TYPE_CHECKING:
     from nearlabel.collection.questions import Question
     from nearlabel.collection.similar_items import SimilarItems
-    from nearlabel.collection.tag_answers import Answers
+    from nearlabel.collection.tag_answers import StateAnswers
 
 _Result = TypeVar("_Result")
 _Arguments = ParamSpec("_Arguments")
@@ -741,7 +741,7 @@ class Collection:
         return SimilarItems()
 
     @contextmanager
-    def _asking(self, query: object) -> Iterator[tuple[Answers, set[int]]]:
+    def _asking(self, query: object) -> Iterator[tuple[StateAnswers, set[int]]]:
         """The current answers, and the tags rejected for an item."""
         with self._folder.learned.asking() as answers, self._database.reading() as connection:
             rejected, item = set(), _query(query)

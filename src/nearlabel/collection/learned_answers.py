@@ -27,7 +27,7 @@ from nearlabel.common.threads import ForkSafeLock
 
 if TYPE_CHECKING:
     from nearlabel.collection.learner import Learner
-    from nearlabel.collection.tag_answers import Answers, State
+    from nearlabel.collection.tag_answers import State, StateAnswers
 
 
 class LearnedAnswers:
@@ -44,7 +44,7 @@ class LearnedAnswers:
         self._held = threading.local()  # the answers that this thread reads
 
     @contextmanager
-    def asking(self) -> Iterator[Answers]:
+    def asking(self) -> Iterator[StateAnswers]:
         """The answers of the state that is read inside, whatever changes meanwhile.
 
         It nests within a thread: all queries inside are answered from the same state.
@@ -53,7 +53,7 @@ class LearnedAnswers:
         if held is not None:
             yield held
             return
-        from nearlabel.collection.tag_answers import Answers  # imports scikit-learn
+        from nearlabel.collection.tag_answers import StateAnswers  # imports scikit-learn
 
         self._database.refuse_part()  # what is rolled back must not be learned
         for tries_left in (2, 1, 0):
@@ -64,7 +64,7 @@ class LearnedAnswers:
                         continue  # another process replaced it; read the newer state
                     learner = self._current(stored)
                     learn_again = partial(self._learn_again, learner)
-                    answers = Answers(learner.state, learner.metric, self.source, learn_again)
+                    answers = StateAnswers(learner.state, learner.metric, self.source, learn_again)
                 self._held.answers = answers
                 try:
                     yield answers

@@ -19,7 +19,7 @@ from nearlabel.common.validation import check_choice, check_integer
 if TYPE_CHECKING:
     from nearlabel.collection.collection import Collection
     from nearlabel.collection.opened_folder import OpenedFolder
-    from nearlabel.collection.tag_answers import Answers
+    from nearlabel.collection.tag_answers import StateAnswers
     from nearlabel.search.exact.distances import Metric
 
 
@@ -91,7 +91,7 @@ def _chosen(
 
 def _about_tag(
     collection: Collection,
-    answers: Answers,
+    answers: StateAnswers,
     tag: str,
     number: int,
     n: int,

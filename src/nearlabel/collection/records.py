@@ -263,10 +263,6 @@ class Rows(NamedTuple):
     indptr: Array
     tags: Array
 
-    def tags_of(self, row: int) -> list[int]:
-        """The numbers of the tags of a row."""
-        return list(self.tags[self.indptr[row] : self.indptr[row + 1]].tolist())
-
 
 def content_of(content: bytes) -> bytes:
     """The sha256 that identifies the content of a file."""

@@ -48,7 +48,7 @@ class State(NamedTuple):
         return int(places[0]) if len(places) else None
 
 
-class Answers:
+class StateAnswers:
     """What one state answers, whatever is learned meanwhile.
 
     Parameters
