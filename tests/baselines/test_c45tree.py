@@ -4,7 +4,6 @@ import warnings
 from pathlib import Path
 
 import j48_problems
-import literal_c45
 import numpy as np
 import pytest
 from estimator_checks import parametrize_with_quick_checks
@@ -18,6 +17,7 @@ from nearlabel.baselines.c45_growing import (
     GrowingData,
     Node,
     WeightedRows,
+    grown_tree,
     largest_branch,
 )
 from nearlabel.baselines.c45_splits import (
@@ -28,6 +28,7 @@ from nearlabel.baselines.c45_splits import (
 )
 from nearlabel.baselines.c45tree import c45_tree
 
+FORMS = (np.asarray, sparse.csr_array)
 RECORDED = Path(__file__).with_name("j48_trees")
 # The worked example F6: label 2 never occurs, label 3 always.
 X6 = np.array([[0, 0], [1, 0], [0, 2], [4, -0.4], [5, 1], [4, 2.5]])
@@ -50,7 +51,7 @@ def recorded(name):
     return (RECORDED / f"{name}.txt").read_text(encoding="utf-8").rstrip("\n")
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["iris", "glass", "mixed"])
 def test_trees_that_j48_printed(name, form):
     problem = getattr(j48_problems, name)()
@@ -59,7 +60,7 @@ def test_trees_that_j48_printed(name, form):
     assert tree.text(problem.features, classes) == recorded(name)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("form", FORMS)
 def test_trees_of_labels_that_j48_printed(form):
     problem = j48_problems.labels()
     model = nl.C45Tree().fit(form(problem.X), problem.y)
@@ -73,11 +74,6 @@ def test_shares_that_j48_gave_rows_with_gaps():
     columns = Columns(j48_problems.unseen_rows(problem), problem.n_values)
     expected = np.loadtxt(RECORDED / "mixed_scores.txt")
     np.testing.assert_allclose(tree.scores(columns, tree.shares()), expected, rtol=0, atol=1e-12)
-
-
-def as_rows(X, classes):
-    gaps = [[None if np.isnan(v) else float(v) for v in row] for row in X.tolist()]
-    return [(values, int(c), 1.0) for values, c in zip(gaps, classes, strict=True)]
 
 
 @st.composite
@@ -98,29 +94,40 @@ def tables(draw):
     return X, classes, n_classes, n_values
 
 
-@examples(300)
+def nodes(node):
+    yield node
+    for child in node.children:
+        yield from nodes(child)
+
+
+@examples(100)
 @given(
     table=tables(),
     min_leaf=st.sampled_from([1, 2, 5]),
-    confidence=st.sampled_from([0.5, 0.25, 0.01]),
     actual_cuts=st.booleans(),
-    is_sparse=st.booleans(),
 )
-def test_equals_the_literal_method(table, min_leaf, confidence, actual_cuts, is_sparse):
+def test_trees_of_any_table(table, min_leaf, actual_cuts):
+    """They do not depend on the form; those with less confidence are not larger."""
     X, classes, n_classes, n_values = table
-    rows = as_rows(X, classes)
-    expected = literal_c45.tree(rows, n_classes, n_values, min_leaf, confidence, actual_cuts)
-    given_X = sparse.csr_array(X) if is_sparse else X
-    training = training_of(given_X, classes, n_classes, n_values, min_leaf, actual_cuts)
-    found = c45_tree(training, confidence)
+    how = classes, n_classes, n_values, min_leaf, actual_cuts
+    trees = {
+        confidence: [c45_tree(training_of(form(X), *how), confidence) for form in FORMS]
+        for confidence in (0.5, 0.01)
+    }
     names = [f"x{column}" for column in range(X.shape[1])]
-    text = found.text(names, range(n_classes)).split("\n\n")[0]
-    assert text == literal_c45.text(expected, n_classes)
-    queries = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
-    scores = found.scores(Columns(queries, n_values), found.shares())
-    for row, (values, _, _) in enumerate(as_rows(queries, classes)):
-        shares = literal_c45.shares(expected, values, n_classes)
-        np.testing.assert_allclose(scores[row], shares, rtol=0, atol=1e-12)
+    for dense, other in trees.values():
+        assert dense.text(names, range(n_classes)) == other.text(names, range(n_classes))
+        scores = dense.scores(Columns(X, n_values), dense.shares())
+        assert (scores >= 0).all()
+        np.testing.assert_allclose(scores.sum(axis=1), 1)
+        numeric = (dense.feature >= 0) & (n_values[dense.feature] == 0)
+        for feature, cut in zip(dense.feature[numeric], dense.cut[numeric], strict=True):
+            assert not actual_cuts or cut in X[:, feature]
+    assert len(trees[0.01][0].feature) <= len(trees[0.5][0].feature)
+    for node in nodes(grown_tree(training_of(X, *how))):
+        if node.split is not None:
+            weights = sorted(child.counts.sum() for child in node.children)
+            assert weights[-2] >= min_leaf - 1e-6
 
 
 @given(X=vectors(), data=st.data())
@@ -133,8 +140,8 @@ def test_each_label_has_the_tree_of_its_own_classes(X, data):
     assert ((scores >= 0) & (scores <= 1)).all()
     np.testing.assert_array_equal(model.predict(X), scores > 0.5)
     for label in range(Y.shape[1]):
-        tree = literal_c45.tree(as_rows(np.asarray(X, float), Y[:, label]), 2, [0] * X.shape[1])
-        assert model.tree_text(label).split("\n\n")[0] == literal_c45.text(tree, 2)
+        alone = c45_tree(training_of(np.asarray(X, float), Y[:, label], 2), 0.25)
+        assert model.tree_text(label) == alone.text([f"x{f}" for f in range(X.shape[1])], "01")
         if Y[:, label].min() == Y[:, label].max():
             assert (scores[:, label] == Y[0, label]).all()
 
@@ -162,6 +169,7 @@ def test_errors_to_expect_of_quinlans_leaves(n, wrong, expected):
 def test_parts_of_an_error_are_interpolated():
     none, half, one = (estimated_errors(np.array([6 - e, e]), 0.25) for e in (0, 0.5, 1))
     assert half == pytest.approx((none + one) / 2)
+    assert estimated_errors(np.array([16, 4]), 0.5) == pytest.approx(4.5)  # nothing but rounding
 
 
 def test_rows_that_are_all_missing_go_down_every_branch_alike():
@@ -260,7 +268,7 @@ def test_a_code_that_no_training_row_has_is_missing():
     ids=["two rows", "constant", "all missing", "no label", "huge"],
 )
 def test_little_to_learn_from(X, Y):
-    for form in (np.asarray, sparse.csr_array):
+    for form in FORMS:
         scores = nl.C45Tree().fit(form(X), np.asarray(Y, int)).label_scores(form(X)).toarray()
         assert ((scores >= 0) & (scores <= 1)).all()
     assert nl.C45Tree(nominal_features=[0]).fit(np.abs(np.sign(X)), np.asarray(Y, int)) is not None

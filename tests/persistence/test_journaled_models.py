@@ -4,7 +4,6 @@ import copy
 import re
 from contextlib import closing
 
-import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
@@ -63,23 +62,6 @@ def test_changes_are_made_again(path, replayed, is_mapped):
         replayed.clear()
         assert getattr(learner(copy.deepcopy(model)), "_journal", None) is None
         del model  # and others may write
-
-
-def test_saving_empties_the_journal(path, replayed, tmp_path, made):
-    model = nl.load(path, journal=True)
-    journal = learner(model)._journal
-    journal.append({"number": 0})
-    nl.save(model, tmp_path / "copy")
-    nl.load(path)
-    assert replayed == [0]
-    replayed.clear()
-    nl.save(model, path)
-    again = nl.load(path)
-    np.testing.assert_array_equal(again.predict_proba(made.X), model.predict_proba(made.X))
-    assert replayed == []
-    journal.append({"number": 1})
-    nl.load(path)
-    assert replayed == [1]
 
 
 def test_another_model_replaces_one_with_a_journal(path, replayed, made):
