@@ -42,7 +42,7 @@ again-numpy: $(VENV)/.dev
 
 again-baseline: $(VENV)/.dev
 	NEARLABEL_BASELINE=1 $(BIN)/pytest -q -p no:cacheprovider -m "kernels and not slow" \
-		tests/baselines tests/formulas tests/labels tests/search/exact
+		tests/baselines tests/core tests/formulas tests/labels tests/search/exact
 
 test-all: lint $(VENV)/.fuzz sanitize site dist  ## All tests, the slow ones too, with new random examples, sanitizers, atheris, the site, the archives
 	$(BIN)/python tests/core_warnings.py
