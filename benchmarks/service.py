@@ -273,7 +273,7 @@ def dropped_pictures(folder: Path, n: int) -> list[dict[str, Any]]:
         except MissingNetworkError as error:
             sys.stderr.write(f"pictures by {name} are not measured: {error}\n")
             continue
-        width = item_features("pictures", features).vectors([drawn((96, 64), 0)]).shape[1]
+        width = item_features("pictures", features)([drawn((96, 64), 0)]).shape[1]
         here = made(folder / name, n, width, kind="pictures", features=features)
         for said, size in SIZES.items():
             pictures = [drawn(size, seed) for seed in range(1 + FOLLOWING)]

@@ -22,7 +22,6 @@ from nearlabel.collection import Collection, indexing
 from nearlabel.collection.exchange.importing import import_files
 from nearlabel.collection.exchange.tag_tables import TaggedFile
 from nearlabel.collection.indexing import plan_index, run_index
-from nearlabel.collection.item_features import item_features
 from nearlabel.collection.stored_vectors import named_vectors
 
 LONG_AGO = 10**18
@@ -103,9 +102,8 @@ def walk(collection: Collection, number: int, root: Path, backup: Path) -> None:
     some, tags = chance.sample(ids, min(len(ids), 3)), chance.sample(TAGS, 2)
     if step == "index":
         put_files(root, number)
-        features = item_features(collection.settings.kind, collection.settings.features)
         with mock.patch.object(indexing, "_FILES_AT_ONCE", 2):
-            run_index(collection, plan_index(collection, root, features.files), features)
+            run_index(collection, plan_index(collection, root))
     elif step in ("tag", "reject", "clear"):
         getattr(collection, step)(some, tags)
     elif step == "set_tags" and some:

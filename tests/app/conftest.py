@@ -24,7 +24,6 @@ from nearlabel.app.service import create_app
 from nearlabel.app.service_settings import ServiceSettings
 from nearlabel.collection import Collection, NewItem
 from nearlabel.collection.indexing import plan_index, run_index
-from nearlabel.collection.item_features import item_features
 from nearlabel.collection.records import vector_content
 
 TEXTS = [
@@ -79,8 +78,7 @@ def made_files(top, kind, contents, **how):
     for name, content in contents.items():
         (top / kind / name).write_bytes(content)
     collection = Collection.create(top / f"{kind}.nearlabel", kind=kind, **how)
-    features = item_features(kind, collection.settings.features)
-    run_index(collection, plan_index(collection, top / kind, features.files), features)
+    run_index(collection, plan_index(collection, top / kind))
     return collection
 
 

@@ -60,7 +60,7 @@ def groups(found):
 def vector_of(client, content):
     """The vector of a new file."""
     settings = client.collection.settings
-    return item_features(settings.kind, settings.features).vectors([content])
+    return item_features(settings.kind, settings.features)([content])
 
 
 def asked(client, content=None, **request):
@@ -402,8 +402,7 @@ def test_the_beginning_of_a_text_is_shown(reading):
 def test_undecodable_file_names_are_shown_escaped(pictures, tmp_path):
     (tmp_path / "pictures" / os.fsdecode(b"bytes\xff.png")).write_bytes(picture(77))
     collection = pictures.collection
-    features = item_features("pictures", collection.settings.features)
-    run_index(collection, plan_index(collection, tmp_path / "pictures", features.files), features)
+    run_index(collection, plan_index(collection, tmp_path / "pictures"))
     found = pictures.get("/api/items/11").json()
     assert found["name"] == "bytes\\xff.png"
     assert found["files"] == ["bytes\\xff.png"]

@@ -17,7 +17,6 @@ from served_collections import served
 
 from nearlabel.collection import Collection, NewItem
 from nearlabel.collection.indexing import plan_index, run_index
-from nearlabel.collection.item_features import item_features
 from nearlabel.collection.records import vector_content
 
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -67,9 +66,8 @@ def pictures(tmp_path_factory):
         color = [*COLORS][number % 3]
         (folder / "files" / f"{number:02d}-{color}.jpg").write_bytes(painted(color, number))
     with Collection.create(folder / "made", features="moments") as collection:
-        features = item_features("pictures", collection.settings.features)
-        plan = plan_index(collection, folder / "files", features.files)
-        run_index(collection, plan, features)
+        plan = plan_index(collection, folder / "files")
+        run_index(collection, plan)
         for number in range(9):
             collection.tag(number + 1, [*COLORS][number % 3])
     return folder
@@ -554,8 +552,7 @@ def test_texts_and_vectors_are_plain_lists(browser, tmp_path):
     for number, words in enumerate(("tea and cake", "tea with milk", "engine oil", "engine parts")):
         (tmp_path / "notes" / f"{number}.txt").write_text(f"{words}\n{MARKUP}", encoding="utf-8")
     with Collection.create(tmp_path / "texts", kind="texts") as texts:
-        features = item_features("texts", texts.settings.features)
-        run_index(texts, plan_index(texts, tmp_path / "notes", features.files), features)
+        run_index(texts, plan_index(texts, tmp_path / "notes"))
         texts.tag([1], "drink")
         texts.tag([3], "machine")
     with served(tmp_path / "texts") as address, look(browser, address) as page:

@@ -32,7 +32,6 @@ from nearlabel.cli.app import command_line
 from nearlabel.collection import Collection, NewItem
 from nearlabel.collection.choices import METHODS
 from nearlabel.collection.indexing import plan_index, run_index
-from nearlabel.collection.item_features import item_features
 from nearlabel.collection.records import vector_content
 from nearlabel.collection.thumbnails import THUMBNAIL_SIZE
 from nearlabel.features import picture_formats
@@ -70,8 +69,7 @@ def indexed(folder, kind, contents, **how):
     for name, content in contents.items():
         (files / name).write_bytes(content)
     collection = Collection.create(folder / kind, kind=kind, **how)
-    features = item_features(kind, collection.settings.features)
-    run_index(collection, plan_index(collection, files, features.files), features)
+    run_index(collection, plan_index(collection, files))
     return collection
 
 

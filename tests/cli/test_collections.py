@@ -165,7 +165,7 @@ def test_tags_of_a_new_picture(ask, asked, scenes):
     assert len(told["suggestions"]) == 2
     with Collection("c", readonly=True) as store:
         features = store.settings.features
-        vector = nl.collection.item_features.item_features("pictures", features).vectors([new])[0]
+        vector = nl.collection.item_features.item_features("pictures", features)([new])[0]
         first, second = store.suggest(vector, 2)
     best = told["suggestions"][0]
     assert (best["tag"], best["probability"]) == (first.tag, first.probability)

@@ -65,9 +65,8 @@ def features_of(store):
 
 def index(store, folder, n_jobs=None, progress=None):
     """Index a folder; return its new, changed, known, unchanged and deleted files."""
-    features = features_of(store)
-    plan = plan_index(store, folder, features.files)
-    report = run_index(store, plan, features, n_jobs=n_jobs, progress=progress)
+    plan = plan_index(store, folder)
+    report = run_index(store, plan, n_jobs=n_jobs, progress=progress)
     known = report.moved + report.copied + report.found
     counts = (report.new, report.changed, known, report.unchanged, report.gone)
     return counts, report.skipped
@@ -81,7 +80,7 @@ def paths(store, item):
 def test_new_pictures_become_items(store, photos, n_jobs):
     assert index(store, photos.path, n_jobs) == ((6, 0, 0, 0, 0), [])
     assert [item.name for item in store.items()] == [f"{seed}.png" for seed in range(6)]
-    vectors = features_of(store).vectors([picture(seed) for seed in range(6)])
+    vectors = features_of(store)([picture(seed) for seed in range(6)])
     assert np.array_equal(store.vectors(range(1, 7)), vectors)
 
 
@@ -106,8 +105,7 @@ def test_moved_and_copied_files(store, photos):
     (photos.path / "0.png").rename(photos.path / "moved.png")
     shutil.copy2(photos.path / "1.png", photos.path / "copy.png")
     (photos.path / "2.png").unlink()
-    features = features_of(store)
-    report = run_index(store, plan_index(store, photos.path, features.files), features)
+    report = run_index(store, plan_index(store, photos.path))
     counts = (report.moved, report.copied, report.found, report.unchanged, report.gone)
     assert counts == (1, 1, 0, 4, 1)
     assert [(one.kind, one.items) for one in store.changes(2)] == [("files", 2), ("files", 2)]
@@ -121,7 +119,7 @@ def test_a_changed_file_keeps_its_tags(store, photos):
     photos.put("0.png", 100)
     assert index(store, photos.path) == ((0, 1, 0, 5, 0), [])
     assert store.item(1).yes == ["sea"]
-    vectors = features_of(store).vectors([picture(100)])
+    vectors = features_of(store)([picture(100)])
     assert np.array_equal(store.vectors([1]), vectors)
 
 
@@ -234,12 +232,12 @@ def test_a_file_whose_vector_is_not_finite_is_named(store, photos):
     features = features_of(store)
 
     def compute(contents):
-        rows = features.vectors(contents)
+        rows = features(contents)
         rows[2, 5] = np.nan
         return rows
 
-    plan = plan_index(store, photos.path, features.files)
-    report = run_index(store, plan, features._replace(vectors=compute))
+    plan = plan_index(store, photos.path)
+    report = run_index(store, plan, compute)
     assert report.skipped == [("2.png", "has a vector that is not finite")]
     assert store.counts()["items"] == 5
 
@@ -284,7 +282,7 @@ def test_a_run_is_undone_as_a_whole(store, photos, monkeypatch):
     index(store, photos.path)
     store.undo()
     assert (store.counts()["items"], store.item(1).is_missing) == (6, False)
-    assert np.array_equal(store.vectors([2]), features_of(store).vectors([picture(1)]))
+    assert np.array_equal(store.vectors([2]), features_of(store)([picture(1)]))
     assert index(store, photos.path) == ((1, 1, 0, 4, 1), [])
 
 
@@ -298,15 +296,14 @@ def test_names_that_are_not_utf8(store, photos):
 
 
 def test_watched_files_must_be_complete(store, photos):
-    files = features_of(store).files
     now = photos.put("young.png", 10)
     os.utime(now)
-    assert plan_index(store, photos.path, files, patience_ns=10**12).new == [
+    assert plan_index(store, photos.path, patience_ns=10**12).new == [
         f"{seed}.png" for seed in range(6)
     ]
-    stamps = plan_index(store, photos.path, files).scan.files
+    stamps = plan_index(store, photos.path).scan.files
     passed = {"0.png": stamps["0.png"], "1.png": stamps["2.png"]}
-    new = plan_index(store, photos.path, files, passed_over=passed).new
+    new = plan_index(store, photos.path, passed_over=passed).new
     assert "0.png" not in new
     assert "1.png" in new
 

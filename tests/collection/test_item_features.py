@@ -24,11 +24,11 @@ TEXTS = [b"The sea, the sea and a boat", b"a boat at sea", b"\xef\xbb\xbfbread",
 def test_words_are_hashed_alone_and_together_alike() -> None:
     chosen = chosen_features("texts")
     made = item_features("texts", chosen)
-    rows: Any = made.vectors(TEXTS)
+    rows: Any = made(TEXTS)
     assert sparse.issparse(rows)
     assert rows.shape == (4, chosen["columns"])
     assert rows.dtype == np.float32
-    alone = [made.vectors([text]) for text in TEXTS]
+    alone = [made([text]) for text in TEXTS]
     assert (sparse.vstack(alone) != rows).nnz == 0
     similar = (rows @ rows.T).toarray()
     # "sea" twice and "boat" once: the others are too frequent.
@@ -40,7 +40,7 @@ def test_words_are_hashed_alone_and_together_alike() -> None:
 
 def test_invalid_texts_are_left_out() -> None:
     given = Skipping([b"a text", b"\xff\xfe", b"\0"])
-    rows = item_features("texts", chosen_features("texts", "words")).vectors(given)
+    rows = item_features("texts", chosen_features("texts", "words"))(given)
     assert rows.shape[0] == 1
     assert [(at, error.reason.split(":")[0]) for at, error in given.skipped] == [
         (1, "is not UTF-8 text"),
@@ -54,20 +54,20 @@ def test_the_scale_of_moments_does_not_depend_on_other_pictures() -> None:
     made = item_features("pictures", {"name": "moments"})
     grey, white = np.full((14, 14, 3), 119, np.uint8), np.full((14, 14, 3), 255, np.uint8)
     half = np.concatenate([white[:7], white[:7] * 0])
-    rows: Any = made.vectors([grey, white, half])
+    rows: Any = made([grey, white, half])
     assert rows.shape == (3, 294)
     assert rows.dtype == np.float32
     bands = rows.reshape(3, 3, 2, 7, 7)
     assert np.abs(bands[0]).max() < 0.001  # grey is near zero in all features
     assert bands[1, 0, 0] == pytest.approx(0.5, abs=1e-3)
     assert bands[2, 0, 1, :, 0] == pytest.approx([0, 0, 0, 1, 0, 0, 0])  # half black, half white
-    assert np.array_equal(made.vectors([half])[0], rows[2])
+    assert np.array_equal(made([half])[0], rows[2])
 
 
 def test_a_picture_that_cannot_be_read_is_left_out() -> None:
     pytest.importorskip("PIL.Image")
     given = Skipping([b"no picture", np.zeros((8, 8, 3), np.uint8)])
-    assert item_features("pictures", {"name": "moments"}).vectors(given).shape == (1, 294)
+    assert item_features("pictures", {"name": "moments"})(given).shape == (1, 294)
     assert [at for at, _ in given.skipped] == [0]
 
 
@@ -116,7 +116,7 @@ def test_a_network_is_kept_with_its_checksum(
     assert (chosen["name"], chosen["sha256"]) == (network.name, network.sha256)
     assert chosen == json.loads(json.dumps(chosen)) == chosen_features("pictures", chosen)
     picture = np.zeros((20, 20, 3), np.uint8)
-    row = item_features("pictures", chosen).vectors([picture])
+    row = item_features("pictures", chosen)([picture])
     assert np.array_equal(row, PictureEmbedding().fit_transform([picture]))
     with pytest.raises(NetworkError, match=network.name):
-        item_features("pictures", {**chosen, "sha256": "0" * 64}).vectors([picture])
+        item_features("pictures", {**chosen, "sha256": "0" * 64})([picture])

@@ -21,7 +21,7 @@ def texts(tmp_path):
         (tmp_path / "files" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "files" / name).write_bytes(content)
     with Collection.create(tmp_path / "c", kind="texts") as collection:
-        rows = item_features("texts", collection.settings.features).vectors([SEA, SNOW])
+        rows = item_features("texts", collection.settings.features)([SEA, SNOW])
         collection.add(
             [
                 NewItem(content_of(content), rows[at : at + 1], name=name)
@@ -43,7 +43,7 @@ def test_an_order_of_items_vectors_and_files(texts, tmp_path):
     assert [query.name for query in found] == ["snow", "", "sea", str(folder / "c.txt"), "", "sea"]
     assert [query.file for query in found[2:4]] == [str(folder / "b.txt"), str(folder / "c.txt")]
     assert found[1].question is vector
-    expected = item_features("texts", texts.settings.features).vectors([NEW]).toarray()
+    expected = item_features("texts", texts.settings.features)([NEW]).toarray()
     for query in (found[3], found[4]):
         assert np.array_equal(query.question.toarray(), expected)
         assert query.content == content_of(NEW)

@@ -33,7 +33,6 @@ from nearlabel.collection.database import Database
 from nearlabel.collection.exchange.importing import import_files
 from nearlabel.collection.exchange.tag_tables import TaggedFile
 from nearlabel.collection.indexing import plan_index, run_index
-from nearlabel.collection.item_features import item_features
 from nearlabel.common.files import FileError
 
 TOP = OUTSIDE = LOG = Path()  # the recorded folder, another one, and the record
@@ -136,9 +135,8 @@ def tagging() -> None:
 def indexing() -> None:
     with opened(features="moments") as collection:
         put_files(OUTSIDE / "photos", number := next(numbers))
-        features = item_features("pictures", collection.settings.features)
-        plan = plan_index(collection, OUTSIDE / "photos", features.files)
-        run_index(collection, plan, features)
+        plan = plan_index(collection, OUTSIDE / "photos")
+        run_index(collection, plan)
         ids = collection.ids()
         collection.tag(ids[:2], f"tag {number}")
         for item in ids[-3:]:

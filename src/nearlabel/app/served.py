@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from nearlabel.app.service_settings import ServiceSettings
 from nearlabel.collection import Collection, TagCount
-from nearlabel.collection.item_features import ItemFeatures, item_features
+from nearlabel.collection.item_features import Compute, item_features
 from nearlabel.common.arrays import Matrix
 from nearlabel.common.validation import check_n_jobs
 
@@ -37,7 +37,7 @@ class Served:
         self._computing = threading.BoundedSemaphore(check_n_jobs(-1))
         self._decoding = threading.BoundedSemaphore(_DECODED_AT_ONCE)
         self._making = threading.Lock()
-        self._features: ItemFeatures | None = None
+        self._compute: Compute | None = None
         self._totals: Totals | None = None
 
     @contextmanager
@@ -59,19 +59,14 @@ class Served:
                 totals = self._totals = Totals(change, counts, collection.tags())
         return totals
 
-    def features(self) -> ItemFeatures:
-        """What computes vectors from pictures or texts."""
-        with self._making:
-            if self._features is None:
-                settings = self.collection.settings
-                self._features = item_features(settings.kind, settings.features)
-            return self._features
-
     def vectors_of(self, contents: Iterable[bytes]) -> Matrix:
         """The vectors of pictures or texts, from the contents of their files."""
-        features = self.features()
+        with self._making:
+            if self._compute is None:
+                settings = self.collection.settings
+                self._compute = item_features(settings.kind, settings.features)
         with self._decoding:
-            return features.vectors(contents)
+            return self._compute(contents)
 
     def thumbnail(self, id: int, size: int) -> bytes:
         """A thumbnail of an item, created on first use."""

@@ -67,20 +67,15 @@ class OpenCollection:
     def _add_files(self, source: str) -> IndexReport:
         """Add the files of a folder, or a single one."""
         from nearlabel.collection.indexing import plan_index, run_index
-        from nearlabel.collection.item_features import item_features
 
         if not Path(source).exists():
             raise ValueError(f"there is no file or folder {source}")
-        store, settings = self.store, self.store.settings
-        features = item_features(settings.kind, settings.features, n_jobs=self._jobs)
-        real = Path(os.path.realpath(source))
-        plan = plan_index(store, real, features.files)
+        real, kind = Path(os.path.realpath(source)), self.store.kind
+        plan = plan_index(self.store, real)
         if real.is_file() and not (plan.scan.files or plan.scan.skipped):
-            raise ValueError(
-                f"{source}: {self.path} holds {settings.kind}, and this is not one of them"
-            )
-        with steps("adding", settings.kind) as progress:
-            report = run_index(store, plan, features, n_jobs=self._jobs, progress=progress)
+            raise ValueError(f"{source}: {self.path} holds {kind}, and this is not one of them")
+        with steps("adding", kind) as progress:
+            report = run_index(self.store, plan, n_jobs=self._jobs, progress=progress)
         for path, reason in report.skipped:
             if real.is_file():
                 raise ValueError(f"{source} {reason}")

@@ -8,7 +8,7 @@ import time
 from nearlabel.collection.collection import Collection
 from nearlabel.collection.folder_scan import FileStamp
 from nearlabel.collection.indexing import IndexPlan, IndexReport, plan_index, run_index
-from nearlabel.collection.item_features import ItemFeatures, files_of, item_features
+from nearlabel.collection.item_features import Compute, item_features
 from nearlabel.common.progress import Progress
 
 STILL_WRITTEN = 10**9
@@ -30,7 +30,7 @@ class FolderWatch:
 
     def __init__(self, folder: str | os.PathLike[str], *, n_jobs: int | None = None) -> None:
         self._folder, self._n_jobs = folder, n_jobs
-        self._features: ItemFeatures | None = None
+        self._compute: Compute | None = None
         self._seen: dict[str, FileStamp] = {}
 
     def has_news(self, collection: Collection, patience_ns: int = 0) -> bool:
@@ -47,20 +47,14 @@ class FolderWatch:
         """Update a collection from the folder."""
         begin, settings = time.time_ns(), collection.settings
         plan = self._plan(collection, patience_ns)
-        if self._features is None:
-            self._features = item_features(settings.kind, settings.features, n_jobs=self._n_jobs)
-        report = run_index(collection, plan, self._features, n_jobs=self._n_jobs, progress=progress)
+        if plan and self._compute is None:
+            self._compute = item_features(settings.kind, settings.features, n_jobs=self._n_jobs)
+        report = run_index(collection, plan, self._compute, n_jobs=self._n_jobs, progress=progress)
         self._note(plan, begin, patience_ns)
         return report
 
     def _plan(self, collection: Collection, patience_ns: int) -> IndexPlan:
-        return plan_index(
-            collection,
-            self._folder,
-            files_of(collection.kind),
-            passed_over=self._seen,
-            patience_ns=patience_ns,
-        )
+        return plan_index(collection, self._folder, passed_over=self._seen, patience_ns=patience_ns)
 
     def _note(self, plan: IndexPlan, begin: int, patience_ns: int) -> None:
         """Record which files exist, except those that may have been too recent to be read."""

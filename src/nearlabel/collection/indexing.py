@@ -24,12 +24,11 @@ from nearlabel.collection.folder_scan import (
     read_unchanged,
     scan_folder,
 )
-from nearlabel.collection.item_features import ItemFeatures, rows_of
+from nearlabel.collection.item_features import Compute, files_of, item_features, rows_of
 from nearlabel.collection.records import FileState, NewItem
 from nearlabel.common.messages import encodable
 from nearlabel.common.progress import Progress
 from nearlabel.features.picture_files import Skipping, in_parallel
-from nearlabel.features.pictures import FileKind
 
 _FILES_AT_ONCE, _BYTES_AT_ONCE = 32, 2**26
 TEXT_KEPT = 300  # characters of a text kept for display
@@ -112,7 +111,6 @@ class IndexReport:
 def plan_index(
     collection: Collection,
     folder: str | os.PathLike[str],
-    kind: FileKind,
     *,
     passed_over: Mapping[str, FileStamp] | None = None,
     patience_ns: int = 0,
@@ -124,8 +122,6 @@ def plan_index(
     collection : Collection
     folder : path
         One that was indexed before, a subfolder of it, or a new one; or a single file.
-    kind : FileKind
-        Which files to include.
     passed_over : dict of str to FileStamp, optional
         Files to ignore as long as they do not change.
     patience_ns : int, default=0
@@ -150,7 +146,7 @@ def plan_index(
         for path, file in known.items()
         if not file.is_missing
     }
-    scan = scan_folder(root, kind, stamps, inside, only)
+    scan = scan_folder(root, files_of(collection.kind), stamps, inside, only)
     if stamps and not inside and not any(Path(root).iterdir()):
         indexed = "1 file of it was" if len(stamps) == 1 else f"{len(stamps):,} files of it were"
         why = f"is empty, but {indexed} indexed; if its disk is not mounted, mount it; "
@@ -221,7 +217,7 @@ def _known_files(
 def run_index(
     collection: Collection,
     plan: IndexPlan,
-    features: ItemFeatures,
+    compute: Compute | None = None,
     *,
     n_jobs: int | None = None,
     progress: Progress | None = None,
@@ -232,14 +228,15 @@ def run_index(
     ----------
     collection : Collection
     plan : IndexPlan
-    features : ItemFeatures
-        Computes vectors from files.
+    compute : callable, optional
+        Computes vectors from files; by default as the settings of the collection say.
     n_jobs : int or None, default=None
         Threads that read files; -1 means all cores.
     progress : callable, optional
         Called with (files done, total files).
     """
-    begin, run = time.monotonic(), _Run(collection, plan, features, n_jobs, progress)
+    begin = time.monotonic()
+    run = _Run(collection, plan, compute, n_jobs, progress)
     if plan.within:
         collection.join_roots(plan.root, plan.within, group=run.group)
     # New contents at known paths come last: the file that was there may have been moved, to a path
@@ -261,11 +258,11 @@ class _Run:
         self,
         collection: Collection,
         plan: IndexPlan,
-        features: ItemFeatures,
+        compute: Compute | None,
         n_jobs: int | None,
         progress: Progress | None,
     ) -> None:
-        self._collection, self._features = collection, features
+        self._collection, self._compute = collection, compute
         self._root, self._seen = plan.root, plan.seen
         self._n_jobs, self._progress = n_jobs, progress
         self.report = IndexReport(unchanged=plan.unchanged, skipped=[*plan.scan.skipped])
@@ -300,8 +297,11 @@ class _Run:
         without_vectors = self._collection.without_vectors([*known.values()])
         wanted = [digest for digest in contents if known.get(digest) in {None, *without_vectors}]
         firsts = {digest: paths[0] for digest, paths in contents.items()}
+        if self._compute is None:  # not before: it may have to load a network
+            settings = self._collection.settings
+            self._compute = item_features(settings.kind, settings.features, n_jobs=self._n_jobs)
         contents_wanted = [files[firsts[digest]].content for digest in wanted]
-        vectors, errors = rows_of(self._features.vectors, contents_wanted, self._n_jobs)
+        vectors, errors = rows_of(self._compute, contents_wanted, self._n_jobs)
         self.report.skipped += [(firsts[wanted[at]], error.reason) for at, error in errors.items()]
         rows = {wanted[at]: vector for at, vector in vectors.items()}
         items = [
@@ -352,10 +352,11 @@ class _Run:
 
     def _batches(self, paths: Sequence[str]) -> Iterator[dict[str, ReadFile]]:
         """Readable files in batches; asking for the next batch means that the last one is done."""
+        most = files_of(self._collection.kind).most_bytes
 
         def read(source: tuple[int, str]) -> tuple[int, ReadFile]:
             place, path = source
-            return place, read_unchanged(Path(self._root, path), self._features.files.most_bytes)
+            return place, read_unchanged(Path(self._root, path), most)
 
         reading = Skipping([*enumerate(paths)], self._n_jobs)
         batch: dict[str, ReadFile] = {}

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -30,31 +30,15 @@ from nearlabel.features.texts import TEXTS, text_of
 _AUTO, _MOMENTS, _WORDS, _GIVEN = "auto", "moments", "words", "given"
 
 
-class ItemFeatures(NamedTuple):
-    """What computes vectors from items.
-
-    Attributes
-    ----------
-    files : FileKind
-        The files that are such items.
-    vectors : callable
-        Returns float32 rows, an array or a CSR matrix, for an iterable of items: bytes of files,
-        paths, and whatever the transformers accept. Items a `Skipping` cannot read are left out.
-    """
-
-    files: FileKind
-    vectors: Callable[[Iterable[Any]], Array | Csr]
+Compute = Callable[[Iterable[Any]], Array | Csr]
+"""Returns float32 rows, an array or a CSR matrix, for an iterable of items: bytes of files, paths,
+and whatever the transformers accept. Items that a `Skipping` cannot read are left out."""
 
 
 def rows_of(
-    compute: Callable[[Iterable[bytes]], Matrix],
-    contents: Sequence[bytes],
-    n_jobs: int | None = None,
+    compute: Compute, contents: Sequence[bytes], n_jobs: int | None = None
 ) -> tuple[dict[int, Matrix], dict[int, UnreadablePicture]]:
-    """The rows of contents by their places, and of the others why they have none.
-
-    `compute` leaves out the contents that a `Skipping` cannot read.
-    """
+    """The rows of contents by their places, and of the others why they have none."""
     if not contents:
         return {}, {}
     reading = Skipping(contents, n_jobs)
@@ -125,10 +109,8 @@ def chosen_features(
     return {"name": _MOMENTS} if name == _MOMENTS else transformer.network_.settings()
 
 
-def item_features(
-    kind: str, features: Mapping[str, Any], *, n_jobs: int | None = None
-) -> ItemFeatures:
-    """The transformer for the items of a collection; ValueError if its settings are not valid.
+def item_features(kind: str, features: Mapping[str, Any], *, n_jobs: int | None = None) -> Compute:
+    """What computes the vectors of items; ValueError if the settings are not valid.
 
     Parameters
     ----------
@@ -138,25 +120,23 @@ def item_features(
     n_jobs : int or None, default=None
         Threads; -1 means all cores.
     """
-    files, name = files_of(kind), features.get("name")
+    files_of(kind)  # vectors have none
+    name = features.get("name")
     network = {"network": name, "n_jobs": n_jobs, "used": features}
-    compute: Callable[[Iterable[Any]], Array | Csr]
     try:
         if kind == "pictures" and name == _MOMENTS:
-            compute = partial(_moments, n_jobs=n_jobs)
-        elif kind == "pictures":
+            return partial(_moments, n_jobs=n_jobs)
+        if kind == "pictures":
             network["batch_size"] = 16
-            compute = transformers.PictureEmbedding._from_tree(network, FORMAT).transform
-        elif name == _WORDS:
+            return transformers.PictureEmbedding._from_tree(network, FORMAT).transform
+        if name == _WORDS:
             columns = check_integer(features["columns"], "columns", low=1, high=2**31 - 1)
-            compute = partial(_words, columns=columns, n_jobs=n_jobs)
-        else:
-            network["max_tokens"] = 128
-            embedding = transformers.TextEmbedding._from_tree(network, FORMAT)
-            compute = partial(_meaning, embedding=embedding, n_jobs=n_jobs)
+            return partial(_words, columns=columns, n_jobs=n_jobs)
+        network["max_tokens"] = 128
+        embedding = transformers.TextEmbedding._from_tree(network, FORMAT)
+        return partial(_meaning, embedding=embedding, n_jobs=n_jobs)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"features of {kind} are not valid: {dict(features)!r}") from error
-    return ItemFeatures(files, compute)
 
 
 def _names(kind: str) -> list[str]:

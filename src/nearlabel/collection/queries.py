@@ -143,7 +143,7 @@ def _of_files(
     if new:
         if vectors is None:
             settings = collection.settings
-            vectors = item_features(settings.kind, settings.features, n_jobs=n_jobs).vectors
+            vectors = item_features(settings.kind, settings.features, n_jobs=n_jobs)
         rows, unreadable = rows_of(vectors, [content for _, content in new.values()], n_jobs)
         digests = [*new]
         errors += [error.of(name_of(new[digests[at]][0])) for at, error in unreadable.items()]
