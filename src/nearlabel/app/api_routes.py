@@ -24,7 +24,7 @@ from nearlabel.app.uploads import (
     StoredItem,
     kept_file,
     kept_vector,
-    text_content,
+    other_kind,
 )
 from nearlabel.collection.choices import State, Strategy
 from nearlabel.collection.learning_methods import with_other
@@ -168,10 +168,9 @@ async def add_item(served: Service, body: Body, response: Response) -> models.Ad
         elif served.kind == "vectors" and new.vector is not None and new.text is None:
             keep = kept_vector(served, vector_of(served, new.vector), new.name)
         elif served.kind == "texts" and new.text is not None and new.vector is None:
-            keep = kept_file(served, text_content(new.text), new.name)
+            keep = kept_file(served, new.text.encode(), new.name)
         else:
-            wanted = {"pictures": "a picture as a file", "texts": "text", "vectors": "vector"}
-            raise Refusal(422, f"this collection holds {served.kind}: send {wanted[served.kind]}")
+            raise other_kind(served)
 
         def changes() -> StoredItem:
             group = served.collection.new_group()

@@ -13,7 +13,7 @@ from starlette.datastructures import UploadFile
 from nearlabel.app.api_models import ItemQuery
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
-from nearlabel.app.uploads import check_content, shown_as, text_content
+from nearlabel.app.uploads import check_content, other_kind, shown_as
 from nearlabel.collection.queries import Asked, Query, queries
 from nearlabel.common.arrays import Array, Tree
 
@@ -112,9 +112,9 @@ def _asked(served: Served, body: Posted) -> tuple[Asked, int | None]:
     if asked.id is not None:
         return asked.id, asked.top
     if given[0] != served.kind.removesuffix("s"):
-        raise Refusal(422, f"{given[0]}: this collection holds {served.kind}: {_instead(served)}")
+        raise other_kind(served)
     if asked.text is not None:
-        content = text_content(asked.text)
+        content = asked.text.encode()
         check_content(served, content)
         return content, asked.top
     return vector_of(served, asked.vector or []), asked.top
@@ -130,9 +130,3 @@ def vector_of(served: Served, values: Sequence[float]) -> Array:
     if not np.isfinite(vector).all():
         raise Refusal(422, "vector has a number that is too large")
     return vector
-
-
-def _instead(served: Served) -> str:
-    if served.kind == "pictures":
-        return "send a picture"
-    return f'send {{"{served.kind.removesuffix("s")}": …}}'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlencode
@@ -39,8 +38,16 @@ _templates = Environment(
     lstrip_blocks=True,
 )
 _templates.filters["visible"] = visible
-_templates.globals["address"] = lambda path, **query: _address(path, query)
 Tag = Annotated[str, Query(max_length=1000)]
+
+
+def _address(path: str, **query: object) -> str:
+    """An address with its nonempty parameters."""
+    given = {name: value for name, value in query.items() if value not in (None, "", "all")}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+_templates.globals["address"] = _address
 
 
 @router.get("/")
@@ -309,9 +316,3 @@ def error_page(refusal: Refusal) -> HTMLResponse:
 
 def _rendered(template: str, status: int, **values: object) -> HTMLResponse:
     return HTMLResponse(_templates.get_template(template).render(values), status)
-
-
-def _address(path: str, query: Mapping[str, object]) -> str:
-    """An address with its nonempty parameters."""
-    given = {name: value for name, value in query.items() if value not in (None, "", "all")}
-    return f"{path}?{urlencode(given)}" if given else path

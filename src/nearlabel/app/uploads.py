@@ -33,10 +33,16 @@ class StoredItem(NamedTuple):
     is_new: bool
 
 
+def other_kind(served: Served, status: int = 422) -> Refusal:
+    """The refusal of a request that has no item of the collection's kind."""
+    send = {"pictures": "a picture", "texts": '{"text": …}', "vectors": '{"vector": …}'}
+    return Refusal(status, f"this collection holds {served.kind}: send {send[served.kind]}")
+
+
 def check_content(served: Served, content: bytes) -> str:
     """Refuse a file of another kind than the collection, or too large; returns its suffix."""
     if served.kind == "vectors":
-        raise Refusal(415, 'this collection holds vectors: send {"vector": …}')
+        raise other_kind(served, 415)
     if served.kind == "texts":
         if not text_of(content).strip():
             raise Refusal(415, "the file is empty")
@@ -63,14 +69,6 @@ def _size(content: bytes, kind: str) -> tuple[int, int]:
         raise UnreadablePicture("", f"cannot be read: {error}") from None
     except Exception as error:  # Pillow raises errors of any kind for a damaged file
         raise UnreadablePicture("", f"is a damaged {kind}") from error
-
-
-def text_content(text: str) -> bytes:
-    """A text as the content of a file."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise Refusal(422, "text contains an unpaired surrogate") from None
 
 
 def kept_file(served: Served, content: bytes, name: str) -> Callable[[int], StoredItem]:

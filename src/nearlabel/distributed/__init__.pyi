@@ -1,6 +1,5 @@
 """The public names, each written down once: `nearlabel.common.lazy` loads them on first use."""
 
-from nearlabel.distributed.block_answers import evaluate as evaluate
 from nearlabel.distributed.block_answers import predict as predict
 from nearlabel.distributed.block_answers import rank as rank
 from nearlabel.distributed.block_graphs import BlockGraph as BlockGraph

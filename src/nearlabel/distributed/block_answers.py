@@ -5,29 +5,23 @@ Every worker maps the model file into memory. The results are the same as in one
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from nearlabel.common.arrays import Array, Csr, LabelsLike, Matrix
+from nearlabel.common.arrays import Array, LabelsLike
 from nearlabel.common.progress import Progress
-from nearlabel.common.validation import check_integer, check_same_length
-from nearlabel.distributed.label_files import LabelFile, read_labels
+from nearlabel.common.tag_lists import TagLists
+from nearlabel.common.validation import check_integer
 from nearlabel.distributed.vector_blocks import VectorBlocks
 from nearlabel.distributed.workers import run_calls
-from nearlabel.distributed.workspaces import Workspace, working
-from nearlabel.graph import NeighborGraph
+from nearlabel.distributed.workspaces import working
 from nearlabel.labels.ranked_labels import RankedLabels
-from nearlabel.labels.scores import LabelScores
-from nearlabel.methods.answers import each_run
-from nearlabel.metrics.conventions import convention_named
-from nearlabel.metrics.metric_sums import MetricSums
 from nearlabel.persistence.models import load, save
 
 T = TypeVar("T")
@@ -66,9 +60,10 @@ def rank(
     RankedLabels
     """
     top = check_integer(top, "top", low=1)
-    parts = _of_blocks(rank_block, model, X, client, folder, progress, lambda *_: (top,))
+    parts = _of_blocks(rank_block, model, X, client, folder, progress, (top,))
     labels, scores = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return RankedLabels(labels, scores, _last(model).label_names_)
+    last = model[-1] if hasattr(model, "steps") else model
+    return RankedLabels(labels, scores, last.label_names_)
 
 
 def predict(
@@ -90,47 +85,12 @@ def predict(
     -------
     As from the `predict` of the model.
     """
-    parts = _of_blocks(decide_block, model, X, client, folder, progress, lambda *_: ())
-    return _last(model)._in_form_of_y(sparse.vstack(parts, format="csr"))
-
-
-def evaluate(
-    model: NeighborClassifier | Pipeline,
-    X: object,
-    y: object,
-    client: Client | str | None = None,
-    *,
-    convention: str = "paper",
-    at: int = 5,
-    folder: Folder = None,
-    progress: Progress | None = None,
-) -> dict[str, float]:
-    """Compute all metrics of a model on rows in blocks, as exact sums over the blocks.
-
-    Parameters
-    ----------
-    model, X, client, folder, progress
-        As in `rank`.
-    y : true labels, as in the `fit` of estimators, Dask array or folder of blocks
-    convention, at
-        As in `nearlabel.metrics.evaluate`.
-
-    Returns
-    -------
-    dict of str to float
-        As from `nearlabel.metrics.evaluate`, without macro_average_precision and macro_auc, which
-        rank all rows for each label and so are not sums over rows.
-    """
-    convention_named(convention)
-    at = check_integer(at, "at", low=1)
-    Y: Csr = _last(model).label_matrix(_in_memory(y))
-
-    def arguments(place: Workspace, n: int) -> tuple[object, ...]:
-        check_same_length(X=n, y=Y.shape[0])
-        return place.labels(Y), convention, at
-
-    parts = _of_blocks(measure_block, model, X, client, folder, progress, arguments)
-    return MetricSums.joined(parts).values()
+    parts: list[Any] = _of_blocks(predict_block, model, X, client, folder, progress, ())
+    if isinstance(parts[0], list):  # of tags
+        return TagLists(tags for part in parts for tags in part)
+    if sparse.issparse(parts[0]):
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+    return np.concatenate(parts)
 
 
 def _of_blocks(
@@ -140,19 +100,18 @@ def _of_blocks(
     client: Client | str | None,
     folder: Folder,
     progress: Progress | None,
-    arguments: Callable[[Workspace, int], tuple[object, ...]],
+    arguments: tuple[object, ...],
 ) -> list[T]:
     """What a function returns for the model and each block of queries."""
     with working(client, folder) as place:
         # A pipeline may replace missing values; what it does not accept, it refuses by itself.
         blocks = place.vectors(X, finite=not hasattr(model, "steps"))
-        further = arguments(place, len(blocks))
         # Workers keep the model of a path in memory, so each call has a path of its own: the model
         # may have changed since the last call.
         path = place.folder / f"{secrets.token_hex(16)}.model"
         try:
             save(model, path)
-            calls = [(path, blocks.of([i]), *further) for i in range(len(blocks.blocks))]
+            calls = [(path, blocks.of([i]), *arguments) for i in range(len(blocks.blocks))]
             sizes = [block.rows for block in blocks.blocks]
             return run_calls(place.client, function, calls, sizes=sizes, progress=progress)
         finally:
@@ -165,54 +124,12 @@ def rank_block(path: Path, block: VectorBlocks, top: int) -> tuple[Array, Array]
     return ranked.labels, ranked.scores
 
 
-def decide_block(path: Path, block: VectorBlocks) -> Csr:
-    """The predicted label sets of the rows of a block; runs on workers."""
-    model, X = _prepared(path, block)
-    decided: dict[int, Csr] = {}
-
-    def decide(place: slice, scores: LabelScores, near: NeighborGraph, _: object) -> None:
-        decided[place.start] = model._decide(scores, near)
-
-    each_run(model, decide, X)
-    return sparse.vstack([decided[start] for start in sorted(decided)], format="csr")
-
-
-def measure_block(
-    path: Path, block: VectorBlocks, truth: LabelFile, convention: str, at: int
-) -> MetricSums:
-    """The sums of the metrics over the rows of a block; runs on workers."""
-    model, X = _prepared(path, block)
-    first, sums = block.blocks[0].start, dict[int, MetricSums]()
-
-    def measure(place: slice, scores: LabelScores, near: NeighborGraph, _: object) -> None:
-        Y = truth.of(first + np.arange(place.start, place.stop))
-        decided = model._decide(scores, near)
-        sums[place.start] = MetricSums.of(Y, scores, decided, convention, at)
-
-    each_run(model, measure, X)
-    return MetricSums.joined([sums[start] for start in sorted(sums)])
-
-
-def _prepared(path: Path, block: VectorBlocks) -> tuple[NeighborClassifier, Matrix]:
-    """The model without its pipeline, and the rows of a block as transformed by the pipeline."""
-    model, X = _model(path), block.read()
-    if hasattr(model, "steps"):
-        X = model[:-1].transform(X)
-    last = _last(model)
-    return last, last._check_queries(X)
+def predict_block(path: Path, block: VectorBlocks) -> LabelsLike:
+    """The predicted labels of the rows of a block; runs on workers."""
+    return _model(path).predict(block.read())
 
 
 @lru_cache(maxsize=1)
 def _model(path: Path) -> NeighborClassifier | Pipeline:
     model: NeighborClassifier | Pipeline = load(path, mmap=True)
     return model
-
-
-def _last(model: NeighborClassifier | Pipeline) -> NeighborClassifier:
-    return model[-1] if hasattr(model, "steps") else model
-
-
-def _in_memory(y: object) -> object:
-    """Labels in a form that a model accepts."""
-    in_blocks = hasattr(y, "to_delayed") or isinstance(y, str | os.PathLike)
-    return read_labels(y).matrix if in_blocks else y

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import shutil
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from nearlabel.common.arrays import Array, Floats, runs
 from nearlabel.common.files import FileError, replacing, write_tree
 from nearlabel.common.progress import Progress, Stages
 from nearlabel.distributed.list_blocks import listed_rows, lists_folder
-from nearlabel.distributed.row_files import ROWS_A_CALL
+from nearlabel.distributed.row_files import ROWS_A_CALL, checksum
 from nearlabel.distributed.vector_blocks import VectorBlocks
 from nearlabel.distributed.workers import run_calls
 from nearlabel.distributed.workspaces import Workspace
@@ -136,7 +135,7 @@ def search_lists(
     with replacing(path) as file:
         file.write(rows.data)
     pieces = [
-        Piece(path, a, b, hashlib.sha256(rows[a:b].data).hexdigest())
+        Piece(path, a, b, checksum(rows[a:b]))
         for a, b in pairwise(np.searchsorted(numbers[order], cuts).tolist())
     ]
     return pieces, sampled
@@ -148,7 +147,7 @@ def take_block(pieces: Sequence[Piece], k: int, n_base: int, path: Path) -> None
     for piece in pieces:
         count, offset = (piece.stop - piece.start) * width, 4 * piece.start * width
         part = np.fromfile(piece.path, "<i4", count, offset=offset)
-        if hashlib.sha256(part.data).hexdigest() != piece.checksum:
+        if checksum(part) != piece.checksum:
             raise FileError("is altered: the checksum of its rows does not match", piece.path)
         parts.append(part.reshape(-1, width))
     rows = np.concatenate(parts)

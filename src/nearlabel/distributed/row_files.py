@@ -56,20 +56,17 @@ def put_rows(
     stop: int,
 ) -> str:
     """Write rows to their places; returns a checksum for every `step` of them. Runs on workers."""
-    numbers = np.arange(start, stop) if order is None else read_order(order)[start:stop]
+    if order is None:
+        numbers = np.arange(start, stop)
+    else:
+        numbers = read_stored(order, mmap=True).tree["order"][start:stop]
     rows = np.ascontiguousarray(blocks[numbers], dtype)
     with Path(path).open("r+b") as file:
         file.seek(start * rows.shape[1] * rows.itemsize)
         file.write(rows.data)
         file.flush()
         sync(file.fileno())
-    return "".join(_checksum(rows[first : first + step]) for first in range(0, len(rows), step))
-
-
-def read_order(path: Path) -> Array:
-    """The numbers of the rows, by place."""
-    order: Array = read_stored(path, mmap=True).tree["order"]
-    return order
+    return "".join(checksum(rows[first : first + step]) for first in range(0, len(rows), step))
 
 
 def mapped_file(folder: Path) -> MappedArray:
@@ -79,7 +76,7 @@ def mapped_file(folder: Path) -> MappedArray:
     sums = about["sums"]
 
     def check(number: int, content: Array) -> None:
-        if _checksum(content) != sums[64 * number : 64 * (number + 1)]:
+        if checksum(content) != sums[64 * number : 64 * (number + 1)]:
             raise FileError("is altered: the checksum of its rows does not match", path)
 
     with path.open("rb") as file:
@@ -88,5 +85,6 @@ def mapped_file(folder: Path) -> MappedArray:
         return MappedArray(file, 0, dtype, (n, width), step * width * dtype.itemsize, check)
 
 
-def _checksum(content: Array) -> str:
+def checksum(content: Array) -> str:
+    """The sha256 of the memory of an array."""
     return hashlib.sha256(content.data).hexdigest()
