@@ -170,6 +170,8 @@ def test_parts_of_an_error_are_interpolated():
     none, half, one = (estimated_errors(np.array([6 - e, e]), 0.25) for e in (0, 0.5, 1))
     assert half == pytest.approx((none + one) / 2)
     assert estimated_errors(np.array([16, 4]), 0.5) == pytest.approx(4.5)  # nothing but rounding
+    # The one row and a half is wrong altogether, and no more than that.
+    assert estimated_errors(np.array([0.5, 0.5, 0.5]), 0.25) == 1.5
 
 
 def test_rows_that_are_all_missing_go_down_every_branch_alike():
