@@ -60,7 +60,7 @@ WITHOUT = (
         "recall_effect",
     ),
     *("hard_data", "special_ways", "living_models", "pictures", "teaching"),
-    "stored_collections",
+    *("stored_collections", "vector_stores"),
     *("service", "page", "cluster"),
 )
 

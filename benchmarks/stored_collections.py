@@ -1,17 +1,22 @@
 """How long does a collection take to open, to suggest tags, and to learn from a tag?
 
-Usage: python stored_collections.py [--items N] [--large-items N]
+Usage: python stored_collections.py [--items N] [--large-items N] [--before CHECKOUT]
+
+With `--before`, another checkout with its compiled core does the same in turn, and the ratios to it
+are reported.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +28,9 @@ QUESTION = (
     "collections of synthetic vectors, 99 of 100 items with tags, three on average: opening in a "
     "new process, answers and changes in milliseconds, with one thread"
 )
-D, TAGS, TAGS_AN_ITEM = 128, 2_000, 3.0
+FEATURES = {True: 1_280, False: 128}  # of fewer and of many items
+MANY = 500_000  # items
+TAGS, TAGS_AN_ITEM = 2_000, 3.0
 BATCH = 10_000  # items, or tagged items, per change
 TIMES = 100  # questions and changes of each kind
 UNTAGGED = 100  # one item in this many
@@ -34,7 +41,8 @@ def made(folder: Path, n: int) -> list[dict[str, Any]]:
     import nearlabel as nl
     from nearlabel.collection.records import NewItem, vector_content
 
-    data = nl.datasets.make_collection(n, D, TAGS, labels_per_sample=TAGS_AN_ITEM).data
+    d = FEATURES[n < MANY]
+    data = nl.datasets.make_collection(n, d, TAGS, labels_per_sample=TAGS_AN_ITEM).data
     X, Y, rows = data.X, data.Y.tocsr(), []
 
     def add(start: int) -> None:
@@ -52,10 +60,8 @@ def made(folder: Path, n: int) -> list[dict[str, Any]]:
             rows.append({"measured": what, "items_a_second": round(n / took)})
         saving = timed(store.save_index)
         rows.append({"measured": "learned from all, and saved", **saving.told()})
-    for path in sorted(folder.iterdir()):
-        if path.suffix in (".sqlite", ".bin", ".model"):
-            name = path.name.split("-")[0]
-            rows.append({"measured": f"size of {name}", "mib": round(path.stat().st_size / 2**20)})
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    rows.append({"measured": "size of all files", "mib": round(size / 2**20)})
     return rows
 
 
@@ -92,6 +98,7 @@ def measured(folder: Path) -> list[dict[str, Any]]:
     """Open a collection created by another process, query it and change it."""
     import nearlabel as nl
     import nearlabel.collection.learner
+    from nearlabel.collection.records import NewItem, vector_content
     from nearlabel.methods.mlknn import MLkNN  # noqa: F401  # with scikit-learn
 
     def opened() -> None:
@@ -111,16 +118,29 @@ def measured(folder: Path) -> list[dict[str, Any]]:
         found = store.suggest(item - 1 or 2, 3)
         assert found
 
+    def add(_: int) -> None:
+        x = random.random(FEATURES[n < MANY], np.float32)
+        name = f"later {random.integers(2**60)}"
+        store.add([NewItem(vector_content(name, x), x, name=name)])
+
     works: dict[str, tuple[Callable[[int], Any], list[int]]] = {
         "tag of an item with tags": (store.suggest, tagged),
         "tag of an item without": (store.suggest, untagged),
         "tag given to an item without, and the next answer": (given, untagged),
         "tag given to an item with tags, and the next answer": (given, tagged),
+        "tag given": (lambda item: store.tag([item], ["tag 4"]), tagged[TIMES:]),
+        "item added": (add, tagged),
         "retrieve": (store.retrieve, tagged),
     }
     for name, (work, items) in works.items():
         times = [timed(partial(work, item)) for item in items[:TIMES]]
         rows.append({"measured": name, **milliseconds(times)})
+    backup = timed(lambda: store.backup(folder.parent / f"{folder.name} backup"))
+    rows.append({"measured": "backup", **backup.told()})
+    forgetting = [timed(lambda i=i: store.forget([tagged[-1 - i]])) for i in range(3)]
+    rows.append({"measured": "item forgotten", **milliseconds(forgetting)})
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    rows.append({"measured": "peak memory, mapped files included", "mib": round(peak)})
     store.close(save=False)
     what = f"open again, {2 * TIMES} items having changed"
     rows.append({"measured": what, **timed(opened).told()})
@@ -128,12 +148,46 @@ def measured(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def collection(n: int, folder: Path) -> list[dict[str, Any]]:
+def asked_of(source: Path | None, *arguments: str) -> list[dict[str, Any]]:
+    """The results of another process, of this version of the code or that of a checkout."""
+    env = os.environ if source is None else {**os.environ, "PYTHONPATH": str(source / "src")}
+    asked = [sys.executable, __file__, *arguments]
+    return json.loads(subprocess.run(asked, stdout=subprocess.PIPE, check=True, env=env).stdout)
+
+
+def collection(n: int, folder: Path, source: Path | None = None) -> list[dict[str, Any]]:
     """All results for a collection of n items."""
-    rows = made(folder, n)
-    asked = [sys.executable, __file__, "--measure", str(folder)]
-    done = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True)
-    return [{"items": n, **row} for row in rows + json.loads(done.stdout)]
+    rows = asked_of(source, "--make", str(folder), "--items", str(n))
+    return [{"items": n, **row} for row in rows + asked_of(source, "--measure", str(folder))]
+
+
+def compared(n: int, folder: Path, before: Path) -> list[dict[str, Any]]:
+    """Results of this version of the code, with ratios to another one: the least of two rounds."""
+    versions: dict[str, list[list[dict[str, Any]]]] = {"before": [], "now": []}
+    for _ in range(2):
+        for name, rounds in versions.items():
+            source = before if name == "before" else None
+            with tempfile.TemporaryDirectory(dir=folder) as inner:
+                rounds.append(collection(n, Path(inner) / "collection", source))
+    results = []
+    for rows in zip(*versions["now"], *versions["before"], strict=True):
+        now, then = ({**rows[i], **least(rows[i : i + 2])} for i in (0, 2))
+        ratios = {
+            f"{name}_ratio": round(now[name] / then[name], 2)
+            for name in ("seconds", "half_within_ms", "items_a_second", "mib")
+            if then.get(name)
+        }
+        results.append({**now, **ratios})
+    return results
+
+
+def least(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The best of some results: the most for rates, the least for the rest."""
+    first = {name: value for name, value in rows[0].items() if isinstance(value, int | float)}
+    return {
+        name: (max if name == "items_a_second" else min)(row[name] for row in rows)
+        for name in first
+    }
 
 
 def main() -> None:
@@ -141,14 +195,23 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--large-items", type=int, default=1_000_000)
-    parser.add_argument("--measure", type=Path)
+    parser.add_argument("--before", type=Path, help="another checkout, with its compiled core")
+    parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.make is not None:
+        print(json.dumps(made(asked.make, asked.items)))
+        return
     if asked.measure is not None:
         print(json.dumps(measured(asked.measure)))
         return
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        sizes = [n for n in (asked.items, asked.large_items) if n]
-        rows = [row for n in sizes for row in collection(n, Path(folder) / str(n))]
+        for n in filter(None, (asked.items, asked.large_items)):
+            if asked.before is None:
+                rows += collection(n, Path(folder) / str(n))
+            else:
+                rows += compared(n, Path(folder), asked.before.resolve())
     report(QUESTION, rows)
 
 
