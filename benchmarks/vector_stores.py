@@ -34,12 +34,14 @@ BATCH = 10_000  # vectors that are added by one change
 SINGLE = 100  # vectors that are added one by one
 RANDOM = 1_000  # vectors that are read in random order
 CHUNK = 2**18  # bytes
+AT_ONCE = 2**22  # bytes that are read before they are copied to an array
 
 
 class Rows:
     """A row of a table for each vector."""
 
     def __init__(self, folder: Path, d: int, page_size: int) -> None:
+        self.row_bytes = 4 * d
         self.d, self.n, self.path = d, 0, folder / "vectors.sqlite"
         self.connection = sqlite3.connect(self.path, isolation_level=None)
         for setting in (f"page_size = {page_size}", "journal_mode = WAL", "synchronous = FULL"):
@@ -67,7 +69,7 @@ class Rows:
         """All vectors, in one array."""
         X, place = np.empty((self.n, self.d), np.float32), 0
         rows = self.connection.execute("SELECT data FROM vectors ORDER BY id")
-        while block := rows.fetchmany(1_000):
+        while block := rows.fetchmany(max(1, AT_ONCE // self.row_bytes)):
             numbers = np.frombuffer(b"".join([data for (data,) in block]), np.float32)
             vectors = numbers.reshape(-1, self.d)[: self.n - place]
             X[place : place + len(vectors)] = vectors
@@ -89,6 +91,10 @@ class Rows:
 
 class Chunks(Rows):
     """A row of a table for many vectors, which incremental blobs read and write."""
+
+    def __init__(self, folder: Path, d: int, page_size: int) -> None:
+        super().__init__(folder, d, page_size)
+        self.row_bytes = CHUNK
 
     def add(self, X: Any) -> None:
         """Add vectors by one change."""
