@@ -131,8 +131,8 @@ def note_first(sentences: Sequence[str]) -> None:
     for sentence in sentences[:_SHOWN]:
         warnings.warn(sentence, stacklevel=2)
     if len(sentences) > _SHOWN:
-        more = f"{len(sentences) - _SHOWN} more notes like this one; --json lists them all"
-        warnings.warn(more, stacklevel=2)
+        rest = f"{len(sentences) - _SHOWN} more notes like this one; --json lists them all"
+        warnings.warn(rest, stacklevel=2)
 
 
 def _word(is_yes: bool) -> str:

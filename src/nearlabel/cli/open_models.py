@@ -232,8 +232,8 @@ class OpenModel:
         """Which labels are new, where the changes are, and what --compact would do."""
         path, written, new = self.path, record["written"], record["new_labels"]
         if new:
-            more = f", …and {len(new) - 20:,} more" if len(new) > 20 else ""
-            yield f"{'new label' if len(new) == 1 else 'new labels'}: {', '.join(new[:20])}{more}"
+            rest = f", …and {len(new) - 20:,} more" if len(new) > 20 else ""
+            yield f"{'new label' if len(new) == 1 else 'new labels'}: {', '.join(new[:20])}{rest}"
         if written is None:
             return
         size = f"wrote {written} ({file_size(written)})"

@@ -94,8 +94,8 @@ def relabel(
                 opened.relabel(names, source, Y, labels)
             else:
                 added, removed = (_labels(known, texts, separator) for texts in (add, remove))
-                if both := [name for name in added if name in {*removed}]:
-                    raise ValueError(f"{some(both)} is given with both --add and --remove")
+                if twice := [name for name in added if name in {*removed}]:
+                    raise ValueError(f"{some(twice)} is given with both --add and --remove")
                 opened.edit(names, added, removed)
         done = f"relabelled {counted(len(names), 'item')}"
         return changing.finish(opened, done, relabelled=len(names))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -72,7 +72,7 @@ def retrieve(
         fitted, blocks = answering.load(model, data, "retrieve")
         check_keeps_items(fitted, model, "retrieve")
         groups = _of_model(fitted, blocks, top, per_tag)
-        _tell(answering, groups, ("label", "score"), blocks.skipped)
+        _tell(answering, groups, "label", "score", blocks.skipped)
         return
     _check(model, data, html, answering)
     with open_collection(model, readonly=True) as store:
@@ -100,7 +100,7 @@ def retrieve(
         for query, groups in answers
     ]
     if html is None or answering.output is not None:
-        _tell(answering, records, ("tag", "probability"))
+        _tell(answering, records, "tag", "probability")
     else:
         text = f"wrote {html} ({file_size(html)}, {counted(len(records), 'item')})"
         render({"html": html, "items": records}, text, answering.json)
@@ -122,10 +122,13 @@ def _check(path: str, data: Sequence[str], html: str | None, answering: Answerin
 
 
 def _tell(
-    answering: Answering, records: Iterable[Record], words: tuple[str, str], skipped: Any = None
+    answering: Answering,
+    records: Iterable[Record],
+    tag: str,
+    score: str,
+    skipped: Sequence[tuple[str, str]] | None = None,
 ) -> None:
-    """Write or print groups; `words` are the names of their tags and probabilities."""
-    tag, score = words
+    """Write or print groups, whose tags and probabilities have these names."""
     answering.deliver(
         records,
         lambda record: [

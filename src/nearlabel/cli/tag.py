@@ -222,8 +222,8 @@ def _nearest(suggestion: Suggestion, names: Mapping[int, str]) -> str:
     """The nearest of the neighbors that voted for a tag."""
     voters = suggestion.voters
     nearest = ", ".join(f"{names[by.id]} at {by.distance:.3f}" for by in voters[:3])
-    more = f" and {len(voters) - 3} more" if len(voters) > 3 else ""
-    return f"{nearest}{more}" or "none"
+    others = f" and {len(voters) - 3} more" if len(voters) > 3 else ""
+    return f"{nearest}{others}" or "none"
 
 
 def _reasons(suggestions: Sequence[Suggestion], names: Mapping[int, str]) -> Iterator[Block]:
