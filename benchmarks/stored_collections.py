@@ -137,7 +137,7 @@ def measured(folder: Path) -> list[dict[str, Any]]:
         rows.append({"measured": name, **milliseconds(times)})
     backup = timed(lambda: store.backup(folder.parent / f"{folder.name} backup"))
     rows.append({"measured": "backup", **backup.told()})
-    forgetting = [timed(lambda i=i: store.forget([tagged[-1 - i]])) for i in range(3)]
+    forgetting = [timed(partial(store.forget, [item])) for item in tagged[:-4:-1]]
     rows.append({"measured": "item forgotten", **milliseconds(forgetting)})
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     rows.append({"measured": "peak memory, mapped files included", "mib": round(peak)})
@@ -152,7 +152,9 @@ def asked_of(source: Path | None, *arguments: str) -> list[dict[str, Any]]:
     """The results of another process, of this version of the code or that of a checkout."""
     env = os.environ if source is None else {**os.environ, "PYTHONPATH": str(source / "src")}
     asked = [sys.executable, __file__, *arguments]
-    return json.loads(subprocess.run(asked, stdout=subprocess.PIPE, check=True, env=env).stdout)
+    done = subprocess.run(asked, stdout=subprocess.PIPE, check=True, env=env)
+    results: list[dict[str, Any]] = json.loads(done.stdout)
+    return results
 
 
 def collection(n: int, folder: Path, source: Path | None = None) -> list[dict[str, Any]]:
