@@ -128,50 +128,6 @@ with Collection(top / "c") as collection:
     run(failing, code, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "-wal",
-        *(pytest.param(n, marks=pytest.mark.slow) for n in (".sqlite", ".part", "/c", "copy")),
-    ],
-)
-def test_every_sync_fails_once(failing, tmp_path, name):
-    """After an error nothing has changed, or the change is whole, and the next run works."""
-    code = f"""
-steps = {{
-    "add": lambda: collection.add(new("more")),
-    "tag": lambda: collection.tag(1, "sky"),
-    "undo": lambda: collection.undo(),
-    "rename": lambda: collection.rename_tag(collection.tags()[0].name, f"tag {{first}}"),
-    "save": lambda: collection.save_index(),
-    "compact": lambda: collection.compact(),
-    "forget": lambda: collection.forget(collection.ids()[-1]),
-    "backup": lambda: collection.backup(top / "copy"),
-}}
-with Collection.create(top / "c", kind="vectors") as collection:
-    collection.add([item for n in range(12) for item in new("n" * n)])
-    for number in range(9):
-        collection.tag([number + 1, number + 2], f"tag of {{number}}")
-    for step, work in steps.items():
-        for first in range(6):
-            lib.fail({name!r}.encode(), first, 1)
-            before = collection.items()
-            try:
-                work()
-            except OSError as error:
-                assert str(top) in str(error) and "\\n" not in str(error), error
-                if step not in ("forget",):
-                    assert collection.items() == before
-            lib.fail(b"nothing", 0, 0)
-            assert collection.verify()
-            shutil.rmtree(top / "copy", ignore_errors=True)
-            assert after_a_kill() == names(collection)
-with Collection(top / "c") as collection:
-    assert collection.verify()
-"""
-    run(failing, code, tmp_path)
-
-
 def test_what_a_killed_process_left_is_synced_before_it_is_read(tmp_path, monkeypatch):
     code = f"""
 import os

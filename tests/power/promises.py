@@ -73,4 +73,9 @@ def checked_content(path: Path) -> str | None:
         uploads = str(path.with_name("c-uploads"))
         for item in collection.items() if uploads in collection.roots() else ():
             collection.content(item.id)  # the file is there, as it was sent
+        for thumbnail in path.glob("thumbnails/*/*.jpg"):
+            ids = collection.known_contents([bytes.fromhex(thumbnail.stem)])
+            stored = [collection.thumbnail(item) for item in ids.values()]
+            thumbnail.unlink()
+            assert stored == [collection.thumbnail(item) for item in ids.values()]
         return content_of(collection)

@@ -27,7 +27,8 @@ struct entry {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int log_file = -1;
 static long calls, failing;  /* calls so far; the number of the one that fails, or 0 */
-static int failure;          /* its errno; 0 ends the process instead */
+static int failure;          /* its errno, or: */
+enum { END = 0, END_BEFORE_SYNC = -1 }; /* the process ends there; only syncs count */
 
 /* Let the call with this number from now on fail; 0 lets none fail. Returns the calls so far. */
 long recorder_fail(long number, int error) {
@@ -82,18 +83,19 @@ static uint64_t inode_of(int descriptor) {
 }
 
 /* Whether this call is to fail. Its process ends, if it is to. */
-static int fails(void) {
+static int fails(int is_sync) {
+    if (failure == END_BEFORE_SYNC && !is_sync) return 0;
     if (++calls != failing) return 0;
-    if (!failure) _exit(9);
+    if (failure <= 0) _exit(9);
     errno = failure;
     return 1;
 }
 
 /* A call that changes an open file: what is noted when it has succeeded. */
-#define ON_FILE(type, descriptor, call, noted)                              \
+#define ON_FILE(type, kind, descriptor, call, noted)                        \
     if (!is_open_watched(descriptor)) return call;                          \
     pthread_mutex_lock(&lock);                                              \
-    type result = fails() ? -1 : call;                                      \
+    type result = fails(kind == 's') ? -1 : call;                           \
     int error = errno;                                                      \
     if (result >= 0) { noted; }                                             \
     pthread_mutex_unlock(&lock);                                            \
@@ -101,14 +103,14 @@ static int fails(void) {
     return result;
 
 ssize_t write(int descriptor, const void *data, size_t size) {
-    ON_FILE(ssize_t, descriptor, REAL(write)(descriptor, data, size),
+    ON_FILE(ssize_t, 'w', descriptor, REAL(write)(descriptor, data, size),
             int is_added = fcntl(descriptor, F_GETFL) & O_APPEND;
             off_t end = lseek(descriptor, 0, is_added ? SEEK_END : SEEK_CUR);
             note('w', inode_of(descriptor), NULL, 0, end - result, data, result))
 }
 
 ssize_t pwrite64(int descriptor, const void *data, size_t size, off64_t offset) {
-    ON_FILE(ssize_t, descriptor, REAL(pwrite64)(descriptor, data, size, offset),
+    ON_FILE(ssize_t, 'w', descriptor, REAL(pwrite64)(descriptor, data, size, offset),
             note('w', inode_of(descriptor), NULL, 0, offset, data, result))
 }
 
@@ -122,19 +124,19 @@ ssize_t writev(int descriptor, const struct iovec *parts, int count) {
 }
 
 int ftruncate64(int descriptor, off64_t size) {
-    ON_FILE(int, descriptor, REAL(ftruncate64)(descriptor, size),
+    ON_FILE(int, 't', descriptor, REAL(ftruncate64)(descriptor, size),
             note('t', inode_of(descriptor), NULL, 0, size, NULL, 0))
 }
 
 int ftruncate(int descriptor, off_t size) { return ftruncate64(descriptor, size); }
 
 int fsync(int descriptor) {
-    ON_FILE(int, descriptor, REAL(fsync)(descriptor),
+    ON_FILE(int, 's', descriptor, REAL(fsync)(descriptor),
             note('s', inode_of(descriptor), NULL, 0, 0, NULL, 0))
 }
 
 int fdatasync(int descriptor) {
-    ON_FILE(int, descriptor, REAL(fdatasync)(descriptor),
+    ON_FILE(int, 's', descriptor, REAL(fdatasync)(descriptor),
             note('s', inode_of(descriptor), NULL, 0, 0, NULL, 0))
 }
 
@@ -157,7 +159,7 @@ static int opened(int folder, const char *name, int flags, mode_t mode) {
     pthread_mutex_lock(&lock);
     struct stat before;
     int is_new = lstat(path, &before);
-    int result = is_new && fails() ? -1 : real(folder, name, flags, mode), error = errno;
+    int result = is_new && fails(0) ? -1 : real(folder, name, flags, mode), error = errno;
     if (result >= 0 && is_new) note('c', inode_of(result), path, strlen(path), 0, NULL, 0);
     else if (result >= 0 && flags & O_TRUNC) note('t', inode_of(result), NULL, 0, 0, NULL, 0);
     pthread_mutex_unlock(&lock);
@@ -187,7 +189,7 @@ OPEN(openat64, folder, int folder, const char *path)
     if (to && absolute(to_folder, to ? to : "", names + size + 1))                        \
         size += 1 + strlen(names + size + 1);                                             \
     pthread_mutex_lock(&lock);                                                            \
-    int result = fails() ? -1 : call, error = errno;                                      \
+    int result = fails(0) ? -1 : call, error = errno;                                     \
     struct stat after;                                                                    \
     if (!result) note(kind, kind == 'd' && !lstat(names, &after) ? after.st_ino : 0, names, size, 0, NULL, 0); \
     pthread_mutex_unlock(&lock);                                                          \

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 from collection_lives import picture, put_files
+from drawn_pictures import file_of
 from power.promises import Promises, checked_content, content_in, content_of, model_content
 from power.recorded_disk import Entry, entry_bytes, read_entries
 from served_collections import served
@@ -135,6 +136,8 @@ def tagging() -> None:
 def indexing() -> None:
     with opened(features="moments") as collection:
         put_files(OUTSIDE / "photos", number := next(numbers))
+        larger = np.random.default_rng(number).integers(0, 256, (48, 48, 3), np.uint8)
+        (OUTSIDE / "photos" / f"larger {number}.png").write_bytes(file_of(larger, "PNG"))
         plan = plan_index(collection, OUTSIDE / "photos")
         run_index(collection, plan)
         ids = collection.ids()
@@ -217,9 +220,9 @@ def serving() -> None:
         ask(address, "decisions", json.dumps(decisions).encode())
 
     with served(TOP / "c") as address, ThreadPoolExecutor(3) as clients:
-        for done in [clients.submit(use, address) for _ in range(6)]:
+        for done in [clients.submit(use, address) for _ in range(4)]:
             done.result()
-        for _ in range(5):
+        for _ in range(3):
             ask(address, "undo", b"null")
 
 
@@ -232,7 +235,7 @@ def record(run: Callable[[], None]) -> None:
     run()
 
 
-def kill(run: Callable[[], None], step: int) -> None:
+def kill(run: Callable[[], None], step: int, where: int) -> None:
     """Repeat a run in processes, of which each is killed a few calls later than the one before."""
     global numbers
     run()
@@ -242,7 +245,7 @@ def kill(run: Callable[[], None], step: int) -> None:
             status = 1
             try:
                 numbers = itertools.count(1000 * last)
-                recorder.recorder_fail(last, 0)
+                recorder.recorder_fail(last, where)
                 run()
                 status = 0
             except Exception:

@@ -17,6 +17,7 @@ from power.recorded_disk import Disk, Loss, read_entries
 
 HERE = Path(__file__).parent
 RUNS = ("tagging", "indexing", "erasing", "changing_a_model", "serving")
+ANYWHERE, BEFORE_SYNC = 0, -1  # where processes are killed
 # Of the names, and of the data, what part has reached the disk; in between, it is left to chance.
 LOSSES = [(n, d, u) for n in (0, 0.5, 1) for d in (0, 0.5, 1) for u in (512, 4096)]
 
@@ -66,10 +67,14 @@ def check_states(folder: Path, count: int) -> None:
                 promises.follow(entry)
             else:
                 disk.play(entry)
-            is_kept = entry.kind in "KO"
-            if chance.random() >= often * (3 if is_kept else 1):
+            losses = [chance.choice(LOSSES)]
+            if entry.kind == "O":
+                losses += [LOSSES[0]]
+            elif chance.random() >= often * (3 if entry.kind == "K" else 1):
                 continue
-            for loss in LOSSES if is_kept else [chance.choice(LOSSES)]:
+            elif entry.kind == "K":
+                losses = LOSSES
+            for loss in losses:
                 state = disk.after(Loss(chance, *loss))
                 number = hash(frozenset(state.items()))
                 if number not in contents:
@@ -91,7 +96,7 @@ def put(top: Path, state: dict[str, bytes | None]) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-@pytest.mark.parametrize("count", [80, pytest.param(2500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(2200, marks=pytest.mark.slow)])
 def test_what_was_confirmed_survives_a_power_failure(runs, folder, name, count):
     run(runs, folder, "record", name)
     check_states(folder, count)
@@ -99,11 +104,18 @@ def test_what_was_confirmed_survives_a_power_failure(runs, folder, name, count):
 
 @pytest.mark.parametrize("name", [name for name in RUNS if name != "serving"])
 @pytest.mark.parametrize(
-    ("count", "step"), [(30, 41), pytest.param(2500, 5, marks=pytest.mark.slow)]
+    ("count", "step", "where"),
+    [
+        (30, 3, BEFORE_SYNC),
+        pytest.param(1200, 1, BEFORE_SYNC, marks=pytest.mark.slow),
+        pytest.param(1200, 5, ANYWHERE, marks=pytest.mark.slow),
+    ],
 )
-def test_what_was_seen_after_a_kill_survives_a_power_failure(runs, folder, name, count, step):
+def test_what_was_seen_after_a_kill_survives_a_power_failure(
+    runs, folder, name, count, step, where
+):
     """What a killed process has not synced is on the disk before anybody relies on it."""
-    run(runs, folder, "kill", name, step)
+    run(runs, folder, "kill", name, step, where)
     check_states(folder, count)
 
 

@@ -478,8 +478,10 @@ class Database:
 
 def create_database(folder: Path, settings: Iterable[tuple[str, str]]) -> None:
     """Create the empty database of a collection with these settings."""
-    connecting = closing(sqlite3.connect(folder / DATABASE, isolation_level=None))
-    with readable_errors(folder), connecting as connection:
+    with (
+        readable_errors(folder),
+        closing(sqlite3.connect(folder / DATABASE, isolation_level=None)) as connection,
+    ):
         connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")

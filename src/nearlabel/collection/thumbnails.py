@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from nearlabel.collection.folder_checks import opened_plainly, thumbnail_path
+from nearlabel.common.files import sync
 from nearlabel.common.validation import check_integer
 from nearlabel.features.picture_formats import MOST_BYTES
 from nearlabel.features.pictures import UnreadablePicture, regular_file, upright_rgb
@@ -111,6 +112,8 @@ def _keep(path: Path, thumbnail: bytes) -> None:
         try:
             with part.open("xb") as file:
                 file.write(thumbnail)
+                file.flush()
+                sync(file.fileno())  # after a power failure, the middle could be missing
             part.replace(path)
         except BaseException:
             part.unlink(missing_ok=True)
