@@ -10,10 +10,9 @@ from cyclopts import Parameter
 
 from nearlabel.cli.model_columns import transformers
 from nearlabel.cli.model_items import (
-    as_pipeline,
     check_keeps_items,
     items_for,
-    naming_order,
+    load_model,
     set_jobs,
     vectors,
 )
@@ -99,11 +98,9 @@ class Answering:
                 f"{path} is a collection; 'nearlabel tag {path} {data[0]}' suggests tags"
             )
         check_results(self.output, path, *data)
-        import nearlabel as nl
         from nearlabel.cli.picture_items import picture_step
 
-        with naming_order(path):
-            pipeline = as_pipeline(nl.load(path), path)
+        pipeline = load_model(path)
         model = pipeline[-1]
         if self.searching.search is not None:
             check_keeps_items(model, path, "--search")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,24 +24,20 @@ if TYPE_CHECKING:
     from nearlabel.datasets import Dataset
 
 
-@contextmanager
-def naming_order(path: str) -> Iterator[None]:
-    """Let an error about a model file that looks like data name the order of arguments."""
-    from nearlabel.common.files import FileError
-    from nearlabel.datasets.formats import SUFFIXES
-
-    try:
-        yield
-    except FileError as error:
-        if Path(path).suffix.lower() in SUFFIXES:
-            raise FileError(f"{error} (the model comes first, then the items)") from None
-        raise
-
-
-def as_pipeline(loaded: BaseEstimator, path: str) -> BaseEstimator:
-    """What a file held as a pipeline, whose last step is a model."""
+def load_model(path: str, *, journal: bool = False) -> BaseEstimator:
+    """Read a model file as a pipeline, whose last step is the model."""
     from sklearn.pipeline import Pipeline
 
+    from nearlabel.common.files import FileError
+    from nearlabel.datasets.formats import SUFFIXES
+    from nearlabel.persistence.models import load
+
+    try:
+        loaded = load(path, journal=journal)
+    except FileError as error:
+        if Path(path).suffix.lower() in SUFFIXES:  # it is a table
+            raise FileError(f"{error} (the model comes first, then the items)") from None
+        raise
     pipeline = loaded if isinstance(loaded, Pipeline) else Pipeline([("model", loaded)])
     if not hasattr(pipeline[-1], "rank"):
         raise ValueError(f"{path} holds a {type(pipeline[-1]).__name__}, not a model")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nearlabel.cli.model_columns import transformers
-from nearlabel.cli.model_items import as_pipeline, label_name, naming_order, set_jobs
+from nearlabel.cli.model_items import label_name, load_model, set_jobs
 from nearlabel.cli.output import file_size, steps
 
 if TYPE_CHECKING:
@@ -24,12 +24,8 @@ if TYPE_CHECKING:
 @contextmanager
 def open_model(path: str, jobs: int | None) -> Iterator[OpenModel]:
     """Open a model file for changes, which are made by so many threads."""
-    from nearlabel.persistence.models import load
-
-    with naming_order(path):
-        loaded = load(path, journal=True)
-    with loaded:
-        pipeline = as_pipeline(loaded, path)
+    pipeline = load_model(path, journal=True)
+    with closing(pipeline[-1]):
         if pipeline[-1].ids_ is None:
             raise ValueError(f"{path} was fitted to a graph, without items, and cannot be changed")
         yield OpenModel(path, pipeline, jobs)

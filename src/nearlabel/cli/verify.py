@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nearlabel.cli.changes import verification_record, verification_text
-from nearlabel.cli.model_items import as_pipeline, check_keeps_items, naming_order, set_jobs
+from nearlabel.cli.model_items import check_keeps_items, load_model, set_jobs
 from nearlabel.cli.open_collections import is_collection, open_collection
 from nearlabel.cli.options import Jobs, Json
 from nearlabel.cli.output import render, steps
@@ -40,10 +40,7 @@ def verify(model: str, *, jobs: Jobs = None, json: Json = False) -> int | None:
             verified: CollectionCheck | Verification = store.verify()
         record = {"collection": model, **verification_record(verified)}
     else:
-        import nearlabel as nl
-
-        with naming_order(model):
-            learner = as_pipeline(nl.load(model), model)[-1]
+        learner = load_model(model)[-1]
         check_keeps_items(learner, model, "verify")
         if jobs is not None:
             set_jobs(learner, jobs)
