@@ -68,16 +68,14 @@ class Comparison:
         """The results of an algorithm: means, standard errors, and p-values against the best."""
         parts = self.parts[algorithm]
         result: Tree = {"algorithm": algorithm, "metrics": {}, "std": None, "seconds": None}
-        standing = {
-            metric: of_metric[algorithm]
-            for metric, of_metric in self.standings.items()
-            if algorithm in of_metric
-        }
-        result["standard_error"] = {metric: place.error for metric, place in standing.items()}
-        result["p_value"] = {metric: place.p_value for metric, place in standing.items()}
+        result |= {"standard_error": {}, "p_value": {}}
         if algorithm not in self.refusals:
             result |= summary(parts, self.metrics)
             result["seconds"] = self.seconds(algorithm)
+            for metric, places in self.standings.items():
+                place = places.get(algorithm)
+                result["standard_error"][metric] = None if place is None else place.error
+                result["p_value"][metric] = None if place is None else place.p_value
         result["refusal"] = self.refusals.get(algorithm)
         if any(part.parameters for part in parts):
             result["chosen"] = [part.parameters for part in parts if part.parameters]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from nearlabel.cli.output import Table, counted, render
 from nearlabel.common.messages import encodable
@@ -15,8 +14,8 @@ if TYPE_CHECKING:
     from nearlabel.collection import Collection
     from nearlabel.collection.exchange.tag_tables import TaggedFile
     from nearlabel.collection.queries import Query
+    from nearlabel.collection.records import Item
 
-T = TypeVar("T")
 _METRICS = {  # with an arrow towards better values
     "hamming_loss": "↓",
     "one_error": "↓",
@@ -33,12 +32,9 @@ def compare_with(table: str, store: Collection, queries: Sequence[Query], json: 
     from nearlabel.collection.exchange.tag_tables import read_csv_tags
     from nearlabel.metrics import evaluate
 
-    rows = read_csv_tags(table)
     asked = [*{query.content: query for query in queries}.values()]
-    row_of = _rows_of(queries, rows)
-    compared = [
-        (query, rows[row_of[query.content]].yes) for query in asked if query.content in row_of
-    ]
+    truth = _truth(asked, read_csv_tags(table))
+    compared = [(asked[place], tags) for place, tags in sorted(truth.items())]
     left_out = len(asked) - len(compared)
     if not compared:
         what = asked[0].name if asked else "any item that was asked about"
@@ -66,57 +62,31 @@ def compare_with(table: str, store: Collection, queries: Sequence[Query], json: 
     )
 
 
-def _rows_of(queries: Sequence[Query], rows: Sequence[TaggedFile]) -> dict[bytes, int]:
-    """The row of each content.
+def _truth(queries: Sequence[Query], rows: Sequence[TaggedFile]) -> dict[int, tuple[str, ...]]:
+    """The tags of queries by their places, as far as one row, or several alike, are about each.
 
-    The path of a row is the end of a path of the item, or that one is the end of it: the longer the
-    end that they share, the better. Where two that differ are equally good, there is no row.
+    A row may name a file by any end of its path that no other one has.
     """
-    by_name: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
-    for number, row in enumerate(rows):
-        parts = _parts(row.file)
-        by_name.setdefault(parts[-1], []).append((number, parts))
-    shared: dict[tuple[bytes, int], int] = {}
-    for query in queries:
-        for path in _paths(query):
-            for number, parts in by_name.get(path[-1], ()):
-                length = min(len(path), len(parts))
-                if path[-length:] == parts[-length:]:
-                    key = (query.content, number)
-                    shared[key] = max(length, shared.get(key, 0))
-    rows_of: dict[bytes, dict[int, int]] = {}
-    contents_of: dict[int, dict[bytes, int]] = {}
-    for (content, number), length in shared.items():
-        rows_of.setdefault(content, {})[number] = length
-        contents_of.setdefault(number, {})[content] = length
-    rows_by_content = {}
-    for content, lengths in rows_of.items():
-        number, *others = _longest(lengths)
-        is_clear = all({*rows[other].yes} == {*rows[number].yes} for other in others)
-        if is_clear and _longest(contents_of[number]) == [content]:
-            rows_by_content[content] = number
-    return rows_by_content
+    from nearlabel.collection.exchange.importing import ItemNames
+
+    tags_of: dict[int, tuple[str, ...]] = {}
+    unclear = set()
+    names = ItemNames(_with_all_ends(place, query) for place, query in enumerate(queries))
+    for row in rows:
+        place = names.find(row)
+        if isinstance(place, int) and {*tags_of.setdefault(place, row.yes)} != {*row.yes}:
+            unclear.add(place)
+    return {place: tags for place, tags in tags_of.items() if place not in unclear}
 
 
-def _longest(lengths: Mapping[T, int]) -> list[T]:
-    """Whatever has the greatest length."""
-    most = max(lengths.values())
-    return [thing for thing, length in lengths.items() if length == most]
+def _with_all_ends(place: int, query: Query) -> Item:
+    """What was asked about as an item whose files have all ends of its paths as names."""
+    from nearlabel.collection.records import FileState, Item
 
-
-def _paths(query: Query) -> set[tuple[str, ...]]:
-    """All that an item may be called in a table."""
-    paths = {query.name}
-    if query.file is not None:
-        paths.add(encodable(str(Path(query.file).absolute())))
+    paths = [] if query.file is None else [Path(query.file).absolute()]
     if query.item is not None:
-        paths.add(query.item.name)
-        for file in query.item.files:
-            paths |= {encodable(file.path), encodable(str(Path(file.root, file.path)))}
-    return {_parts(path) for path in paths}
-
-
-def _parts(path: str) -> tuple[str, ...]:
-    """The folders and the name of a path, as most systems write them."""
-    plain = unicodedata.normalize("NFC", path.strip().replace("\\", "/"))
-    return tuple(part for part in plain.split("/") if part not in ("", ".")) or ("",)
+        paths += [Path(file.root, file.path) for file in query.item.files]
+    ends = [path.parts[start:] for path in paths for start in range(1, len(path.parts))]
+    files = tuple(FileState("", encodable("/".join(end)), 0, 0, place, False) for end in ends)
+    name = query.name if query.item is None else query.item.name
+    return Item(place, name, files, {}, False, False, None, query.content)
