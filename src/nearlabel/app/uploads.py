@@ -14,7 +14,8 @@ from typing import NamedTuple
 from nearlabel.app.responses import Refusal
 from nearlabel.app.served import Served
 from nearlabel.collection import FileState, NewItem
-from nearlabel.collection.indexing import TEXT_KEPT
+from nearlabel.collection.folder_scan import FileStamp
+from nearlabel.collection.indexing import beginning_of
 from nearlabel.collection.records import vector_content
 from nearlabel.common.arrays import Array
 from nearlabel.common.files import replacing, sync_folder
@@ -94,10 +95,9 @@ def kept_file(served: Served, content: bytes, name: str) -> Callable[[int], Stor
             path.unlink()
         with replacing(path) as file:
             file.write(content)
-        status = path.stat()
-        state = FileState(str(folder.absolute()), path.name, status.st_size, status.st_mtime_ns)
+        state = FileState(str(folder.absolute()), path.name, *FileStamp.of(path.stat()))
         shown = shown_as(name) or f"{digest.hex()[:12]}{suffix}"
-        text = text_of(content)[:TEXT_KEPT] if served.kind == "texts" else None
+        text = beginning_of(content, served.kind)
         row = served.vectors_of([content]) if known is None and vector is None else vector
         (id,) = collection.add([NewItem(digest, row, (state,), shown, text)], group=group)
         return StoredItem(id, is_new=known is None)

@@ -77,10 +77,10 @@ def set_vectors(log: ChangeLog, vectors: Mapping[int, MatrixLike]) -> None:
     )
 
 
-def set_files(log: ChangeLog, root: str, found: Sequence[FileState], gone: Iterable[str]) -> None:
+def set_files(log: ChangeLog, root: str, files: Sequence[FileState], gone: Iterable[str]) -> None:
     """Record where items were found below a root, and which of its paths no longer exist."""
     placed = []
-    for file in found:
+    for file in files:
         check_file_state(file)
         if file.item is None:
             raise ArgumentError(f"files: {file.path!r} has no item", "files")

@@ -31,7 +31,6 @@ from nearlabel.common.progress import Progress
 from nearlabel.features.picture_files import Skipping, in_parallel
 
 _FILES_AT_ONCE, _BYTES_AT_ONCE = 32, 2**26
-TEXT_KEPT = 300  # characters of a text kept for display
 
 
 @dataclass(frozen=True)
@@ -251,6 +250,12 @@ def run_index(
     return run.report
 
 
+def beginning_of(content: bytes, kind: str) -> str | None:
+    """The beginning of a text, for display; None for the content of another kind of item."""
+    most = 300  # characters
+    return content[: 4 * most].decode("utf-8-sig", "replace")[:most] if kind == "texts" else None
+
+
 class _Run:
     """Files of a folder on their way into a collection."""
 
@@ -310,7 +315,7 @@ class _Run:
                 rows.get(digest),
                 tuple(FileState(self._root, path, *files[path].stamp) for path in paths),
                 encodable(paths[0]),
-                self._beginning(files[paths[0]].content),
+                beginning_of(files[paths[0]].content, self._collection.kind),
             )
             for digest, paths in contents.items()
             if digest in known or digest in rows
@@ -343,12 +348,6 @@ class _Run:
             else:
                 self.report.copied += 1
         self.report.gone = left.total()
-
-    def _beginning(self, content: bytes) -> str | None:
-        """The beginning of a text, for display."""
-        if self._collection.kind != "texts":
-            return None
-        return content[: 4 * TEXT_KEPT].decode("utf-8-sig", "replace")[:TEXT_KEPT]
 
     def _batches(self, paths: Sequence[str]) -> Iterator[dict[str, ReadFile]]:
         """Readable files in batches; asking for the next batch means that the last one is done."""
