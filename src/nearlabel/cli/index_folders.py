@@ -238,8 +238,10 @@ def _tell(
             note_import(rows, path)
             counts.append(f"{counted(rows.given, 'tag')} given")
         read = report.new + report.changed
-        rate = f", {read / report.seconds:.0f} a second" if read and report.seconds else ""
-        done = f"{', '.join(counts) or 'no files'} ({report.seconds:.1f} s{rate})"
+        done = ", ".join(counts) or "no files"
+        if rows is None:
+            rate = f", {read / report.seconds:.0f} a second" if read and report.seconds else ""
+            done += f" ({report.seconds:.1f} s{rate})"
         by = "" if settings.kind == "vectors" else f" by {record['features']}"
         yield Paragraph(f"{folder}: {done}")
         yield Paragraph(f"{path} has {counted(record['items'], 'item')} now: {settings.kind}{by}")
