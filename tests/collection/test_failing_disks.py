@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nearlabel.collection import Collection, NewItem, database
+from nearlabel.collection import Collection, NewItem, database, write_ahead_log
 
 FAILING = """
 #define _GNU_SOURCE
@@ -140,7 +140,7 @@ os._exit(9)
     wal = tmp_path / "c" / "collection.sqlite-wal"
     assert wal.stat().st_size
     done = []
-    connect, sync = database.Database._connect, database.sync
+    connect, sync = database.Database._connect, write_ahead_log.sync
 
     def connecting(*given):
         done.append("connected")
@@ -151,7 +151,7 @@ os._exit(9)
         sync(descriptor)
 
     monkeypatch.setattr(database.Database, "_connect", connecting)
-    monkeypatch.setattr(database, "sync", syncing)
+    monkeypatch.setattr(write_ahead_log, "sync", syncing)
     with wal.open("rb") as log, Collection(tmp_path / "c") as collection:
         assert done[:2] == ["synced", "connected"]
         assert len(collection.items()) == 1

@@ -121,12 +121,12 @@ def test_a_conversion_that_is_killed_is_tried_again(folder, wanted):
     code = f"""
 import os
 from pathlib import Path
-from nearlabel.collection import Collection, database
-move = database.move_vectors
+from nearlabel.collection import Collection, schema
+move = schema.move_vectors
 def dying(*given):
     move(*given)
     os._exit(9)
-database.move_vectors = dying
+schema.move_vectors = dying
 Collection({str(folder)!r})
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9

@@ -120,8 +120,9 @@ def test_a_kill_between_the_change_and_the_removal(tmp_path, uploads):
     code = f"""
 import os
 from nearlabel.collection import Collection, opened_folder
-opened_folder.remove_listed = lambda *_, **__: os._exit(9)
-Collection({str(tmp_path / "c")!r}).undo()
+photos = Collection({str(tmp_path / "c")!r})
+opened_folder.remove_listed = lambda *_: os._exit(9)
+photos.undo()
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
     assert path.exists()
@@ -134,7 +135,7 @@ def test_an_upload_that_comes_again_stays(tmp_path, uploads, monkeypatch):
     with Collection.create(tmp_path / "c", features="moments") as photos:
         photos.keep_uploads_in(uploads)
         put(photos, uploads, b"first")
-        monkeypatch.setattr("nearlabel.collection.opened_folder.remove_listed", lambda *_, **__: [])
+        monkeypatch.setattr("nearlabel.collection.opened_folder.remove_listed", lambda *_: [])
         photos.undo()
         monkeypatch.undo()
         _, path = put(photos, uploads, b"first")

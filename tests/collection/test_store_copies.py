@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from nearlabel.collection import Collection, CollectionError, FileState, NewItem, database
+from nearlabel.collection import (
+    Collection,
+    CollectionError,
+    FileState,
+    NewItem,
+    database,
+    opened_folder,
+    schema,
+)
 from nearlabel.collection.records import content_of
 from nearlabel.common.file_locks import try_lock
 
@@ -200,7 +208,7 @@ def test_forgetting_that_was_interrupted_is_finished(tmp_path, monkeypatch):
         def fail(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(type(collection._database), "erase", fail)
+        monkeypatch.setattr(opened_folder, "rewrite_small_tables", fail)
         with pytest.raises(KeyboardInterrupt):
             collection.forget(3)
         monkeypatch.undo()
@@ -286,9 +294,9 @@ for room in (0, 30, 1000, 20_000, 100_000, 200_000, 400_000, 2_000_000):
 
 def test_versions(tmp_path, monkeypatch):
     filled(tmp_path / "c").close()
-    more = (*database.MIGRATIONS, "ALTER TABLE items ADD COLUMN rating INTEGER;")
-    monkeypatch.setattr(database, "MIGRATIONS", more)
-    database.schema.cache_clear()
+    more = (*schema.MIGRATIONS, "ALTER TABLE items ADD COLUMN rating INTEGER;")
+    monkeypatch.setattr(schema, "MIGRATIONS", more)
+    schema.schema.cache_clear()
     with pytest.raises(CollectionError, match="version 2 of 3.*open it for writing once"):
         Collection(tmp_path / "c", readonly=True)
     with Collection(tmp_path / "c") as collection:
@@ -296,7 +304,7 @@ def test_versions(tmp_path, monkeypatch):
         assert collection.verify()
     Collection(tmp_path / "c", readonly=True).close()
     monkeypatch.undo()
-    database.schema.cache_clear()
+    schema.schema.cache_clear()
     with pytest.raises(CollectionError, match="version 3.*update nearlabel"):
         Collection(tmp_path / "c")
 
@@ -304,12 +312,12 @@ def test_versions(tmp_path, monkeypatch):
 def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
     filled(tmp_path / "c").close()
     broken = "ALTER TABLE items ADD COLUMN rating INTEGER; SELECT nonsense;"
-    monkeypatch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, broken))
-    database.schema.cache_clear()
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, broken))
+    schema.schema.cache_clear()
     with pytest.raises(CollectionError):
         Collection(tmp_path / "c")
     monkeypatch.undo()
-    database.schema.cache_clear()
+    schema.schema.cache_clear()
     with Collection(tmp_path / "c") as collection:
         assert len(collection.items()) == 12
 

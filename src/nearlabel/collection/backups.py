@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
-from nearlabel.collection.database import Database, readable_error
+from nearlabel.collection.database import Database
 from nearlabel.collection.folder_checks import (
     DATABASE,
     LOCK,
@@ -25,6 +25,7 @@ from nearlabel.collection.folder_checks import (
     index_path,
     opened_plainly,
 )
+from nearlabel.collection.store_errors import readable_error
 from nearlabel.collection.stored_vectors import vector_differences
 from nearlabel.common.file_locks import try_lock
 from nearlabel.common.files import naming, sync, sync_folder

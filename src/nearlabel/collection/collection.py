@@ -17,7 +17,6 @@ from nearlabel.collection import change_log, file_changes, item_tables, tag_chan
 from nearlabel.collection.backups import back_up, new_folder
 from nearlabel.collection.change_log import MOST, ChangeLog
 from nearlabel.collection.choices import AUTHORS, KINDS
-from nearlabel.collection.database import create_database
 from nearlabel.collection.folder_checks import (
     NotInCollectionError,
     remove,
@@ -35,6 +34,7 @@ from nearlabel.collection.records import (
     TagCount,
     TaggedItems,
 )
+from nearlabel.collection.schema import create_database
 from nearlabel.collection.store_checks import CollectionCheck, store_differences
 from nearlabel.collection.stored_vectors import read_vectors, without_vectors
 from nearlabel.collection.tag_names import tag_name, tag_names

@@ -35,6 +35,7 @@ from nearlabel.collection.removals import (
     set_uploads,
     uploads_folder,
 )
+from nearlabel.collection.rewriting import rewrite_file, rewrite_small_tables
 from nearlabel.collection.stored_vectors import read_form
 from nearlabel.collection.tag_changes import refuse_unknown
 from nearlabel.common.file_locks import try_lock
@@ -93,16 +94,21 @@ class OpenedFolder:
 
     def undo(self) -> Change | None:
         """Undo the last change, and remove the files that it brought."""
-        self._has_removals = True
-        return self.write(undo)
+
+        def job(connection: sqlite3.Connection) -> Change | None:
+            self._has_removals = True
+            return undo(connection)
+
+        return self.write(job)
 
     def write(self, job: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Run a job, and afterwards what follows from its changes, once it is on disk."""
         result = self.database.write(job)
         if not self.database.is_writing:  # not a part of another one
-            self._remove_files()
-            if self.learned.is_worth_saving():
-                with suppress(OSError):  # derived data must not make a committed change fail
+            with suppress(OSError):  # what follows must not make a committed change fail
+                self._remove_files()
+            with suppress(OSError):
+                if self.learned.is_worth_saving():
                     self.learned.save()
         return result
 
@@ -125,17 +131,18 @@ class OpenedFolder:
     def forget(self, ids: Sequence[int]) -> Change | None:
         """Remove items from the tables and from all files."""
         self.database.refuse_part()
-        erase = self.database.rewrite if self._is_erasing() else self.database.erase
+        erase = self._rewrite_file if self._is_erasing() else rewrite_small_tables
 
         def work(log: ChangeLog) -> None:
             refuse_unknown(log, ids)
             if ids:
+                self._has_removals = True
                 forget_items(log, ids)
 
-        self._has_removals = True
         change = self.change("forget", None, work)
         if change is not None:
             try:
+                self._remove_files()  # if it has failed
                 self._finish_erasing(erase)
             except OSError as error:
                 why = (
@@ -157,9 +164,9 @@ class OpenedFolder:
         self.database.alone(partial(remove_thumbnails, self.path))
         self.learned.compact()
         self.database.write(job)
-        self._settle_erasing(self.database.rewrite)
+        self._settle_erasing(self._rewrite_file)
 
-    def _finish_erasing(self, erase: Callable[[], bool]) -> None:
+    def _finish_erasing(self, erase: Callable[[sqlite3.Connection], bool]) -> None:
         """Erase from files what was removed from the tables, once nobody reads it any more.
 
         While another process reads an older state, the write-ahead log is left for the next time.
@@ -167,22 +174,29 @@ class OpenedFolder:
         self.learned.forget()
         self._settle_erasing(erase)
 
-    def _settle_erasing(self, erase: Callable[[], bool]) -> None:
-        if erase():
+    def _settle_erasing(self, erase: Callable[[sqlite3.Connection], bool]) -> None:
+        if self.database.alone(erase):
             self.database.write(lambda writer: writer.execute("UPDATE state SET is_erasing = 0"))
+
+    def _rewrite_file(self, writer: sqlite3.Connection) -> bool:
+        return rewrite_file(writer, self.path)
 
     def _remove_files(self) -> None:
         """Remove files whose items are gone; a note says which are still there."""
-        if not self._has_removals:
-            return
-        self._has_removals = False
-        with self.database.reading() as connection:
-            if connection.execute("SELECT 1 FROM removals").fetchone() is None:
-                return
-        for error in self.database.write(partial(remove_listed, folder=self.path)):
-            where = f"{error.filename} is still there"
-            note = f"{where}, though its item is gone ({error.strerror})"
-            self.notes.extend({note}.difference(self.notes))
+
+        def job(connection: sqlite3.Connection) -> list[OSError]:
+            self._has_removals = False
+            return remove_listed(connection, self.path)
+
+        if self._has_removals:
+            try:
+                problems = self.database.write(job)
+            except OSError:
+                self._has_removals = True
+                raise
+            for error in problems:
+                note = f"{error.filename} is still there, though its item is gone"
+                self.notes.extend({f"{note} ({error.strerror})"}.difference(self.notes))
 
     def close(self, *, save: bool) -> None:
         """Close the folder; others can then write."""
@@ -192,7 +206,7 @@ class OpenedFolder:
             if save and not self.readonly:
                 with suppress(OSError):  # left for the next opening
                     if self._is_erasing():
-                        self._finish_erasing(self.database.rewrite)
+                        self._finish_erasing(self._rewrite_file)
                     if self.learned.is_worth_saving(closing=True):
                         self.learned.save(tidy=False)
         finally:
@@ -218,7 +232,7 @@ class OpenedFolder:
         self.learned.remove_others()
         self._remove_files()
         if self._is_erasing():
-            self._finish_erasing(self.database.rewrite)
+            self._finish_erasing(self._rewrite_file)
             self.notes.append("the traces of forgotten items have now been erased")
 
     def _said_lost(self, n: int) -> str:

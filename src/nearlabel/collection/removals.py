@@ -104,7 +104,7 @@ def remove_thumbnails(folder: Path, connection: sqlite3.Connection) -> int:
 
 def _files_of(contents: set[bytes], folder: Path | None) -> list[Path]:
     """The files in a folder of uploads that are named after some contents."""
-    if not contents or folder is None or not folder.is_dir():
+    if not contents or folder is None or not os.access(folder, os.R_OK | os.X_OK):
         return []
     named = ((path, _UPLOAD.fullmatch(path.name)) for path in folder.iterdir())
     return [path for path, match in named if match and bytes.fromhex(match[1]) in contents]
