@@ -15,7 +15,7 @@ from nearlabel.common.files import replacing
 from nearlabel.datasets.data_files import DataFile
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.table_columns import FEATURE_MARK, written_columns, written_row
-from nearlabel.datasets.table_rows import Table
+from nearlabel.datasets.table_rows import TableReader
 from nearlabel.datasets.text_lines import LABEL_MARK, LONGEST_LINE, TextFile
 
 
@@ -30,7 +30,7 @@ def read_csv(source: DataFile, delimiter: str | None = None) -> Dataset:
         # Only a marked name may have blanks around it.
         marks = (LABEL_MARK, FEATURE_MARK)
         names = [name if name.startswith(marks) else name.strip() for name in next(rows)]
-        table = Table(file, names, source.options, decimal_comma=delimiter == ";")
+        table = TableReader(file, names, source.options, decimal_comma=delimiter == ";")
         table.add_rows(rows)
         return table.dataset()
 

@@ -25,7 +25,7 @@ from nearlabel.datasets.dataset import Dataset, too_many_labels, unlabeled
 from nearlabel.datasets.frames import is_frame
 from nearlabel.datasets.row_fields import RowFields
 from nearlabel.datasets.table_columns import written_columns, written_row
-from nearlabel.datasets.table_rows import Table
+from nearlabel.datasets.table_rows import TableReader
 from nearlabel.datasets.text_lines import (
     DataError,
     TextFile,
@@ -131,7 +131,7 @@ def _read_objects(file: TextFile, objects: Iterator[Tree], options: ReadOptions)
     rows = objects if header else chain([first], objects)
     if header or isinstance(first.get("features"), list | dict):
         return _read_vectors(file, header, rows, options)
-    table = Table(file, list(first), options)
+    table = TableReader(file, list(first), options)
     table.add_rows(_table_rows(file, rows, table.columns, bool(options.gaps)))
     return table.dataset()
 

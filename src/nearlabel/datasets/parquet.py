@@ -18,7 +18,7 @@ from nearlabel.datasets.data_files import DataFile, ReadOptions
 from nearlabel.datasets.dataset import Dataset
 from nearlabel.datasets.frames import import_polars, is_frame
 from nearlabel.datasets.table_columns import ColumnRoles, written_columns
-from nearlabel.datasets.table_rows import Table
+from nearlabel.datasets.table_rows import TableReader
 from nearlabel.datasets.text_lines import DataError, Source
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def read_parquet(source: DataFile) -> Dataset:
     file = _Rows(source.title)
     if not frame.width:
         raise file.error("there are no columns")
-    table = Table(file, frame.columns, source.options)
+    table = TableReader(file, frame.columns, source.options)
     if table.roles.id is not None and frame.dtypes[table.roles.id].is_temporal():
         frame = frame.with_columns(frame.to_series(table.roles.id).cast(polars.String))
     cells = frozenset(table.roles.cells)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Columns = Sequence[Sequence[object]] | Mapping[int, Cells]
 
 
-class Table:
+class TableReader:
     """A table that is read row by row, or column by column."""
 
     def __init__(

@@ -113,8 +113,8 @@ def usual_distance(items: Dataset) -> str:
 
 def picture_setting(items: Any) -> Tree:
     """What a result reports about pictures; nothing for other items."""
-    made = made_by(items)
-    return {} if made is None else {"picture_features": made, "skipped": len(items.skipped)}
+    maker = made_by(items)
+    return {} if maker is None else {"picture_features": maker, "skipped": len(items.skipped)}
 
 
 def preparation_text(setting: Tree, chosen: Sequence[str]) -> str:
