@@ -10,7 +10,7 @@ from nearlabel.cli.import_tags import note_import
 from nearlabel.cli.model_items import items_for, vectors
 from nearlabel.cli.open_models import OpenModel
 from nearlabel.cli.options import DataOrPictures, Part, Switch
-from nearlabel.cli.options.reading import LabelReading, is_table, label_names, source_name
+from nearlabel.cli.options.reading import LabelReading, label_names, source_name
 from nearlabel.cli.output import counted, steps
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ def _rows(
     opened: OpenModel, data: str, part: Part, skip_known: bool, reading: LabelReading
 ) -> tuple[str, Tree]:
     """Add items to a model; what was added, for people and for JSON."""
-    source, in_table = source_name(data), is_table(data, reading.format)
+    source = source_name(data)
     items = items_for(opened.pipeline, reading, data, part)
-    names = label_names(items, source, in_table)
+    names = label_names(items, data, reading.format)
     given = len(items)
     if skip_known:
         items, names = _only(items, _are_new(opened, items, source), names)

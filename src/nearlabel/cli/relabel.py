@@ -12,7 +12,6 @@ from nearlabel.cli.options import Data, Several, Texts
 from nearlabel.cli.options.reading import (
     LabelReading,
     dividing_tags,
-    is_table,
     label_names,
     source_name,
 )
@@ -105,14 +104,14 @@ def _read(reading: LabelReading, data: str) -> tuple[list[str], Csr, list[str] |
     """The ids of items in a file, their labels, and the names of these."""
     from nearlabel.common.messages import first_twice, shown
 
-    in_table, source = is_table(data, reading.format), source_name(data)
+    source = source_name(data)
     items = reading.load(data, features=())
     if items.row_names is None:
         raise ValueError(f"{source} has no ids of items: give their column with --id")
     ids = items.row_names.tolist()
     if (twice := first_twice(ids)) is not None:
         raise ValueError(f"{source} has two rows with the id {shown(twice)}")
-    return ids, items.Y, label_names(items, source, in_table)
+    return ids, items.Y, label_names(items, data, reading.format)
 
 
 def _labels(known: Set[str], texts: tuple[str, ...] | None, separator: str | None) -> list[str]:

@@ -133,7 +133,7 @@ def dividing_tags(reading: LabelReading, source: str, separator: str | None) -> 
     return replace(reading, separator=separator)
 
 
-def label_names(items: Dataset, source: str, in_table: bool) -> list[str] | None:
+def label_names(items: Dataset, source: str, format: str | None) -> list[str] | None:
     """The names of the labels of a file, which must have some.
 
     In a table they all have names, even if these are only their numbers.
@@ -141,8 +141,8 @@ def label_names(items: Dataset, source: str, in_table: bool) -> list[str] | None
     from nearlabel.datasets.text_lines import names_or_numbers
 
     if items.label_names is None and not items.Y.shape[1]:
-        raise ValueError(f"{source} has no labels")
-    if items.label_names is None and not in_table:
+        raise ValueError(f"{source_name(source)} has no labels")
+    if items.label_names is None and not is_table(source, format):
         return None
     return names_or_numbers(items.label_names, items.Y.shape[1])
 
