@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
-from nearlabel.collection import change_log, file_changes, item_tables, tag_changes
+from nearlabel.collection import change_log, file_changes, item_tables, tag_changes, undoing
 from nearlabel.collection.backups import back_up, new_folder
 from nearlabel.collection.change_log import MOST, ChangeLog
 from nearlabel.collection.choices import AUTHORS, KINDS
@@ -302,7 +302,7 @@ class Collection:
 
     def next_undo(self) -> list[Change]:
         """The changes that `undo` would take back, latest first: one, or those of a run."""
-        return self._read(change_log.next_undo)
+        return self._read(undoing.next_undo)
 
     def last_change(self) -> int:
         """The number of the last change; 0 if there is none."""

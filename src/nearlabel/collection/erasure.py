@@ -20,11 +20,11 @@ from nearlabel.collection.change_log import (
     Row,
     What,
     erase_vectors,
-    remove_unneeded_tags,
     unpacked,
 )
 from nearlabel.collection.removals import list_removals
 from nearlabel.collection.stored_vectors import named_vectors
+from nearlabel.collection.undoing import remove_unneeded_tags
 
 _Place = tuple[int, int]  # of a row of the log: its change, and its place within it
 

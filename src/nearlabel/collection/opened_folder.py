@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
 
-from nearlabel.collection.change_log import ChangeLog, last_change, undo
+from nearlabel.collection.change_log import ChangeLog, last_change
 from nearlabel.collection.choices import KINDS
 from nearlabel.collection.database import Database
 from nearlabel.collection.erasure import forget_items
@@ -38,6 +38,7 @@ from nearlabel.collection.removals import (
 from nearlabel.collection.rewriting import rewrite_file, rewrite_small_tables
 from nearlabel.collection.stored_vectors import read_form
 from nearlabel.collection.tag_changes import refuse_unknown
+from nearlabel.collection.undoing import undo
 from nearlabel.common.file_locks import try_lock
 from nearlabel.common.validation import check_integer
 

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 
 from nearlabel.collection.change_log import LISTED, ChangeLog, Row, What, next_id, stored_rows
 from nearlabel.collection.folder_checks import NotInCollectionError, TagTakenError
-from nearlabel.collection.item_tables import known_tag, tag_numbers
+from nearlabel.collection.item_tables import known_ids, known_tag, tag_numbers
 from nearlabel.collection.tag_names import LEVELS, tag_name
 from nearlabel.common.messages import shown
 
@@ -86,11 +86,8 @@ def delete_tag(log: ChangeLog, name: str) -> None:
 
 def refuse_unknown(log: ChangeLog, items: Iterable[int]) -> None:
     """Refuse ids that do not exist."""
-    wanted = set(items)
-    select = f"SELECT id FROM items WHERE id IN {LISTED}"
-    cursor = log.connection.execute(select, (json.dumps(sorted(wanted)),))
-    missing = wanted - {item for (item,) in cursor}
-    if missing:
+    wanted = {*items}
+    if missing := wanted - known_ids(log.connection, wanted):
         raise NotInCollectionError(f"has no item {min(missing)}")
 
 
