@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nearlabel.cli.changes import Changing
+from nearlabel.cli.changing import Changing
 from nearlabel.cli.collection_changes import decided_record
 from nearlabel.cli.import_tags import note_import
 from nearlabel.cli.model_items import items_for, vectors

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from nearlabel.cli.changes import Changing
+from nearlabel.cli.changing import Changing
 from nearlabel.cli.open_collections import is_collection
 from nearlabel.cli.options import Switch
 from nearlabel.cli.options.reading import source_name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from nearlabel.cli.changes import Changing
+from nearlabel.cli.changing import Changing
 from nearlabel.cli.options import Data, Several, Texts
 from nearlabel.cli.options.reading import (
     LabelReading,

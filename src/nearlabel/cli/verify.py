@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nearlabel.cli.changes import verification_record, verification_text
+from nearlabel.cli.changing import verification_record, verification_text
 from nearlabel.cli.model_items import check_keeps_items, load_model, set_jobs
 from nearlabel.cli.open_collections import is_collection, open_collection
 from nearlabel.cli.options import Jobs, Json
