@@ -124,7 +124,7 @@ MISTAKES = [
     (["collection", "itmes", "c", "--limit", "2"], "did you mean 'items'"),
     (["collection", "merge", "c", "gone", "--into", "gone"], "has no tag 'gone'"),
     (["forget", "c"], "nearlabel forget photos.nearlabel 17"),
-    (["retrieve", "c"], "PICTURE is missing"),
+    (["retrieve", "c"], "DATA requires an argument"),
     (["retrieve", "c", "1", "--html", "gone/sheet.html"], "--html"),
     (["retrieve", "c", "1", "--tags", "a"], "--tags"),
     (["retrieve", "c", "1", "--part", "test"], "--part"),

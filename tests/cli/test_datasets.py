@@ -23,7 +23,7 @@ def test_datasets(ask, fail, here, tmp_path, monkeypatch):
     assert "cardinality" in ask("datasets", "describe", "one")
     for verb, name in (("describe", "DATA"), ("fetch", "NAME")):
         message = fail("datasets", verb)
-        assert f"{name} is missing" in message
+        assert f"{name} requires" in message
         assert f"nearlabel datasets {verb} yeast" in message
     assert "'nothing'" in fail("datasets", "fetch", "nothing")
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from nearlabel.cli.options import Count, Data, Json, Seed, Switch
+from nearlabel.cli.options import Count, Data, Json, Required, Seed, Switch
 from nearlabel.cli.options.reading import LabeledReading
 from nearlabel.cli.output import (
     Block,
@@ -76,7 +76,7 @@ def datasets_list(*, public: Switch = False, json: Json = False) -> None:
 
 
 def describe(
-    *data: Data,
+    *data: Annotated[Data, Required],
     gaps: Switch = False,
     json: Json = False,
     reading: LabeledReading = LabeledReading(),
@@ -95,8 +95,6 @@ def describe(
     """
     import nearlabel as nl
 
-    if not data:
-        raise ValueError("DATA is missing; for example: nearlabel datasets describe yeast")
     descriptions = {
         name: asdict(nl.datasets.describe(reading.load(name, gaps=gaps))) for name in data
     }
@@ -120,7 +118,9 @@ def _cell(value: object) -> str:
 
 
 def fetch(
-    *name: str, mirror: Annotated[str | None, Parameter(metavar="URL")] = None, json: Json = False
+    *name: Annotated[str, Required],
+    mirror: Annotated[str | None, Parameter(metavar="URL")] = None,
+    json: Json = False,
 ) -> None:
     """Download public data sets into the data folder.
 
@@ -140,11 +140,6 @@ def fetch(
     """
     import nearlabel as nl
 
-    if not name:
-        raise ValueError(
-            "NAME is missing; for example: nearlabel datasets fetch yeast "
-            "('nearlabel datasets list --public' shows the names)"
-        )
     fetched = []
     for wanted in name:
         with steps(f"fetching {wanted}") as progress:

@@ -88,11 +88,8 @@ class Answering:
     searching: Searching = Searching()
     reading: FileReading = FileReading()
 
-    def load(self, path: str, data: Sequence[str], verb: str) -> tuple[Any, Blocks]:
+    def load(self, path: str, data: Sequence[str]) -> tuple[Any, Blocks]:
         """Read a model, and items with its features, which come in blocks of rows."""
-        if not data:
-            example = f"nearlabel {verb} songs.model new.csv"
-            raise ValueError(f"{verb}: DATA is missing; for example: {example}")
         if is_collection(path):
             raise ValueError(
                 f"{path} is a collection; 'nearlabel tag {path} {data[0]}' suggests tags"

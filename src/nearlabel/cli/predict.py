@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.model_items import label_name
-from nearlabel.cli.options import DataOrPictures
+from nearlabel.cli.options import DataOrPictures, Required
 from nearlabel.cli.output import Table
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 
-def predict(model: str, /, *data: DataOrPictures, answering: Answering = Answering()) -> None:
+def predict(
+    model: str, /, *data: Annotated[DataOrPictures, Required], answering: Answering = Answering()
+) -> None:
     """Predict the labels of items.
 
     Columns are matched by name; columns unknown to the model are ignored.
@@ -31,7 +33,7 @@ def predict(model: str, /, *data: DataOrPictures, answering: Answering = Answeri
     cat new.jsonl | nearlabel predict songs.model - --json
     nearlabel predict scenes.model photos -o tagged.csv
     """
-    fitted, blocks = answering.load(model, data, "predict")
+    fitted, blocks = answering.load(model, data)
     names = fitted.label_names_
     # The mark between labels in one cell, by which the reader of tables divides them again.
     if answering.is_table and names is not None and any(";" in name for name in names):

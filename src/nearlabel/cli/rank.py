@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.model_items import check_keeps_items
-from nearlabel.cli.options import Count, DataOrPictures, Switch
+from nearlabel.cli.options import Count, DataOrPictures, Required, Switch
 from nearlabel.cli.output import Block, Paragraph, Table, printable
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _EXPLAINED_AT_ONCE = 2**8  # items: an explanation is far larger than a ranking
 def rank(
     model: str,
     /,
-    *data: DataOrPictures,
+    *data: Annotated[DataOrPictures, Required],
     top: Count = 5,
     why: Switch = False,
     answering: Answering = Answering(),
@@ -46,7 +46,7 @@ def rank(
     """
     if why and answering.is_table:
         raise ValueError("--why does not fit into a table: write a .jsonl file, or use --json")
-    fitted, blocks = answering.load(model, data, "rank")
+    fitted, blocks = answering.load(model, data)
     records: Iterator[Record]
     text: Block | Iterator[Block]
     if why:

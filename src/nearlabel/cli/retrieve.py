@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from nearlabel.cli.file_answers import Answering, Blocks, Record
 from nearlabel.cli.model_items import check_keeps_items
 from nearlabel.cli.open_collections import asked, is_collection, open_collection, tags_text
-from nearlabel.cli.options import Count, DataOrPictures, as_typed
+from nearlabel.cli.options import Count, DataOrPictures, Required, as_typed
 from nearlabel.cli.output import (
     Block,
     Table,
@@ -38,7 +38,7 @@ _PAGES = (".html", ".htm")
 def retrieve(
     model: str,
     /,
-    *data: DataOrPictures,
+    *data: Annotated[DataOrPictures, Required],
     top: Count = 5,
     per_tag: Count = 8,
     html: Annotated[str | None, Parameter(metavar="FILE")] = None,
@@ -69,7 +69,7 @@ def retrieve(
     if not is_collection(model):
         if html is not None:
             raise ValueError(f"--html is only for collections, and {model} is not one")
-        fitted, blocks = answering.load(model, data, "retrieve")
+        fitted, blocks = answering.load(model, data)
         check_keeps_items(fitted, model, "retrieve")
         groups = _of_model(fitted, blocks, top, per_tag)
         _tell(answering, groups, "label", "score", blocks.skipped)
@@ -108,9 +108,6 @@ def retrieve(
 
 def _check(path: str, data: Sequence[str], html: str | None, answering: Answering) -> None:
     """Refuse options that are for models, and files that cannot be written."""
-    if not data:
-        example = "nearlabel retrieve photos.nearlabel new.jpg"
-        raise ValueError(f"retrieve: PICTURE is missing; for example: {example}")
     unused = [*as_typed(answering.reading), *as_typed(replace(answering.searching, jobs=None))]
     for word in [*unused, *(["--part"] if answering.part != "all" else [])][:1]:
         raise ValueError(f"{word}: this does not apply to {path}, which is a collection")

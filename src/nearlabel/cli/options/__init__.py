@@ -146,6 +146,7 @@ DataOrPictures = Annotated[
     str, _data, Parameter(help="Name of a data set, a file, pictures, or - for standard input.")
 ]
 CollectionFolder = Annotated[str, Parameter(help="Folder of a collection, as created by index.")]
+Required = Parameter(required=True)  # at least one
 Json = Annotated[
     bool, Parameter(name="--json", group="Parameters", show_default=False, help="Print JSON.")
 ]
