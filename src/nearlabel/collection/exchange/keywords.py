@@ -26,7 +26,7 @@ def keyword_tag(text: object, separator: str = LEVELS) -> str:
     return LEVELS.join(level for level in levels if level)
 
 
-def tag_names(texts: Iterable[object]) -> tuple[str, ...]:
+def keyword_tags(texts: Iterable[object]) -> tuple[str, ...]:
     """Texts as tag names, each once; those of which nothing is left are dropped."""
     return tuple(dict.fromkeys(filter(None, map(keyword_tag, texts))))
 

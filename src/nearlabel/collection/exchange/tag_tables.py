@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from nearlabel.collection.exchange.keywords import tag_names
+from nearlabel.collection.exchange.keywords import keyword_tags
 from nearlabel.common.arrays import Tree
 from nearlabel.common.messages import did_you_mean, shown
 from nearlabel.common.tag_texts import separated_tags
@@ -83,7 +83,7 @@ def read_csv_tags(
 
 def _divided(text: str) -> tuple[str, ...]:
     """The tags of a cell as names of a collection."""
-    return tag_names(separated_tags(text, SEPARATOR))
+    return keyword_tags(separated_tags(text, SEPARATOR))
 
 
 def read_json_tags(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> list[TaggedFile]:
@@ -127,7 +127,7 @@ def _tags(file: TextFile, row: Tree, key: str) -> tuple[str, ...]:
     for tag in tags:
         if not isinstance(tag, str | int | float) or isinstance(tag, bool):
             raise file.error(f"{key}: strings or numbers expected; got {shown(str(tag))}")
-    return tag_names(tags)
+    return keyword_tags(tags)
 
 
 def write_csv_tags(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from nearlabel.collection.exchange.keywords import Keywords, tag_names
+from nearlabel.collection.exchange.keywords import Keywords, keyword_tags
 from nearlabel.common.files import replacing
 from nearlabel.common.messages import shown
 from nearlabel.common.tag_texts import separated_tags, tag_separator
@@ -36,7 +36,7 @@ class TextsBeside:
             lines = [line.strip() for line in file.lines() if line.strip()]
         if len(lines) == 1:
             lines = separated_tags(lines[0], tag_separator(lines, _SEPARATORS))
-        return Keywords(tag_names(lines))
+        return Keywords(keyword_tags(lines))
 
     def write(self, picture: Path, yes: Sequence[str], no: Sequence[str]) -> bool:
         """Write the tags of a picture next to it, one per line; returns whether that was needed.
