@@ -11,7 +11,7 @@ import pytest
 
 import nearlabel as nl
 from nearlabel.collection.exchange.tag_tables import read_csv_tags, read_json_tags
-from nearlabel.collection.exchange.text_beside import read_text_tags
+from nearlabel.collection.exchange.text_beside import TextsBeside
 from nearlabel.common.tag_lists import read_tags
 from nearlabel.common.tag_texts import separated_tags, tag_separator
 
@@ -58,7 +58,7 @@ def test_collections_and_the_page_read_a_text_alike(tmp_path, text):
     beside.write_text(text, encoding="utf-8")
     assert list(read_csv_tags(table)[0].yes) == tags
     assert list(read_json_tags(lines)[0].yes) == tags
-    assert read_text_tags(beside) == tags
+    assert [*TextsBeside().read(beside).paths] == tags
     if (node := shutil.which("node")) is None:
         pytest.skip("the page's part needs node")
     [function] = re.findall(r"^const split = .*$", PAGE.read_text("utf-8"), re.MULTILINE)
