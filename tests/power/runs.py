@@ -47,9 +47,10 @@ copies: list[tuple[Path, str | None]] = []  # what was left when something was r
 
 
 def note(kind: str, name: str, digest: str) -> None:
-    """Add to the record."""
-    with LOG.open("ab") as log:
-        log.write(entry_bytes(kind, name, digest.encode()))
+    """Add to the record, if there is one."""
+    if "RECORDER_LOG" in os.environ:
+        with LOG.open("ab") as log:
+            log.write(entry_bytes(kind, name, digest.encode()))
     promises.follow(Entry(kind, [name], 0, 0, digest.encode()))
 
 
@@ -309,7 +310,9 @@ def live(folder: str, what: str, name: str, *step: int) -> None:
     """Record a run in a folder, or kill it or let it fail."""
     global TOP, OUTSIDE, LOG
     TOP, OUTSIDE, LOG = (Path(folder) / part for part in ("top", "outside", "log"))
-    os.environ |= {"RECORDER_FOLDER": str(TOP), "RECORDER_LOG": str(LOG)}
+    os.environ["RECORDER_FOLDER"] = str(TOP)
+    if what != "fail":
+        os.environ["RECORDER_LOG"] = str(LOG)
     Database.write = promised_write  # type: ignore[method-assign]
     {"record": record, "kill": kill, "fail": fail}[what](RUNS[name], *step)
 

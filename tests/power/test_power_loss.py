@@ -96,7 +96,7 @@ def put(top: Path, state: dict[str, bytes | None]) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-@pytest.mark.parametrize("count", [60, pytest.param(2200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [80, pytest.param(2200, marks=pytest.mark.slow)])
 def test_what_was_confirmed_survives_a_power_failure(runs, folder, name, count):
     run(runs, folder, "record", name)
     check_states(folder, count)
