@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from nearlabel.app.request_logs import JsonLines, PlainLines, set_up_logs
+from nearlabel.app.request_logs import log_request, set_up_logs
 
 TOKEN = "a-token-of-many-letters"
 NAMES = ("nearlabel.requests", "nearlabel.service", "uvicorn.error")
@@ -144,12 +144,19 @@ def test_elsewhere_all_requests_are_logged(client, logged):
     assert lines(written)[0]["path"] == "/api/health"
 
 
-def test_a_request_without_a_client_is_logged():
-    record = logging.makeLogRecord({"msg": "request", "client": None, "path": "/"})
-    assert json.loads(JsonLines().format(record))["client"] is None
+def test_a_request_without_a_client_is_logged(client, logged):
+    written = logged("json")
+    log_request({"method": "GET", "path": "/", "client": None}, 200, 0, 0.1)
+    (line,) = lines(written)
+    assert (line["client"], line["message"], line["status"]) == (None, "request", 200)
 
 
-def test_lines_without_requests():
-    record = logging.makeLogRecord({"msg": "a %s", "args": ("word",), "levelname": "WARNING"})
-    assert PlainLines().format(record).endswith(" a word")
-    assert json.loads(JsonLines().format(record))["level"] == "warning"
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_lines_without_requests(client, logged, form):
+    written = logged(form)
+    logging.getLogger("nearlabel.service").warning("a %s", "word")
+    if form == "json":
+        (line,) = lines(written)
+        assert (line["level"], line["message"]) == ("warning", "a word")
+    else:
+        assert written.getvalue().endswith(" a word\n")

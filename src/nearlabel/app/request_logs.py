@@ -22,16 +22,10 @@ def log_request(scope: Scope, status: int, size: int, seconds: float) -> None:
     """Log a request that was answered."""
     if not _log.isEnabledFor(logging.INFO):
         return
-    client = scope.get("client")
-    values = (
-        scope["method"][:20],
-        scope["path"][:500],
-        status,
-        size,
-        round(1000 * seconds, 1),
-        client[0] if client else None,
-    )
-    _log.info("request", extra=dict(zip(_FIELDS, values, strict=True)))
+    method, path, client = scope["method"][:20], scope["path"][:500], scope.get("client")
+    values = method, path, status, size, round(1000 * seconds, 1), client[0] if client else None
+    line = one_line(f"{method} {path} {status} {1000 * seconds:.0f} ms", 600)
+    _log.info("%s", line, extra=dict(zip(_FIELDS, values, strict=True)))
 
 
 class JsonLines(logging.Formatter):
@@ -42,27 +36,12 @@ class JsonLines(logging.Formatter):
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "message": record.getMessage(),
+            "message": "request" if hasattr(record, "status") else record.getMessage(),
         }
         line |= {name: getattr(record, name) for name in _FIELDS if hasattr(record, name)}
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line)
-
-
-class PlainLines(logging.Formatter):
-    """A record as a line for people; control characters are escaped."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
-        at = f"{datetime.fromtimestamp(record.created):%H:%M:%S}"
-        message = record.getMessage()
-        if hasattr(record, "status"):
-            values = record.__dict__
-            path = one_line(values["path"], 500)
-            message = f"{values['method']} {path} {values['status']} {values['ms']:.0f} ms"
-        error = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return f"{at} {message}{error}"
 
 
 def set_up_logs(form: str) -> None:
@@ -72,7 +51,8 @@ def set_up_logs(form: str) -> None:
     """
     plain = form == "text" or (form == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(PlainLines() if plain else JsonLines())
+    short = logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S")
+    handler.setFormatter(short if plain else JsonLines())
     for name in ("nearlabel.requests", "nearlabel.service", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
