@@ -155,9 +155,10 @@ def erasing() -> None:
         collection.tag(ids[::2], f"tag {next(numbers)}")
         collection.save_index()
         collection.forget(ids[:3])
-        target = TOP / f"backup-{next(numbers)}"
-        with promised(target, content_of(collection)):
-            collection.backup(target)
+        if len([*TOP.glob("backup-*")]) < 3:  # all are opened after a power failure
+            target = TOP / f"backup-{next(numbers)}"
+            with promised(target, content_of(collection)):
+                collection.backup(target)
         collection.tag(ids[5], "sky")
         collection.undo()
         collection.compact()
