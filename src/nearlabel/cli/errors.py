@@ -38,7 +38,9 @@ def usage_message(app: App, error: CycloptsError, words: Sequence[str]) -> str:
     text, command = " ".join(str(error).split()), command_of(app, words)
     verbs = [name for name in command if not name.startswith("-")]
     if command.default_command and verbs:  # what it took for an argument may be one of them
-        text += "".join(did_you_mean(word, verbs) for word in words[1:2])
+        for word in words[1:2]:
+            if hint := did_you_mean(word, verbs):
+                return f"Unknown command {word!r}{hint}"
     if isinstance(error, ValidationError):  # DATA takes what is no option: - is standard input
         known = [name for each in command.assemble_argument_collection() for name in each.names]
         names = (word.partition("=")[0] for word in words)
