@@ -9,6 +9,7 @@ is no pickle.
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import json
@@ -47,6 +48,9 @@ _DTYPES = {
 }
 # Errors that reading an invalid tree raises.
 NONSENSE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
+
+
+_OF_DISKS = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class FileError(ValueError):
@@ -100,11 +104,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name this file in errors of the system that name none, such as that of a full disk."""
+    """Name this file in errors of the disk that name none, such as that of a full one."""
     try:
         yield
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None and error.errno in _OF_DISKS:
             error.filename = str(path)
         raise
 
