@@ -15,7 +15,7 @@ from typing import Any
 # Version of the compiled core's interface: raise it when an existing kernel is called differently.
 # setup.py runs this file and compiles the number into the core, so that one from an older build is
 # not used. Hence this file imports nothing but the standard library.
-CORE_VERSION = 16
+CORE_VERSION = 17
 
 _SETTING = "NEARLABEL_ENGINE"
 _ADVICE = (
