@@ -498,7 +498,7 @@ def first_neighbors(graph: NeighborGraph, k: int) -> NeighborGraph:
 
 def chances(model: FittedModel, scores: LabelScores) -> Floats:
     """How likely all labels are by their scores, wherever the decisions are; shape (n, q)."""
-    return chances_of(model, scores.toarray(), np.arange(scores.shape[1]))
+    return model._probabilities(scores.toarray(), np.arange(scores.shape[1]))
 
 
 def chances_of(model: FittedModel, scores: Floats, labels: Array) -> Floats:
